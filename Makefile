@@ -1,0 +1,59 @@
+# Each target does its own set-up; the first call takes a minute or two, later ones none.
+
+.PHONY: help run test check format bench screenshots clean
+
+DIR ?= .
+ARGS ?=
+export DIR
+
+SET_UP := sh tests/house/set_up.sh
+BIN := $(CURDIR)/.venv/bin
+TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
+PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
+# What make tells its children is not for the app, whose runs may call make themselves.
+UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMOUT -u MAKE_TERMERR -u DIR
+
+help:
+	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
+	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
+	@echo "make check                 format, lint, types, import contracts, module sizes, tests"
+	@echo "make format                rewrite the code in the one format"
+	@echo "make bench [ARGS=…]        measure a non-editable install"
+	@echo "make screenshots           make the pictures of README from real runs"
+	@echo "make clean                 remove what the targets above made"
+
+run:
+	@test -d "$$DIR" || { echo "DIR=$$DIR is no directory" >&2; exit 1; }
+	@$(SET_UP) app
+	@cd -- "$$DIR" && exec env $(UNSET_MAKE) "$(BIN)/subdeck"
+
+test:
+	@$(SET_UP) test
+	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 2 --dist worksteal $(ARGS)
+
+check:
+	@$(SET_UP) test
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/ruff" check .
+	@echo pyright
+	@$(PYRIGHT_ENV) "$(BIN)/pyright" --pythonpath "$(BIN)/python"
+	"$(BIN)/lint-imports" --no-logo --cache-dir .cache/import-linter
+	"$(BIN)/python" -m pytest tests/house/test_sizes.py
+	@$(MAKE) --no-print-directory test
+
+format:
+	@$(SET_UP) test
+	"$(BIN)/ruff" format .
+	"$(BIN)/ruff" check --fix .
+
+bench:
+	@$(SET_UP) bench
+	@"$(CURDIR)/.cache/bench-venv/bin/python" -m tests.bench $(ARGS)
+
+screenshots:
+	@$(SET_UP) screenshots
+	@$(TEST_ENV) "$(BIN)/python" screenshots/make.py $(ARGS)
+
+clean:
+	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache
+	find core tui tests screenshots -name __pycache__ -prune -exec rm -rf {} +

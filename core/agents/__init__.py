@@ -1,0 +1,1 @@
+"""Child agents: how each is started and how its stream is read."""

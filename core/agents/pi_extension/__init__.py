@@ -1,0 +1,1 @@
+"""TypeScript files that the pi agent loads into its children."""

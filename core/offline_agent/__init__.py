@@ -1,0 +1,10 @@
+"""The built-in child agent: pi's JSON mode and flags, real read-only tools, no model, no key, no network.
+
+It imports the standard library and `core.plain` only, so that it starts quickly.
+"""
+
+MODEL = "offline/reader"
+"""What it answers as, whatever model was asked for: no model is behind it."""
+
+TOOL_NAMES = ("read", "grep", "find", "ls")
+"""The tools it has, by pi's names."""

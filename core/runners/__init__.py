@@ -1,0 +1,1 @@
+"""Runners: how the wrapper of a run is started."""

@@ -1,0 +1,92 @@
+"""Isolation of every test, failing closed: no real home, no default tmux socket, no provider's key, no left-overs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import isolation
+
+ROOT = Path(__file__).resolve().parents[1]
+SESSION_WORLD = pytest.StashKey[Path]()
+
+
+def new_root() -> Path:
+    return Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the real world before any test module is imported."""
+    root = config.stash[SESSION_WORLD] = new_root()
+    environment = isolation.variables(root)
+    environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
+    isolation.enter(environment)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[SESSION_WORLD], ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_leaves_nothing(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What fixtures of a wider scope start must be gone when the session ends."""
+    tmp_path_factory.getbasetemp()  # settles where tmp_path lives before tempfile is turned to a world
+    session_id = f"session-{secrets.token_hex(8)}"
+    os.environ[isolation.MARKER] = session_id
+    yield
+    isolation.end_tmux_servers(pytestconfig.stash[SESSION_WORLD])
+    if left := isolation.end_left_overs(session_id):
+        pytest.fail(f"left running at the end of the session: {'; '.join(left)}", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def world(session_leaves_nothing: None) -> Iterator[Path]:
+    """Give the test an environment and a working directory of its own, and fail it for processes that it leaves."""
+    test_id = secrets.token_hex(8)
+    root = new_root()
+    before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
+    isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
+    tempfile.tempdir = os.environ["TMPDIR"]
+    here = root / "here"
+    here.mkdir()
+    os.chdir(here)
+    try:
+        yield root
+    finally:
+        isolation.end_tmux_servers(root)
+        left = isolation.end_left_overs(test_id)
+        os.chdir(directory)
+        tempfile.tempdir = temporary
+        isolation.enter(before)
+        shutil.rmtree(root, ignore_errors=True)
+    if left:
+        pytest.fail(f"the test left running: {'; '.join(left)}", pytrace=False)
+
+
+@pytest.fixture
+def home(world: Path) -> Path:
+    """The private home directory."""
+    return world / "home"
+
+
+@pytest.fixture
+def project_dir(tmp_path: Path) -> Path:
+    """An empty project: a directory with `.git`, kept by pytest when the test fails."""
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    return project
+
+
+@pytest.fixture(scope="session")
+def pi_executable() -> str:
+    """The real pi that `make test` installs."""
+    named = os.environ.get("SUBDECK_TEST_PI") or str(ROOT / ".cache/pi-0.73.1/node_modules/.bin/pi")
+    if not os.access(named, os.X_OK):
+        pytest.fail(f"there is no pi at {named}; `sh tests/house/set_up.sh test` installs it", pytrace=False)
+    return named

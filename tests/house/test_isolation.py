@@ -1,0 +1,72 @@
+"""The isolation of tests, tested: a test that could reach the real home, tmux or a model must not be possible."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests import isolation
+from tests.waiting import wait_until
+
+
+def test_nothing_of_the_user_is_reached(home: Path, world: Path) -> None:
+    """Home, settings, pi's directory, temporary files and the working directory are the test's own."""
+    real_home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    places = [Path(os.environ[name]) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "PI_CODING_AGENT_DIR")]
+    places += [Path.home(), Path.cwd(), Path(tempfile.mkdtemp())]
+    assert all(place.is_relative_to(world) for place in places)
+    assert real_home not in (home, *home.parents)
+
+
+def test_only_known_variables_pass(world: Path, monkeypatch) -> None:
+    """Keys of model providers, a tmux around the tests and settings of pi and subdeck do not come in."""
+    strangers = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TMUX", "PI_SUBAGENTS_CHILD", "SUBDECK_RUN_ID", "HTTPS_PROXY"}
+    for name in strangers:
+        monkeypatch.setenv(name, "from outside")
+    inner = world / "inner"
+    inner.mkdir()
+    assert set() == strangers & isolation.variables(inner).keys()
+
+
+def test_the_default_tmux_socket_is_private(world: Path) -> None:
+    """A tmux started without any option lives in the test's world, and its socket's path is short enough."""
+    subprocess.run(["tmux", "new-session", "-d", "sleep 60"], check=True)
+    said = subprocess.check_output(["tmux", "display-message", "-p", "#{socket_path}"], text=True).strip()
+    assert Path(said).is_relative_to(world)
+    assert len(said) < 60
+    isolation.end_tmux_servers(world)
+    wait_until(lambda: not isolation.carriers(os.environ[isolation.MARKER]), "tmux to end")
+
+
+def test_a_left_over_is_named_and_killed(world: Path) -> None:
+    """A process that outlives its test is found by its environment, though it left session and parent."""
+    test_id = f"left-over-{world.name}"
+    subprocess.run(["sh", "-c", "setsid sleep 61 &"], env=os.environ | {isolation.MARKER: test_id}, check=True)
+    wait_until(lambda: list(isolation.carriers(test_id).values()) == ["sleep 61"], "sleep to start")
+    (named,) = isolation.end_left_overs(test_id, patience=0.0)
+    assert named.endswith(": sleep 61")
+    wait_until(lambda: not isolation.carriers(test_id), "sleep to be killed")
+
+
+def test_the_own_pi_of_the_machine_is_hidden(tmp_path: Path) -> None:
+    """A pi on the developer's PATH is out of sight; its neighbours in the same directory are not."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("pi", "neighbour"):
+        (programs / name).write_text("#!/bin/sh\n")
+        (programs / name).chmod(0o755)
+    path = isolation.search_path(str(programs), tmp_path / "links")
+    assert shutil.which("pi", path=path) is None
+    assert shutil.which("neighbour", path=path) is not None
+    assert shutil.which("pi") is None
+
+
+def test_fd_takes_the_flag_that_pi_passes(project_dir: Path) -> None:
+    """The fd of the tests finds files although Debian's lacks `--no-require-git`, and keeps odd arguments whole."""
+    (project_dir / "two words.txt").touch()
+    found = subprocess.check_output(["fd", "--no-require-git", "--glob", "two w*", str(project_dir)], text=True)
+    assert f"{project_dir}/two words.txt\n" == found

@@ -1,0 +1,63 @@
+"""What a user installs is what the repository tracks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email import message_from_bytes
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from subdeck.core import __version__
+
+from .wheel import build_wheel, project_files
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def contents(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_holds_the_tracked_files(wheel: Path) -> None:
+    """Each tracked file of core and tui is in the wheel under `subdeck`, and nothing else is."""
+    packed = {name for name in contents(wheel) if ".dist-info/" not in name}
+    assert {f"subdeck/{name}" for name in project_files()} == packed
+
+
+def test_the_packages_hold_only_what_runs() -> None:
+    """Python, the extension for pi and style sheets are all that core and tui are made of."""
+    assert {".py", ".ts", ".tcss"} >= {Path(name).suffix for name in project_files()}
+
+
+def test_the_version_has_one_source(wheel: Path) -> None:
+    """Wheel, installed metadata and package name the same version."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        packed = message_from_bytes(archive.read(metadata))["Version"]
+    assert [__version__, __version__] == [packed, version("subdeck")]
+
+
+def test_an_installed_wheel_starts(wheel: Path, tmp_path: Path, project_dir: Path) -> None:
+    """Installed in an environment of its own, without the checkout, the command answers."""
+    place = tmp_path / "environment"
+    venv.create(place)
+    python = place / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    installed = subprocess.run([*pip, "--disable-pip-version-check"], capture_output=True, text=True)
+    assert installed.returncode == 0, installed.stderr
+    (packages,) = place.glob("lib/python*/site-packages")
+    # A path in a .pth file brings the dependencies, but not the editable install beside them.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = [str(python), "-P", "-c", "import subdeck.core.engine as engine; print(engine.__file__)"]
+    assert f"{packages}/subdeck/core/engine.py" == subprocess.check_output(where, text=True, cwd=project_dir).strip()
+    told = subprocess.check_output([str(place / "bin" / "subdeck"), "--version"], text=True, cwd=project_dir)
+    assert __version__ in told

@@ -1,0 +1,107 @@
+"""A world for one test: its own home, tmux and temporary files, and nothing of the machine's besides programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+MARKER = "SUBDECK_TEST_ID"
+"""Inherited by everything that a test starts; what still carries it at the end was left behind."""
+
+SHIMS = Path(__file__).parent / "shims"
+
+KEPT = frozenset({"CI", "LOGNAME", "PATH", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV"})
+KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
+"""Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
+
+
+def variables(root: Path) -> dict[str, str]:
+    """Answer the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    home, temporary = root / "home", root / "tmp"
+    home.mkdir()
+    temporary.mkdir()
+    return kept | {
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
+        "PI_OFFLINE": "1",
+        "SHELL": "/bin/sh",
+        "TERM": "xterm-256color",
+        "TMPDIR": str(temporary),
+        "TMUX_TMPDIR": str(root),
+        "TZ": "UTC",
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "XDG_RUNTIME_DIR": str(temporary),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+    }
+
+
+def enter(environment: dict[str, str]) -> None:
+    """Replace the whole environment of this process."""
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def search_path(path: str, links: Path) -> str:
+    """Answer a PATH without the machine's own pi and with what pi needs of fd.
+
+    A directory that holds a pi is replaced by one, in `links`, of links to everything else in it.
+    """
+    directories: list[str] = [str(SHIMS)] if shutil.which("fdfind", path=path) else []
+    for number, directory in enumerate(path.split(os.pathsep)):
+        if os.access(os.path.join(directory, "pi"), os.X_OK):
+            stand_in = links / str(number)
+            stand_in.mkdir(parents=True)
+            for name in os.listdir(directory):
+                if name != "pi":
+                    (stand_in / name).symlink_to(os.path.realpath(os.path.join(directory, name)))
+            directories.append(str(stand_in))
+        elif directory and directory != str(SHIMS):
+            directories.append(directory)
+    return os.pathsep.join(directories)
+
+
+def end_tmux_servers(root: Path) -> None:
+    """Kill every tmux server whose socket lies in the world."""
+    for socket in root.glob("tmux-*/*"):
+        subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, stdin=subprocess.DEVNULL)
+
+
+def carriers(test_id: str) -> dict[int, str]:
+    """Answer pid and command line of the living processes that inherited a test's marker."""
+    wanted = f"{MARKER}={test_id}\0".encode()
+    found: dict[int, str] = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            if wanted in Path("/proc", name, "environ").read_bytes():
+                command = Path("/proc", name, "cmdline").read_bytes().replace(b"\0", b" ").strip()
+                found[int(name)] = command.decode(errors="replace") or "(no command line)"
+        except OSError:
+            continue
+    found.pop(os.getpid(), None)
+    return found
+
+
+def end_left_overs(test_id: str, patience: float = 3.0) -> list[str]:
+    """Wait `patience` seconds for a test's processes to go, kill those that do not, and name them."""
+    deadline = time.monotonic() + patience
+    while left := carriers(test_id):
+        if time.monotonic() < deadline:
+            time.sleep(0.02)
+            continue
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return [f"{pid}: {command}" for pid, command in sorted(left.items())]
+    return []

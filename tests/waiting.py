@@ -1,0 +1,21 @@
+"""Wait on named conditions, never on time alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_until(predicate: Callable[[], T], what: str, timeout: float = 20.0) -> T:
+    """Answer the first true value of `predicate`; fail with `what` when it does not come."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout:g} s for {what}")
+        time.sleep(0.01)
