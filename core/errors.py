@@ -1,0 +1,66 @@
+"""One tree of errors; each says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SubdeckError(Exception):
+    """Something the user can act on.
+
+    `what` is one plain sentence, `where` a file, key or argument, `hint` the next step; the last two may be empty.
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  {self.hint}" if self.hint else text
+
+
+class UsageError(SubdeckError):
+    """Nothing was started: the request itself is wrong."""
+
+
+class SettingsError(UsageError):
+    """A settings file cannot be used."""
+
+
+class PresetError(UsageError):
+    """A preset is unknown or its file cannot be used."""
+
+
+class ModelError(UsageError):
+    """No model could be resolved."""
+
+
+class AgentUnavailable(UsageError):
+    """The program of a child agent is missing or cannot be executed."""
+
+
+class RunnerUnavailable(UsageError):
+    """What a runner needs is missing."""
+
+
+class UnknownRun(UsageError):
+    """No run, or more than one, answers to an id."""
+
+
+class LaunchError(SubdeckError):
+    """A run could not be started although the request was right (disk, processes)."""
+
+
+class RunBusy(SubdeckError):
+    """The wish needs a finished run, and this one is not."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Answer "did you mean …?" for the nearest known words, or an empty string."""
+    from difflib import get_close_matches  # the wrapper imports this module and never needs it
+
+    close = get_close_matches(word, list(known), n=3, cutoff=0.5)
+    return f"did you mean {', '.join(close)}?" if close else ""

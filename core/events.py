@@ -1,0 +1,142 @@
+"""Normalized child events and their JSONL codec; one event is one line of `events.jsonl`.
+
+Durations and limits are never computed from `ts`: it is wall-clock time, for show. `seq` orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
+    seq: int = 0
+    """Position in the run, from 1; 0 until the event is written."""
+    ts: str = ""
+    """ISO UTC with milliseconds."""
+
+
+class Queued(_Event, frozen=True, kw_only=True, tag="queued"):
+    waits_for: str = msgspec.field(name="for")
+    """`slot` or `session`."""
+
+
+class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
+    pid: int
+    """The wrapper's."""
+    child_pid: int
+    pid_started: int | None = None
+    """Start time in clock ticks since boot, as in field 22 of `/proc/<pid>/stat`."""
+    child_pid_started: int | None = None
+    attempt: int
+    max_attempts: int
+
+
+class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
+    text: str
+
+
+class Thinking(_Event, frozen=True, kw_only=True, tag="thinking"):
+    text: str
+
+
+class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
+    tool_call_id: str
+    tool_name: str
+    args: dict[str, Any]
+
+
+class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
+    tool_call_id: str
+    tool_name: str
+    is_error: bool
+    content: str
+    truncated: bool = False
+    """True when `content` was cut at `CONTENT_LIMIT` characters."""
+    exit_code: int | None = None
+    duration_ms: int | None = None
+
+
+class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
+    """Of one assistant message; tokens, and cost in dollars."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    cost: float
+    model: str
+    stop_reason: str
+
+
+class Retry(_Event, frozen=True, kw_only=True, tag="retry"):
+    attempt: int
+    max_attempts: int
+    delay_ms: int
+    reason: str
+
+
+class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
+    level: str
+    """`info` or `warning`."""
+    text: str
+
+
+class ErrorReported(_Event, frozen=True, kw_only=True, tag="error"):
+    message: str
+
+
+class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
+    status: str
+    reason: str
+
+
+class UnknownEvent(Struct, frozen=True, kw_only=True):
+    """An event of a type this version does not know."""
+
+    type: str
+    seq: int = 0
+    ts: str = ""
+
+
+KnownEvent = (
+    Queued
+    | RunStarted
+    | AssistantText
+    | Thinking
+    | ToolCall
+    | ToolResult
+    | UsageReported
+    | Retry
+    | Notice
+    | ErrorReported
+    | RunEnded
+)
+Event = KnownEvent | UnknownEvent
+
+CONTENT_LIMIT = 64 * 1024
+"""Characters of a tool result's content that are kept."""
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
+_header_decoder = msgspec.json.Decoder(UnknownEvent)
+
+
+def encode_event(event: Event) -> bytes:
+    """Encode one event as a line, with its newline."""
+    return _encoder.encode(event) + b"\n"
+
+
+def decode_event(line: bytes) -> Event | None:
+    """Decode one line; None when it is no event at all (torn, or not JSON)."""
+    try:
+        return _decoder.decode(line)
+    except msgspec.ValidationError:
+        try:
+            return _header_decoder.decode(line)
+        except msgspec.DecodeError:
+            return None
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,130 @@
+"""The only place that knows file and directory names.
+
+Imports nothing heavy: a wrapper that waits in a queue loads this.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+META = "meta.json"
+PROMPT = "prompt.md"
+SYSTEM_PROMPT = "system-prompt.md"
+LOCK = "lock"
+RUNNER = "runner.json"
+EVENTS = "events.jsonl"
+TRANSCRIPT = "transcript.log"
+STDOUT = "stdout.log"
+STDERR = "stderr.log"
+CHILD_SESSION = "child-session.jsonl"
+STOP = "stop.json"
+RESULT = "result.json"
+ENVIRONMENT = "environment"
+"""What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
+
+
+def prompt_name(attempt: int) -> str:
+    """Name of what the child reads on stdin in its n-th attempt, counted from 1."""
+    return PROMPT if attempt == 1 else f"prompt-{attempt}.md"
+
+
+class Project:
+    """The directory an engine is opened on; nothing in it exists before the first launch or saved preset."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    @property
+    def home(self) -> str:
+        return os.path.join(self.root, ".pi", "subagents")
+
+    @property
+    def runs(self) -> str:
+        return os.path.join(self.home, "runs")
+
+    @property
+    def slots(self) -> str:
+        """Slot locks: `<group id>/` and `project/`; the dot keeps them out of the list of runs."""
+        return os.path.join(self.runs, ".slots")
+
+    @property
+    def active(self) -> str:
+        return os.path.join(self.home, "active")
+
+    @property
+    def sessions(self) -> str:
+        return os.path.join(self.home, "sessions")
+
+    @property
+    def trash(self) -> str:
+        return os.path.join(self.home, "trash")
+
+    @property
+    def settings_file(self) -> str:
+        return os.path.join(self.home, "config.yaml")
+
+    def run_dir(self, run_id: str) -> str:
+        return os.path.join(self.runs, run_id)
+
+    def session_file(self, session: str) -> str:
+        return os.path.join(self.sessions, f"{session}.jsonl")
+
+
+def find_project(cwd: str) -> Project:
+    """Find the project of a directory without starting git.
+
+    The git root; outside git the nearest ancestor that has `.pi/subagents`, never HOME or what lies above it; else
+    the directory itself.
+    """
+    start = os.path.realpath(cwd)
+    ancestors = [start]
+    while (parent := os.path.dirname(ancestors[-1])) != ancestors[-1]:
+        ancestors.append(parent)
+    for directory in ancestors:
+        if os.path.lexists(os.path.join(directory, ".git")):
+            return Project(directory)
+    home = os.path.realpath(os.path.expanduser("~"))
+    for directory in ancestors:
+        if home == directory or home.startswith(directory.rstrip("/") + "/"):
+            break
+        if os.path.isdir(os.path.join(directory, ".pi", "subagents")):
+            return Project(directory)
+    return Project(start)
+
+
+def agent_dir() -> str:
+    """pi's own directory, where global presets and the list of models live; `PI_CODING_AGENT_DIR` moves it."""
+    named = os.environ.get("PI_CODING_AGENT_DIR")
+    return os.path.expanduser(named) if named else os.path.join(os.path.expanduser("~"), ".pi", "agent")
+
+
+def user_settings_file() -> str:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(base, "subdeck", "config.yaml")
+
+
+def state_dir() -> str:
+    """What the app remembers between starts (XDG state)."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "subdeck")
+
+
+def new_run_id() -> str:
+    """`YYYYMMDD-HHMMSS-xxxxxx` in UTC; the six hex digits are random and are the short id."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+
+
+def is_run_id(name: str) -> bool:
+    date, _, rest = name.partition("-")
+    clock, _, short = rest.partition("-")
+    digits = (date + clock).isdigit() and len(date) == 8 and len(clock) == 6
+    return digits and len(short) == 6 and all(sign in "0123456789abcdef" for sign in short)
+
+
+def now_iso() -> str:
+    """UTC with milliseconds, as in every file of ours."""
+    now = time.time()
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"

@@ -1,0 +1,304 @@
+"""The nouns of a run: what was asked, what was decided, how it stands and how it ended."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+SCHEMA_VERSION = 1
+
+
+class RunStatus(StrEnum):
+    QUEUED = "queued"
+    """Its wrapper waits for a slot or for a child session."""
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    ABORTED = "aborted"
+    """Somebody or a limit ended it."""
+
+    @property
+    def is_terminal(self) -> bool:
+        return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
+
+
+class RunReason(StrEnum):
+    """Why a run ended; which status each belongs to is in `STATUS_OF`."""
+
+    DONE = "done"
+    TRUNCATED = "truncated"
+    """The answer stops at the model's length limit."""
+    FINALIZED = "finalized"
+    MODEL_ERROR = "model_error"
+    EMPTY_ANSWER = "empty_answer"
+    AGENT_EXIT = "agent_exit"
+    """The child went away without saying that it had finished."""
+    AGENT_MISSING = "agent_missing"
+    START_FAILED = "start_failed"
+    FINALIZE_ERROR = "finalize_error"
+    FINALIZE_MISSING = "finalize_missing"
+    LOST = "lost"
+    """Its wrapper died without a word."""
+    STOPPED = "stopped"
+    KILLED = "killed"
+    CANCELLED = "cancelled"
+    """Who waited for it gave up."""
+    SIGNAL = "signal"
+    """Its wrapper got a signal nobody of ours sent."""
+    TIMEOUT = "timeout"
+    MAX_TURNS = "max_turns"
+    STALLED = "stalled"
+
+
+STATUS_OF: dict[RunReason, RunStatus] = {
+    **dict.fromkeys((RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED), RunStatus.COMPLETED),
+    **dict.fromkeys(
+        (
+            RunReason.MODEL_ERROR,
+            RunReason.EMPTY_ANSWER,
+            RunReason.AGENT_EXIT,
+            RunReason.AGENT_MISSING,
+            RunReason.START_FAILED,
+            RunReason.FINALIZE_ERROR,
+            RunReason.FINALIZE_MISSING,
+            RunReason.LOST,
+        ),
+        RunStatus.FAILED,
+    ),
+    **dict.fromkeys(
+        (
+            RunReason.STOPPED,
+            RunReason.KILLED,
+            RunReason.CANCELLED,
+            RunReason.SIGNAL,
+            RunReason.TIMEOUT,
+            RunReason.MAX_TURNS,
+            RunReason.STALLED,
+        ),
+        RunStatus.ABORTED,
+    ),
+}
+
+
+class PresetSource(StrEnum):
+    """Where a preset comes from, nearest first."""
+
+    PROJECT = "project"
+    DIR = "dir"
+    GLOBAL = "global"
+    BUNDLED = "bundled"
+    ADHOC = "adhoc"
+    """No file: prompt and tools came with the request."""
+
+
+class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What somebody asks for; nothing in it is resolved yet."""
+
+    task: str
+    preset: str | None = None
+    """None asks for an ad hoc run."""
+    model: str | None = None
+    cwd: str | None = None
+    """None means the launcher's own."""
+    agent: str | None = None
+    runner: str | None = None
+    description: str = ""
+    previous: str | None = None
+    """The run whose answer stands for `{previous}` in the task."""
+    tools: tuple[str, ...] | None = None
+    """Ad hoc only: the allowlist; None means the agent's own set."""
+    prompt: str = ""
+    """Ad hoc only: the system prompt."""
+
+
+class Group(Struct, frozen=True, rename="camel"):
+    """Runs that were launched together and share `max_parallel` slots."""
+
+    id: str
+    index: int
+    size: int
+    max_parallel: int
+
+
+class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The tool policy of a run."""
+
+    policy: str = "agent"
+    """`agent` (its own set), `allow` or `deny`."""
+    resolved: tuple[str, ...] | None = None
+    """What the child is told to offer; None means no flag at all, empty means no tools."""
+    warnings: tuple[str, ...] = ()
+
+
+class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """When a run is ended from outside; None means never."""
+
+    timeout: float | None = None
+    """Seconds."""
+    max_turns: int | None = None
+    stall: float | None = None
+    """Seconds without a byte from the child while no tool runs."""
+
+
+class LogCaps(Struct, frozen=True, rename="camel"):
+    """How much of the child's raw output is kept, in bytes."""
+
+    stdout: int = 64 * 1024 * 1024
+    stderr: int = 8 * 1024 * 1024
+
+
+class LaunchedBy(Struct, frozen=True, rename="camel"):
+    session: str
+    kind: str
+    """`app`, `cli`, `mcp` or `pi`."""
+
+
+class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Earlier runs this one came from, each by run id."""
+
+    rerun: str | None = None
+    follow_up: str | None = None
+    previous: str | None = None
+
+
+class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`meta.json`: everything decided before the start; written once."""
+
+    run_id: str
+    task: str
+    """As the person typed it, with `{previous}` filled in."""
+    cwd: str
+    agent: str
+    """Name of the child program: `pi` or `offline`."""
+    agent_command: tuple[str, ...]
+    """The program and its leading arguments, resolved at launch."""
+    runner: str
+    created_at: str
+    launched_by: LaunchedBy
+    schema_version: int = SCHEMA_VERSION
+    background: bool = False
+    group: Group | None = None
+    preset: str = ""
+    """Empty for an ad hoc run."""
+    preset_source: PresetSource = PresetSource.ADHOC
+    preset_path: str | None = None
+    description: str = ""
+    requested_model: str = ""
+    """As written in the call, the preset or the setting; empty when the agent needs none."""
+    resolved_model: str = ""
+    """The agent's spelling."""
+    thinking: str | None = None
+    tools: Tools = Tools()
+    system_prompt: str | None = None
+    """None in snapshots, which do not carry it, and where there is none."""
+    system_prompt_path: str | None = None
+    prompt_mode: str = "append"
+    child_session_id: str | None = None
+    session_path: str | None = None
+    """None means that the child keeps no session."""
+    inherited: dict[str, int] | None = None
+    isolated: bool | None = None
+    finalize: bool = False
+    max_attempts: int = 1
+    max_running: int | None = None
+    limits: Limits = Limits()
+    grace_seconds: float = 3.0
+    log_caps: LogCaps = LogCaps()
+    origin: Origin = Origin()
+
+    @property
+    def short_id(self) -> str:
+        return self.run_id[-6:]
+
+    @property
+    def title(self) -> str:
+        """The preset's name, or what an ad hoc run is called."""
+        return self.preset or "ad hoc"
+
+
+class Usage(Struct, frozen=True, rename="camel"):
+    """Sums over a run; tokens, and cost in dollars."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float = 0.0
+    turns: int = 0
+    tool_uses: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output + self.cache_read + self.cache_write
+
+
+class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`result.json`: how a run ended; written exactly once."""
+
+    run_id: str
+    status: RunStatus
+    reason: RunReason
+    written_by: str
+    """`wrapper`, or who finished a lost run."""
+    schema_version: int = SCHEMA_VERSION
+    exit_code: int | None = None
+    signal: str | None = None
+    stop_reason: str | None = None
+    """The model's own word for why its last message ended."""
+    error_message: str | None = None
+    final_text: str | None = None
+    finalized: dict[str, str] | None = None
+    attempts: int = 1
+    resolved_model: str = ""
+    child_session_id: str | None = None
+    usage: Usage = Usage()
+    started_at: str | None = None
+    ended_at: str = ""
+    duration_ms: int | None = None
+    artifact_errors: tuple[str, ...] = ()
+
+
+class Counts(Struct, frozen=True):
+    """How many runs; `queued` is contained in `running`, so that the other four add up to `total`."""
+
+    running: int = 0
+    completed: int = 0
+    failed: int = 0
+    aborted: int = 0
+    total: int = 0
+    queued: int = 0
+
+
+class RunSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A run as it stands now; frozen, replaced by a newer one, compared by `==`."""
+
+    meta: RunMeta
+    status: RunStatus
+    reason: RunReason | None = None
+    unknown: bool = False
+    """True where another machine or pid namespace holds the run: its status is the last one written."""
+    message: str = ""
+    """One line once it ended: the error, or the beginning of the answer."""
+    activity: str = ""
+    """What it does now, in words for a person."""
+    sentence: str = ""
+    """The end of the sentence being written, at most 2 KB."""
+    ahead: int | None = None
+    """While queued: how many runs go first."""
+    usage: Usage = Usage()
+    attempt: int = 1
+    started_at: str | None = None
+    ended_at: str | None = None
+    duration_ms: int | None = None
+    last_event_at: str | None = None
+    last_seq: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        return self.meta.run_id
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status.is_terminal
