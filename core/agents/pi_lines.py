@@ -1,0 +1,147 @@
+"""How single lines of pi's JSON mode are read; nothing in a line can make these functions raise."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for torn lines, bytes that are no UTF-8, and absurd nesting."""
+
+_KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
+_UPDATE = b'"assistantMessageEvent":{"type":"'
+"""Quotes inside JSON strings are escaped, so no text that a model or a tool wrote can look like this."""
+
+_UPDATE_WITHIN = 1024
+"""Bytes from the beginning of a line; only the usage of the message, some 300 bytes, may stand before."""
+
+_DELTA = re.compile(
+    _UPDATE + rb'text_(?:(start)"|delta","contentIndex":\d{1,9},"delta":"([^"\\]*+(?:\\.[^"\\]*+)*+))', re.DOTALL
+)
+"""There is no closing quote in the pattern: the delta may be cut anywhere."""
+
+_CUT_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?$")
+_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\.", re.DOTALL)
+
+
+class _Kind(Struct):
+    type: Any = None
+    message: Any = None
+
+
+class _AgentEnd(Struct, rename="camel"):
+    will_retry: Any = None
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
+_decode_end = msgspec.json.Decoder(_AgentEnd).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+def kind(line: bytes) -> tuple[str, str] | None:
+    """Answer event type and message role of a line, both maybe empty; None when the line is no JSON object.
+
+    pi writes the keys in a fixed order, so the first bytes tell; only a line that begins otherwise is parsed.
+    """
+    found = _KIND.match(line)
+    if found is not None:
+        return found[1].decode(), (found[2] or b"").decode()
+    try:
+        header = _decode_kind(line)
+    except UNREADABLE:
+        return None
+    return string(header.type), string(mapping(header.message).get("role"))
+
+
+def decode(line: bytes) -> dict[str, Any] | None:
+    """Decode a whole line; None when it is no JSON object even after repair.
+
+    JavaScript may cut a string inside a surrogate pair; the half that is left makes strict decoders refuse the line.
+    """
+    for attempt in (line, _repaired):
+        try:
+            value = _decode_any(attempt if isinstance(attempt, bytes) else attempt(line))
+        except UNREADABLE:
+            continue
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+    return None
+
+
+def will_retry(line: bytes) -> bool | None:
+    """Answer what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
+    try:
+        value = _decode_end(line).will_retry
+    except UNREADABLE:
+        value = True if line.endswith(b'"willRetry":true}') else None
+    return value if isinstance(value, bool) else None
+
+
+def text_delta(head: bytes) -> str | None:
+    """Answer the new text in the head of a `message_update`: as much of it as is there, "" when a text block begins,
+    None when the line is about something else."""
+    position = head.find(_UPDATE, 0, _UPDATE_WITHIN)
+    found = _DELTA.match(head, position) if position >= 0 else None
+    if found is None:
+        return None
+    if found[1]:
+        return ""
+    delta: bytes = found[2]
+    if b"\\" not in delta:
+        return delta.decode("utf-8", "ignore")
+    try:
+        return _decode_text(b'"' + delta + b'"')
+    except UNREADABLE:
+        pass
+    try:
+        whole = _CUT_ESCAPE.sub(b"", delta).decode("utf-8", "ignore").encode()
+        return _decode_text(b'"' + _repaired(whole) + b'"')
+    except UNREADABLE:
+        return ""
+
+
+def _repaired(line: bytes) -> bytes:
+    """Put U+FFFD for halves of surrogate pairs and for bytes that are no UTF-8."""
+    whole = line.decode("utf-8", "replace").encode()
+    return _ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], whole)
+
+
+def mapping(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count(value: object) -> int:
+    """Answer a number as a whole one that fits into JSON of ours, not below 0; 0 for everything that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(min(max(value, 0), 2**53))
+
+
+def amount(value: object) -> float:
+    return float(value) if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53) else 0.0
+
+
+def joined_text(content: object, limit: int) -> tuple[str, bool]:
+    """Join the text blocks of a content list, at most `limit` characters of them; tell whether more was there."""
+    if isinstance(content, str):
+        return content[:limit], len(content) > limit
+    parts: list[str] = []
+    for block in items(content):
+        fields = mapping(block)
+        if fields.get("type") == "text":
+            parts.append(string(fields.get("text")))
+        elif fields.get("type") == "image":
+            parts.append("[image]")
+    text = "\n".join(parts)
+    return text[:limit], len(text) > limit

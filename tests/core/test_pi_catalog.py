@@ -1,0 +1,112 @@
+"""What is known about pi without starting it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subdeck.core.agents.pi_catalog import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
+from subdeck.core.errors import AgentUnavailable
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pi as npm installs it: a link in a bin directory on PATH, package.json two levels above the script."""
+    package = tmp_path / "lib" / "node_modules" / "@scope" / "pi-coding-agent"
+    (package / "dist" / "bundle").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": "@scope/pi-coding-agent", "version": "9.8.7", "bin": {}}))
+    script = package / "dist" / "bundle" / "cli.js"
+    script.write_text("#!/bin/sh\nexit 99\n")
+    script.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    link = tmp_path / "bin" / "pi"
+    link.symlink_to(script)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return link
+
+
+def test_on_path(installed: Path) -> None:
+    """pi is found on PATH, and its version read beside it."""
+    command = find_pi()
+    assert (str(installed),) == command
+    assert "9.8.7" == pi_version(command)
+
+
+def test_named(installed: Path) -> None:
+    """A configured command is taken as it is; further arguments stay."""
+    assert (str(installed), "--offline") == find_pi((str(installed), "--offline"))
+
+
+def test_relative_to_home(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leading tilde is the home directory."""
+    monkeypatch.setenv("HOME", str(installed.parent.parent))
+    assert (str(installed),) == find_pi(("~/bin/pi",))
+
+
+def test_version_behind_an_interpreter(installed: Path) -> None:
+    """Of `node cli.js` the script tells the version."""
+    assert "9.8.7" == pi_version(("node", str(installed.resolve())))
+    assert "9.8.7" == pi_version(("/usr/bin/env", str(installed)))
+
+
+def test_version_of_something_else(tmp_path: Path) -> None:
+    """A program without a package of pi's name above it has no version to tell."""
+    (tmp_path / "package.json").write_text('{"name": "other", "version": "1.0.0"}')
+    (tmp_path / "pi").write_text("")
+    assert "" == pi_version((str(tmp_path / "pi"),))
+    assert "" == pi_version(("pi",))
+    assert "" == pi_version(())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"name": 5}'])
+def test_unreadable_package(installed: Path, content: bytes) -> None:
+    """A broken package.json is no version."""
+    (installed.resolve().parents[2] / "package.json").write_bytes(content)
+    assert "" == pi_version((str(installed),))
+
+
+def test_not_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A missing pi is told with the setting and the command that installs it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AgentUnavailable) as caught:
+        find_pi()
+    assert "pi is not on PATH" == caught.value.what
+    assert "npm install -g @mariozechner/pi-coding-agent" in caught.value.hint
+    assert "agents.pi.command" in caught.value.hint
+
+
+def test_missing_program(tmp_path: Path) -> None:
+    """A configured program that is not there is named."""
+    with pytest.raises(AgentUnavailable) as caught:
+        find_pi((str(tmp_path / "pi"),))
+    assert str(tmp_path / "pi") == caught.value.where
+    with pytest.raises(AgentUnavailable):
+        find_pi((str(tmp_path),))
+
+
+def test_not_executable(tmp_path: Path) -> None:
+    """A program that cannot be executed is told with the command that changes it."""
+    program = tmp_path / "pi"
+    program.write_text("")
+    with pytest.raises(AgentUnavailable) as caught:
+        find_pi((str(program),))
+    assert f"chmod +x {program}" == caught.value.hint
+
+
+def test_empty_command() -> None:
+    """An empty command is told, not executed."""
+    with pytest.raises(AgentUnavailable, match="the command of pi is empty"):
+        find_pi(())
+
+
+def test_tools() -> None:
+    """pi offers four tools when it is told nothing, and knows three more."""
+    assert ("read", "bash", "edit", "write") == DEFAULT_TOOLS
+    assert {"grep", "find", "ls"} == set(BUILTIN_TOOLS) - set(DEFAULT_TOOLS)
+
+
+@pytest.mark.pi
+def test_real_pi(pi_executable: str) -> None:
+    """The version of the real pi is read without node."""
+    assert "0.73.1" == pi_version(find_pi((pi_executable,)))

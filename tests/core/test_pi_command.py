@@ -1,0 +1,155 @@
+"""How pi is started as a child: argv, environment, and the files it is pointed to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.agents.pi import COPILOT_EXTENSION, PiProgram
+from subdeck.core.agents.pi_stream import PiStream
+from subdeck.core.errors import LaunchError
+from subdeck.core.runs import LaunchedBy, RunMeta, Tools
+
+INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
+RUN_ID = "20261121-120000-abcdef"
+BASE = ("/opt/pi", "--mode", "json")
+
+META = RunMeta(
+    run_id=RUN_ID,
+    task="-@ look",
+    cwd="/project",
+    agent="pi",
+    agent_command=("/opt/pi",),
+    runner="process",
+    created_at="2026-11-21T12:00:00.000Z",
+    launched_by=LaunchedBy(session="operator", kind="cli"),
+    resolved_model="fake/test",
+    session_path="/runs/r/child-session.jsonl",
+)
+
+
+@pytest.fixture
+def prompt(tmp_path: Path) -> str:
+    file = tmp_path / "system-prompt.md"
+    file.write_text("You read.")
+    return str(file)
+
+
+def argv(**changes: object) -> tuple[str, ...]:
+    return PiProgram().command(replace(META, **changes), "/runs/r", 1).argv
+
+
+SESSION = ("--session", "/runs/r/child-session.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ("--model", "fake/test", *SESSION)),
+        ({"resolved_model": ""}, SESSION),
+        ({"session_path": None}, ("--model", "fake/test", "--no-session")),
+        ({"session_path": "child-session.jsonl"}, ("--model", "fake/test", *SESSION)),
+        ({"thinking": "high"}, ("--model", "fake/test", *SESSION, "--thinking", "high")),
+        ({"tools": Tools(policy="allow", resolved=("read", "grep"))}, (
+            "--model", "fake/test", *SESSION, "--tools", "read,grep",
+        )),
+        ({"tools": Tools(policy="allow", resolved=())}, ("--model", "fake/test", *SESSION, "--no-tools")),
+    ],
+)  # fmt: skip
+def test_argv(changes: dict[str, object], expected: tuple[str, ...]) -> None:
+    """Each decision of a run is one flag, in a fixed order; the task is never in argv."""
+    assert (*BASE, *expected) == argv(**changes)
+
+
+def test_program_prefix() -> None:
+    """The configured command comes first, whole."""
+    assert ("/usr/bin/node", "/opt/cli.js", "--mode", "json") == argv(agent_command=("/usr/bin/node", "/opt/cli.js"))[
+        :4
+    ]
+
+
+def test_appended_system_prompt(prompt: str) -> None:
+    """A preset's text is appended to pi's own system prompt, by file."""
+    assert ("--append-system-prompt", prompt) == argv(system_prompt_path=prompt)[-2:]
+
+
+def test_replaced_system_prompt(prompt: str) -> None:
+    """A replaced system prompt leaves out pi's context files too."""
+    assert ("--system-prompt", prompt, "-nc") == argv(system_prompt_path=prompt, prompt_mode="replace")[-3:]
+
+
+def test_replaced_by_nothing() -> None:
+    """Without text there is nothing to replace with."""
+    assert (*BASE, "--model", "fake/test", *SESSION) == argv(prompt_mode="replace")
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_missing_system_prompt(mode: str, tmp_path: Path) -> None:
+    """A system prompt file that is gone is an error, since pi would take its path for the prompt."""
+    gone = str(tmp_path / "gone.md")
+    with pytest.raises(LaunchError) as caught:
+        argv(system_prompt_path=gone, prompt_mode=mode)
+    assert gone == caught.value.where
+    with pytest.raises(LaunchError):
+        argv(system_prompt_path=str(tmp_path), prompt_mode=mode)
+
+
+def test_everything_at_once(prompt: str) -> None:
+    """The whole command line of a run in which everything is decided."""
+    everything = argv(
+        resolved_model="github-copilot/gpt-4.1",
+        thinking="low",
+        tools=Tools(policy="allow", resolved=("read",)),
+        system_prompt_path=prompt,
+        prompt_mode="replace",
+    )
+    assert (
+        *(*BASE, "--model", "github-copilot/gpt-4.1", *SESSION, "--thinking", "low", "--tools", "read"),
+        *("--system-prompt", prompt, "-nc", "-e", COPILOT_EXTENSION),
+    ) == everything
+
+
+@pytest.mark.parametrize(
+    "model", ["fake/test", "", "openrouter/github-copilot/x", "github-copilot-like/x", "github-copilot"]
+)
+def test_environment(model: str) -> None:
+    """A child knows that it is one and whose; the initiator is taken away even if the launcher has it."""
+    command = PiProgram().command(replace(META, resolved_model=model), "/runs/r", 1)
+    assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID} == command.env
+    assert (INITIATOR,) == command.unset
+    assert "-e" not in command.argv
+
+
+def test_copilot_environment() -> None:
+    """Children with an effective model of GitHub Copilot, and only they, say that an agent asks."""
+    meta = replace(META, requested_model="gpt-4.1", resolved_model="github-copilot/gpt-4.1")
+    command = PiProgram().command(meta, "/runs/r", 1)
+    assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID, INITIATOR: "agent"} == command.env
+    assert () == command.unset
+    assert ("-e", COPILOT_EXTENSION) == command.argv[-2:]
+
+
+def test_requested_model_does_not_count() -> None:
+    """The resolved model decides, not the one asked for."""
+    meta = replace(META, requested_model="github-copilot/gpt-4.1", resolved_model="fake/test")
+    assert "-e" not in PiProgram().command(meta, "/runs/r", 1).argv
+
+
+def test_extension_is_there() -> None:
+    """The extension is a file of the package and imports nothing."""
+    source = Path(COPILOT_EXTENSION).read_text()
+    assert "import" not in source.replace("It imports nothing", "")
+
+
+def test_attempts_are_the_same() -> None:
+    """A second attempt is started like the first; only its prompt file differs."""
+    assert PiProgram().command(META, "/runs/r", 1) == PiProgram().command(META, "/runs/r", 2)
+
+
+def test_stream() -> None:
+    """Each child gets a stream of its own."""
+    program = PiProgram()
+    assert "pi" == program.name
+    assert isinstance(program.stream(), PiStream)
+    assert program.stream() is not program.stream()

@@ -1,0 +1,147 @@
+"""The real pi, started by our command line, against a scripted model server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.agents.base import Command
+from subdeck.core.agents.pi import PiProgram
+from subdeck.core.agents.pi_catalog import find_pi
+from subdeck.core.agents.pi_stream import PiStream
+from subdeck.core.events import AssistantText, ToolResult
+from subdeck.core.outcome import ChildExit, Outcome, decide
+from subdeck.core.runs import LaunchedBy, RunMeta, Tools
+
+from tests.fake_llm import FakeLLM
+from tests.replay import feed
+
+pytestmark = pytest.mark.pi
+
+INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
+SCENARIO = {
+    "turns": [
+        {"steps": [{"text": "Let me look."}, {"tool_calls": [{"name": "read", "arguments": {"path": "notes.md"}}]}]},
+        {"steps": [{"text": "Seen."}]},
+    ]
+}
+
+
+@dataclass
+class Lab:
+    """A pi with one provider of its own and the built-in GitHub Copilot, both answered by one loopback server."""
+
+    root: Path
+    pi: str
+
+    def meta(self, model: str) -> RunMeta:
+        return RunMeta(
+            run_id="20261121-120000-abcdef",
+            task="",
+            cwd=str(self.root),
+            agent="pi",
+            agent_command=find_pi((self.pi,)),
+            runner="process",
+            created_at="",
+            launched_by=LaunchedBy(session="operator", kind="cli"),
+            resolved_model=model,
+            session_path=str(self.root / "child-session.jsonl"),
+            tools=Tools(policy="allow", resolved=("read",)),
+        )
+
+    def run(self, meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any], Outcome]:
+        """Run one child as the wrapper would, the launcher having the initiator already."""
+        (self.root / "prompt.md").write_text(task)
+        command = PiProgram().command(meta, str(self.root), 1)
+        with (self.root / "prompt.md").open("rb") as prompt:
+            child = subprocess.run(
+                command.argv,
+                stdin=prompt,
+                env=environment(command, os.environ | {INITIATOR: "agent"}),
+                cwd=meta.cwd,
+                capture_output=True,
+                timeout=60,
+            )
+        stream = PiStream()
+        events = feed(stream, child.stdout.removesuffix(b"\n").split(b"\n"))
+        return stream, events, decide(stream.facts, exit=ChildExit.of(child.returncode), stderr=child.stderr.decode())
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What the model server was asked, oldest first."""
+        log = (self.root / "requests.jsonl").read_text().splitlines()
+        return [record for record in map(json.loads, log) if record["event"] == "request"]
+
+
+def environment(command: Command, inherited: dict[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in inherited.items() if name not in command.unset}
+    return kept | command.env
+
+
+@pytest.fixture
+def lab(world: Path, tmp_path: Path, pi_executable: str) -> Iterator[Lab]:
+    agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
+    agent_dir.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "notes.md").write_text("a note\n")
+    with FakeLLM(SCENARIO, log_path=str(tmp_path / "requests.jsonl")) as server:
+        fake = {"api": "openai-completions", "apiKey": "sk-fake", "models": [{"id": "test"}]}
+        providers = {"fake": {"baseUrl": server.base_url, **fake}, "github-copilot": {"baseUrl": server.base_url}}
+        (agent_dir / "models.json").write_text(json.dumps({"providers": providers}))
+        (agent_dir / "auth.json").write_text(json.dumps({"github-copilot": {"type": "api_key", "key": "sk-copilot"}}))
+        yield Lab(tmp_path, pi_executable)
+
+
+def test_a_run(lab: Lab) -> None:
+    """A task that begins with a dash and an at sign is read from stdin, worked on with a tool, and answered."""
+    stream, events, outcome = lab.run(lab.meta("fake/test"))
+    assert ("completed", "done", 0) == (outcome.status, outcome.reason, outcome.exit_code), outcome.message
+    assert ["Let me look.", "Seen."] == [event.text for event in events if isinstance(event, AssistantText)]
+    (result,) = [event for event in events if isinstance(event, ToolResult)]
+    assert ("read", "a note\n") == (result.tool_name, result.content)
+    assert ("fake/test", 2, 1) == (stream.facts.model, stream.facts.usage.turns, stream.facts.usage.tool_uses)
+    task = [message for message in lab.requests[0]["body"]["messages"] if message["role"] == "user"]
+    assert "- @look at it" in json.dumps(task)
+    assert {"read"} == {tool["function"]["name"] for tool in lab.requests[0]["body"]["tools"]}
+    assert (lab.root / "child-session.jsonl").exists()
+
+
+def test_system_prompt(lab: Lab) -> None:
+    """A preset's text reaches the model as system prompt, appended or instead of pi's own."""
+    (lab.root / "system-prompt.md").write_text("You are a careful reader.")
+    (lab.root / "AGENTS.md").write_text("Context of the project.")
+    appended = replace(lab.meta("fake/test"), system_prompt_path=str(lab.root / "system-prompt.md"), session_path=None)
+    lab.run(appended)
+    lab.run(replace(appended, prompt_mode="replace"), task="again")
+    first, second = (json.dumps(lab.requests[number]["body"]["messages"][0]) for number in (0, 2))
+    assert "You are a careful reader." in first
+    assert "Context of the project." in first
+    assert "You are a careful reader." in second
+    assert "Context of the project." not in second
+    assert len(second) < len(first)
+
+
+def test_copilot_header(lab: Lab) -> None:
+    """Every request of a child on a GitHub Copilot model says that an agent is behind it, the first one too."""
+    _, _, outcome = lab.run(lab.meta("github-copilot/gpt-4.1"))
+    assert "done" == outcome.reason, outcome.message
+    assert ["agent", "agent"] == [request["headers"].get("x-initiator") for request in lab.requests]
+
+
+def test_other_providers_have_no_copilot_header(lab: Lab) -> None:
+    """No other provider sees the header, even when the launcher's own environment asks for it."""
+    lab.run(lab.meta("fake/test"))
+    assert [None, None] == [request["headers"].get("x-initiator") for request in lab.requests]
+
+
+def test_unknown_provider(lab: Lab) -> None:
+    """pi's own words on stderr become the message."""
+    _, _, outcome = lab.run(lab.meta("nowhere/model"))
+    assert ("failed", "agent_exit", 1) == (outcome.status, outcome.reason, outcome.exit_code)
+    assert 'Model "nowhere/model" not found' in (outcome.message or "")

@@ -1,0 +1,306 @@
+"""How pi's JSON lines are read: text being written, completion, events."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from subdeck.core.agents.base import UPDATE_HEAD, Completion, Open, Settled, Settling
+from subdeck.core.agents.pi_stream import SENTENCE_LIMIT, PiStream
+from subdeck.core.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
+
+START = b'{"type":"agent_start"}'
+END = b'{"type":"agent_end","messages":[]}'
+SETTLED = b'{"type":"agent_settled","aborted":false}'
+RETRY = b'{"type":"auto_retry_start","attempt":1,"maxAttempts":3,"delayMs":2000,"errorMessage":"500 boom"}'
+COMPACTION = b'{"type":"compaction_start","reason":"threshold"}'
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def end(will_retry: bool) -> bytes:
+    return line(type="agent_end", messages=[{"role": "user"}], willRetry=will_retry)
+
+
+def message(*blocks: object, stop: str = "stop", **fields: object) -> bytes:
+    said = {"role": "assistant", "content": list(blocks), "provider": "fake", "model": "test", "stopReason": stop}
+    return line(type="message_end", message={**said, **fields})
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def update(kind: str, **fields: object) -> bytes:
+    """A `message_update` as pi 0.73.1 writes it, which repeats the whole message."""
+    event = {"type": kind, "contentIndex": 0, **fields, "partial": {"content": [text("AHEAD " * 2000)]}}
+    return line(type="message_update", assistantMessageEvent=event, message={"content": []})
+
+
+def new_update(kind: str, **fields: object) -> bytes:
+    """A `message_update` as pi 1.5.2 writes it."""
+    event = {"type": kind, "contentIndex": 0, **fields}
+    return line(type="message_update", usage={"input": 1, "cost": {"total": 0.1}}, assistantMessageEvent=event)
+
+
+def fed(*lines: bytes) -> PiStream:
+    stream = PiStream()
+    for each in lines:
+        stream.feed(each)
+    return stream
+
+
+def written(*lines: bytes) -> str:
+    stream = PiStream()
+    for each in lines:
+        stream.feed_update(each[:UPDATE_HEAD])
+    return stream.sentence
+
+
+@pytest.mark.parametrize("make", [update, new_update])
+def test_sentence(make) -> None:
+    """The text being written is what the deltas say, never the partial message beside them."""
+    assert 'He said "hé\n日本' == written(
+        make("text_start"),
+        make("text_delta", delta='He said "'),
+        make("thinking_delta", delta="secret"),
+        make("toolcall_delta", delta="args"),
+        make("text_delta", delta="hé\n日本"),
+        make("text_end", content="repeated"),
+    )
+
+
+def test_sentence_is_cut() -> None:
+    """Only the end of a long text is kept, on a whole character."""
+    sentence = written(*[new_update("text_delta", delta="日本語" * 100)] * 20)
+    assert SENTENCE_LIMIT - 4 < len(sentence.encode()) <= SENTENCE_LIMIT
+    assert ("日本語" * 300).endswith(sentence)
+
+
+@pytest.mark.parametrize("tail", [b"\\", b"\\u", b"\\u00", b"\\u00e", b"\xc3", b"\xf0\x9f\x98"])
+def test_delta_longer_than_the_head(tail: bytes) -> None:
+    """Of a delta that goes beyond the head of its line, what is there is taken; a torn escape or character is not."""
+    start = b'{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"'
+    body = b"a\\n" + b"x" * 1000
+    assert "a\n" + "x" * 1000 == written(start + body + tail)
+
+
+def test_half_of_a_surrogate_pair() -> None:
+    """A delta that JavaScript cut inside a character loses that character and nothing else."""
+    delta = (
+        b'{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"ab\\ud83d"}}'
+    )
+    assert "ab\ufffd" == written(delta)
+
+
+@pytest.mark.parametrize(
+    "over", [message(text("Done.")), END, line(type="message_start", message={"role": "assistant"})]
+)
+def test_sentence_is_over(over: bytes) -> None:
+    """Between messages nothing is being written."""
+    assert "" == fed(update("text_delta", delta="Done"), over).sentence
+
+
+def test_second_block_of_text() -> None:
+    """A further text block of the same message begins on a new line."""
+    blocks = [new_update("text_delta", delta="One."), new_update("text_start"), new_update("text_delta", delta="Two.")]
+    assert "One.\nTwo." == written(*blocks)
+
+
+def test_forged_update() -> None:
+    """Text of a model that looks like pi's own JSON is not taken for it."""
+    forged = '"assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"forged'
+    assert "" == written(line(type="message_update", usage={"note": forged}, assistantMessageEvent={"type": "x"}))
+
+
+def test_tool_updates_are_passed_over() -> None:
+    """Progress of a tool is neither text nor garbage."""
+    stream = fed(line(type="tool_execution_update", toolCallId="1", partialResult={"content": [text("x")]}))
+    assert ("", 0) == (stream.sentence, stream.facts.unreadable)
+
+
+QUIET, BRIEF = Settling(5.0), Settling(1.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "completion", "finished"),
+    [
+        ([], Open(), False),
+        ([START], Open(), False),
+        ([START, message(text("x"))], Open(), False),
+        ([START, message(text("x")), END], BRIEF, True),
+        ([START, message(text("x"), stop="length"), END], BRIEF, True),
+        ([START, message(stop="toolUse"), END], BRIEF, True),
+        ([START, message(stop="error"), END], BRIEF, True),
+        ([START, message(stop="error"), END, RETRY], Open(), False),
+        ([START, message(stop="error"), END, RETRY, START], Open(), False),
+        ([START, message(stop="error"), END, RETRY, START, message(text("x")), END], BRIEF, True),
+        ([START, message(text("x")), END, START], Open(), False),
+        ([START, message(text("x")), END, COMPACTION], Open(), True),
+        ([START, message(stop="error"), END, COMPACTION], Open(), False),
+        ([START, message(text("x")), END, COMPACTION, line(type="compaction_end", willRetry=False)], BRIEF, True),
+        ([START, message(stop="error"), END, COMPACTION, line(type="compaction_end", willRetry=True)], Open(), False),
+        ([START, message(stop="error"), END, COMPACTION, line(type="compaction_end")], BRIEF, True),
+        ([START, COMPACTION, line(type="compaction_end", willRetry=False)], Open(), False),
+        ([START, message(text("x")), end(will_retry=False)], QUIET, True),
+        ([START, message(stop="error"), end(will_retry=True)], Open(), False),
+        ([START, message(text("x")), end(will_retry=False), START], Open(), False),
+        ([START, message(text("x")), end(will_retry=False), SETTLED], Settled(), True),
+        ([START, message(text("x")), end(will_retry=False), SETTLED, START], Open(), False),
+    ],
+)
+def test_completion(lines: list[bytes], completion: Completion, finished: bool) -> None:
+    """A run is over when pi says so: at once by `agent_settled`, after a quiet moment by `agent_end` alone."""
+    stream = fed(*lines)
+    assert (completion, finished) == (stream.completion, stream.facts.finished)
+
+
+def test_messages_of_agent_end_are_skipped() -> None:
+    """`agent_end` repeats every message; only what it announces is read, whatever the messages hold."""
+    torn = b'{"type":"agent_end","messages":[{"text":"\\ud83d \xff"}],"willRetry":true}'
+    assert (Open(), False) == (fed(torn).completion, fed(torn).facts.finished)
+
+
+def test_settled_by_an_abort() -> None:
+    """`agent_settled` that was an abort says so in the facts."""
+    stream = fed(message(text("x"), stop="toolUse"), line(type="agent_settled", aborted=True))
+    assert "aborted" == stream.facts.stop_reason
+
+
+def test_blank_blocks() -> None:
+    """Blank texts and thoughts are no events, and no answer."""
+    stream = PiStream()
+    assert [] == [
+        event
+        for event in stream.feed(message(text(" \n"), {"type": "thinking", "thinking": ""}))
+        if isinstance(event, AssistantText | Thinking)
+    ]
+    assert stream.facts.final_text is None
+
+
+def test_final_text() -> None:
+    """The answer is the last assistant message with text, all its text blocks."""
+    stream = fed(message(text("First.")), message(text("One."), text("Two.")), message(text("  "), stop="length"))
+    assert ("One.\n\nTwo.", "length") == (stream.facts.final_text, stream.facts.stop_reason)
+
+
+def test_other_roles() -> None:
+    """What users, systems, tools and extensions say is no text of the child."""
+    for role in ("user", "system", "custom", "toolResult"):
+        assert [] == PiStream().feed(line(type="message_end", message={"role": role, "content": [text("x")]}))
+        assert [] == PiStream().feed(line(message={"role": role, "content": [text("x")]}, type="message_end"))
+
+
+def test_key_order_is_no_matter() -> None:
+    """A line that is spaced or ordered otherwise is read all the same."""
+    spaced = json.dumps({"message": {"role": "assistant", "content": [text("Hi.")]}, "type": "message_end"}).encode()
+    assert "Hi." == fed(spaced).facts.final_text
+
+
+def test_measured_duration() -> None:
+    """Where pi tells no duration, the time between start and end of the call is taken."""
+    times = iter([10.0, 10.25])
+    stream = PiStream(clock=lambda: next(times))
+    stream.feed(line(type="tool_execution_start", toolCallId="a", toolName="ls", args={}))
+    assert 1 == stream.running_tools
+    (result,) = stream.feed(line(type="tool_execution_end", toolCallId="a", toolName="ls", result={"content": []}))
+    assert isinstance(result, ToolResult)
+    assert (250, 0) == (result.duration_ms, stream.running_tools)
+
+
+def test_result_without_a_call() -> None:
+    """The result of a call that was never announced has no duration."""
+    (result,) = PiStream().feed(line(type="tool_execution_end", toolCallId="a", toolName="ls", result={}))
+    assert isinstance(result, ToolResult)
+    assert (None, "", False) == (result.duration_ms, result.content, result.is_error)
+
+
+def test_content_is_cut() -> None:
+    """Tool output is kept up to the limit of events, and says when it was cut; images are named."""
+    blocks = [text("x" * CONTENT_LIMIT), {"type": "image", "data": "…"}]
+    (result,) = PiStream().feed(line(type="tool_execution_end", toolName="read", result={"content": blocks}))
+    assert isinstance(result, ToolResult)
+    assert (CONTENT_LIMIT, True) == (len(result.content), result.truncated)
+    (result,) = PiStream().feed(line(type="tool_execution_end", toolName="read", result={"content": blocks[1:]}))
+    assert isinstance(result, ToolResult)
+    assert ("[image]", False) == (result.content, result.truncated)
+
+
+def test_memory_of_calls_is_bounded() -> None:
+    """A child that starts tools and ends none does not fill our memory."""
+    starts = [line(type="tool_execution_start", toolCallId=str(n), toolName="x", args={}) for n in range(1100)]
+    assert 1000 == fed(*starts).running_tools
+
+
+def test_calls_without_an_end() -> None:
+    """When the agent has ended, no tool of its is running any more."""
+    start = line(type="tool_execution_start", toolCallId="a", toolName="x", args={})
+    assert (1, 0) == (fed(start).running_tools, fed(start, END).running_tools)
+
+
+def test_retry() -> None:
+    """A retry is told with its numbers and its cause."""
+    (retry,) = PiStream().feed(RETRY)
+    assert Retry(attempt=1, max_attempts=3, delay_ms=2000, reason="500 boom") == retry
+
+
+def test_compaction_is_paid() -> None:
+    """Tokens of a summary are counted, and are no turn."""
+    summary = line(type="compaction_end", result={"usage": {"input": 7, "output": 2, "cost": {"total": 0.5}}})
+    usage = fed(message(text("x"), usage={"input": 1}), COMPACTION, summary).facts.usage
+    assert (8, 2, 0.5, 1) == (usage.input, usage.output, usage.cost, usage.turns)
+
+
+def test_failed_compaction() -> None:
+    """A compaction that fails is a warning in its own words."""
+    (notice,) = PiStream().feed(line(type="compaction_end", errorMessage="Auto-compaction failed: x"))
+    assert Notice(level="warning", text="Auto-compaction failed: x") == notice
+
+
+def test_finalized() -> None:
+    """The last successful `subagent_finalize` counts."""
+
+    def finalize(status: str, error: bool = False) -> bytes:
+        result = {"content": [], "details": {"status": status}, "terminate": True}
+        return line(type="tool_execution_end", toolName="subagent_finalize", result=result, isError=error)
+
+    assert {"status": "b"} == fed(finalize("a"), finalize("b"), finalize("c", error=True)).facts.finalized
+    assert fed(finalize("a", error=True)).facts.finalized is None
+
+
+def test_garbage_is_told_once() -> None:
+    """Lines that are no events are counted, told once without control characters, and never end the run."""
+    stream = PiStream()
+    first = stream.feed(b"\x1b[31mDeprecationWarning\x1b[0m: old\x00")
+    assert [Notice(level="warning", text="the agent wrote a line that is no event: DeprecationWarning: old")] == first
+    assert [] == [*stream.feed(b"{torn"), *stream.feed(b""), *stream.feed(b"  ")]
+    assert 2 == stream.facts.unreadable
+    stream.feed(message(text("Fine.")))
+    assert "Fine." == stream.facts.final_text
+
+
+def test_half_of_a_surrogate_pair_in_an_answer() -> None:
+    """An answer with half a character in it is still the answer, escaped backslashes and whole pairs untouched."""
+    raw = message(text("PLACE")).replace(b"PLACE", b"a\\ud83d \\\\ud83d \\ud83d\\ude00 \xff b")
+    assert "a\ufffd \\ud83d 😀 \ufffd b" == fed(raw).facts.final_text
+
+
+def test_call_of_a_tool() -> None:
+    """A call carries name and arguments."""
+    (call,) = PiStream().feed(line(type="tool_execution_start", toolCallId="a", toolName="ls", args={"path": "x"}))
+    assert ToolCall(tool_call_id="a", tool_name="ls", args={"path": "x"}) == call
+
+
+def test_light_imports() -> None:
+    """The stream is read inside the wrapper: it brings nothing heavy along."""
+    heavy = ("asyncio", "yaml", "json", "libtmux", "watchfiles", "subprocess", "difflib", "shutil", "click")
+    code = "import sys, subdeck.core.agents.pi, subdeck.core.outcome, subdeck.core.progress; print(*sys.modules)"
+    bare = subprocess.run(
+        [sys.executable, "-c", "import msgspec, sys; print(*sys.modules)"], capture_output=True, check=True
+    )
+    ours = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert set() == {*ours.stdout.split()} & {*heavy} - {*bare.stdout.decode().split()}

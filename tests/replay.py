@@ -1,0 +1,70 @@
+"""Feed recorded pi streams to the code that reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from subdeck.core.agents.base import UPDATE_HEAD, StreamFacts
+from subdeck.core.agents.pi_stream import PiStream
+from subdeck.core.events import Event
+from subdeck.core.outcome import ChildExit, Outcome, decide
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a recorded run became."""
+
+    stream: PiStream
+    events: list[Event]
+    outcome: Outcome
+
+    @property
+    def facts(self) -> StreamFacts:
+        return self.stream.facts
+
+    def of(self, kind: type) -> list:
+        """Answer the events of one type."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def cases() -> list[str]:
+    """Answer the names of all recordings, as `0.73.1/a_text`."""
+    return sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.glob("*/*/exit.txt"))
+
+
+def stdout(case: str) -> bytes:
+    """Answer the whole recorded stdout of a child."""
+    file = RECORDINGS / case / "stdout.jsonl"
+    if file.exists():
+        return file.read_bytes()
+    return gzip.decompress(file.with_name("stdout.jsonl.gz").read_bytes())
+
+
+def lines(case: str) -> list[bytes]:
+    """Answer its lines, split on newline bytes alone."""
+    return stdout(case).removesuffix(b"\n").split(b"\n") if stdout(case) else []
+
+
+def feed(stream: PiStream, recorded: list[bytes]) -> list[Event]:
+    """Feed lines as the wrapper does: of an update only its head."""
+    events: list[Event] = []
+    for line in recorded:
+        if line.startswith(stream.update_prefixes):
+            stream.feed_update(line[:UPDATE_HEAD])
+        else:
+            events.extend(stream.feed(line))
+    return events
+
+
+def replay(case: str) -> Replay:
+    """Replay one recording up to its outcome."""
+    stream = PiStream()
+    events = feed(stream, lines(case))
+    code = json.loads((RECORDINGS / case / "exit.txt").read_text())["rc"]
+    stderr = (RECORDINGS / case / "stderr.txt").read_text(encoding="utf-8", errors="replace")
+    return Replay(stream, events, decide(stream.facts, exit=ChildExit.of(code), stderr=stderr))
