@@ -1,0 +1,215 @@
+"""Read the small YAML texts people write: settings files and the frontmatter of presets.
+
+Every scalar stays the text that was typed (`off`, `yes`, `1e3`), with its line, so that whoever knows the key decides
+what it means. The tree is built from the parser's events, because libyaml's own composer follows nesting by
+recursion in C: half a million `[` in a file of a foreign checkout end the process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any, cast
+
+from msgspec import Struct
+
+SIZE_LIMIT = 1024 * 1024
+"""Bytes; a larger file is not read."""
+
+_DEEPEST = 16
+
+
+class DocumentError(Exception):
+    """A text cannot be used: what is wrong, the line (from 1) where that is known, and what to do."""
+
+    def __init__(self, what: str, *, line: int | None = None, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.line = line
+        self.hint = hint
+
+
+class Text(Struct, frozen=True):
+    value: str
+    line: int
+    """Of its key, for the value of a mapping."""
+    quoted: bool = False
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing, `~` or `null` was written, in the sense of YAML."""
+        return not self.quoted and self.value in ("", "~", "null")
+
+
+class Items(Struct, frozen=True):
+    items: tuple[Node, ...]
+    line: int
+
+
+class Fields(Struct, frozen=True):
+    pairs: dict[str, Node]
+    line: int
+
+
+Node = Text | Items | Fields
+
+
+def read_text(path: str) -> str:
+    """Read a whole text file of at most `SIZE_LIMIT` bytes, without byte order mark and with `\\n` line ends.
+
+    Raises DocumentError with a sentence for a person; FileNotFoundError only where there is no such name at all.
+    """
+    try:
+        # O_NONBLOCK: a fifo would wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise DocumentError(f"it is a link to {os.readlink(path)}, which does not exist") from None
+        raise
+    except NotADirectoryError:
+        raise FileNotFoundError(path) from None
+    except OSError as error:
+        raise DocumentError(f"it cannot be read: {error.strerror}") from error
+    try:
+        return _decode(_read_regular(descriptor))
+    except OSError as error:
+        raise DocumentError(f"it cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def _read_regular(descriptor: int) -> bytes:
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        raise DocumentError("it is a directory, not a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise DocumentError("it is not a regular file")
+    with open(descriptor, "rb", closefd=False) as file:
+        content = file.read(SIZE_LIMIT + 1)
+    if len(content) > SIZE_LIMIT:
+        size = max(status.st_size, len(content)) / SIZE_LIMIT
+        raise DocumentError(f"it is too large: {size:.1f} MB, at most 1 MB is read")
+    return content
+
+
+def _decode(content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DocumentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DocumentError("it has a NUL character in it", line=line, hint="remove that character")
+    return text.replace("\r\n", "\n")
+
+
+def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
+    """Parse a YAML mapping; nothing but comments is an empty one.
+
+    `first_line` is where the text begins in its file. Raises DocumentError, also for what would be read differently
+    from how it looks: a key written twice, an anchor, a second document.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    events = cast("Iterator[Any]", yaml.parse(text, Loader=loader))
+    try:
+        node = _Builder(events, first_line).document()
+    except yaml.MarkedYAMLError as error:
+        raise _explained(error, text, first_line) from error
+    except yaml.YAMLError as error:
+        control = _CONTROL.search(text)
+        line = text.count("\n", 0, control.start()) + first_line if control else None
+        raise DocumentError("it has a control character in it", line=line, hint="remove that character") from error
+    if node is None or (isinstance(node, Text) and node.is_nothing):
+        return Fields({}, first_line)
+    if isinstance(node, Fields):
+        return node
+    found = "a list" if isinstance(node, Items) else "a plain text"
+    raise DocumentError(f'lines of the form "key: value" were expected, found {found}', line=node.line)
+
+
+class _Builder:
+    """Builds the tree from the parser's events."""
+
+    def __init__(self, events: Iterator[Any], first_line: int) -> None:
+        self._events = events
+        self._first_line = first_line
+
+    def document(self) -> Node | None:
+        node: Node | None = None
+        documents = 0
+        for event in self._events:
+            match type(event).__name__:
+                case "DocumentStartEvent":
+                    documents += 1
+                    if documents > 1:
+                        raise DocumentError("a second document begins here", line=self._line(event), hint="remove it")
+                case "ScalarEvent" | "SequenceStartEvent" | "MappingStartEvent" | "AliasEvent":
+                    node = self._node(event, depth=0)
+                case _:
+                    pass
+        return node
+
+    def _line(self, event: Any) -> int:
+        return event.start_mark.line + self._first_line
+
+    def _node(self, event: Any, *, depth: int, line: int | None = None) -> Node:
+        line = self._line(event) if line is None else line
+        kind = type(event).__name__
+        if kind == "AliasEvent" or event.anchor is not None:
+            raise DocumentError("anchors and aliases (& and *) are not used here", line=line, hint=_QUOTE)
+        if depth > _DEEPEST:
+            raise DocumentError("it is nested too deeply", line=line)
+        if kind == "SequenceStartEvent":
+            return Items(tuple(self._node(item, depth=depth + 1) for item in self._until("SequenceEndEvent")), line)
+        if kind == "MappingStartEvent":
+            return Fields(self._pairs(depth), line)
+        if "\0" in event.value:
+            raise DocumentError("a text has a NUL character in it", line=line, hint="remove that character")
+        return Text(event.value, line, quoted=bool(event.style))
+
+    def _pairs(self, depth: int) -> dict[str, Node]:
+        pairs: dict[str, Node] = {}
+        for event in self._until("MappingEndEvent"):
+            line = self._line(event)
+            key = self._node(event, depth=depth + 1)
+            if not isinstance(key, Text):
+                raise DocumentError("a key must be plain text", line=line, hint=_QUOTE)
+            if key.value in pairs:
+                first = pairs[key.value].line
+                raise DocumentError(f'"{key.value}" is there twice, first in line {first}', line=line)
+            pairs[key.value] = self._node(next(self._events), depth=depth + 1, line=line)
+        return pairs
+
+    def _until(self, end: str) -> Iterator[Any]:
+        for event in self._events:
+            if type(event).__name__ == end:
+                return
+            yield event
+
+
+_QUOTE = 'put quotes around the value: key: "…"'
+_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What YAML does not allow in a text."""
+
+_BARE_ROLE = re.compile(r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]#]*)")
+
+
+def _explained(error: Any, text: str, first_line: int) -> DocumentError:
+    """Turn a parser's error into words; where the line shows a usual mistake, say how to write it."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return DocumentError(f"it is not valid YAML: {error.problem}")
+    source: str = "".join(text.split("\n")[mark.line : mark.line + 1])
+    hint = ""
+    if role := _BARE_ROLE.search(source):
+        hint = f'put quotes around it: "{role[1]}"'
+    elif "\t" in source[: len(source) - len(source.lstrip())]:
+        hint = "indent with spaces, not with tabs"
+    elif any(words in error.problem for words in ("mapping values", "cannot start any token", "alphabetic or numeric")):
+        hint = _QUOTE
+    return DocumentError(f"it is not valid YAML: {error.problem}", line=mark.line + first_line, hint=hint)

@@ -1,0 +1,335 @@
+"""One preset file: what its fields mean, what is wrong with it, and writing one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.document import DocumentError
+from subdeck.core.preset_file import Preset, PresetProblem, parse_preset, read_preset
+from subdeck.core.runs import PresetSource
+
+HEAD = "name: scout\ndescription: Fast repo exploration\n"
+
+
+def preset(fields: str = "", body: str = "Look.", source: PresetSource = PresetSource.PROJECT) -> Preset:
+    return parse_preset(f"---\n{HEAD}{fields}---\n{body}", "/p/file.md", source)
+
+
+def test_the_example_of_the_format() -> None:
+    """Frontmatter gives name, description, model and tools; the body is the prompt."""
+    text = """---
+name: repo-scout
+description: Fast repo exploration
+model: github-copilot/gpt-4o
+tools: read,grep,find,ls
+---
+You are a scout. Explore quickly, summarize clearly, and avoid implementation.
+"""
+
+    assert Preset(
+        name="repo-scout",
+        description="Fast repo exploration",
+        source=PresetSource.GLOBAL,
+        path="/p/repo-scout.md",
+        model="github-copilot/gpt-4o",
+        tools=("read", "grep", "find", "ls"),
+        prompt="You are a scout. Explore quickly, summarize clearly, and avoid implementation.",
+    ) == parse_preset(text, "/p/repo-scout.md", PresetSource.GLOBAL)
+
+
+def test_only_what_is_required() -> None:
+    """Without the optional fields the agent's own tools and nobody's model are meant."""
+    plain = preset(body="")
+
+    assert (None, None, None, None, "", ()) == (
+        plain.model,
+        plain.tools,
+        plain.runner,
+        plain.agent,
+        plain.prompt,
+        plain.warnings,
+    )
+
+
+@pytest.mark.parametrize("word", ["yes", "off", "12", "1e3", "null", "~", "2024-01-01", "#(touch x)", "'@x'", "Ünï 名"])
+def test_scalars_are_text(word: str) -> None:
+    """A name stays as typed, also where YAML would see something else, and where it looks like a command."""
+    text = f"---\nname: {word if '#' not in word else repr(word)}\ndescription: {word!r}\n---\n"
+
+    assert word.strip("'") == parse_preset(text, "/p/x.md", PresetSource.PROJECT).name
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("tools: read, grep", ("read", "grep")),
+        ("tools: [read, grep]", ("read", "grep")),
+        ("tools:\n  - read\n  - grep", ("read", "grep")),
+        ("tools:\n- read", ("read",)),
+        ("tools: []", ()),
+        ("approved_tools: [read]", ("read",)),
+        ("allowed_tools: read", ("read",)),
+    ],
+)
+def test_tools(field: str, expected: tuple[str, ...]) -> None:
+    """A list and a line with commas mean the same, under each of the three names; an empty list is no tools."""
+    assert expected == preset(f"{field}\n").tools
+
+
+@pytest.mark.parametrize("blank", ["model:", "model: ''", "model: '  '", "runner:", "agent:"])
+def test_blank_counts_as_absent(blank: str) -> None:
+    """A field left blank says nothing."""
+    read = preset(f"{blank}\n")
+
+    assert (None, None, None) == (read.model, read.runner, read.agent)
+
+
+def test_runner_and_agent() -> None:
+    """A preset may choose a runner and an agent that the user has set up, by name."""
+    read = preset("runner: tmux\nagent: offline\n")
+
+    assert ("tmux", "offline") == (read.runner, read.agent)
+
+
+@pytest.mark.parametrize(
+    ("body", "prompt"),
+    [
+        ("\n\n  indented\n\nafter  \n\n\n", "  indented\n\nafter  "),
+        ("one", "one"),
+        (" \n\t\n", ""),
+        ("", ""),
+        ("a\n---\nb\n", "a\n---\nb"),
+        ("[bold] {x} $(rm) %s\x1b[0m", "[bold] {x} $(rm) %s\x1b[0m"),
+    ],
+)
+def test_the_body_is_the_prompt(body: str, prompt: str) -> None:
+    """The prompt is the body exactly as written, apart from blank lines around it."""
+    assert prompt == preset(body=body).prompt
+
+
+def test_a_prompt_field_goes_before_the_body() -> None:
+    """With `prompt` the body is not used, which is said."""
+    read = preset("prompt: |\n  Be fast.\n  ---\n  Stop.\n", body="Not this.")
+
+    assert "Be fast.\n---\nStop." == read.prompt
+    assert ('the text below the frontmatter is not used: "prompt" goes first',) == read.warnings
+    assert () == preset("prompt: x\n", body="").warnings
+
+
+def test_blanks_in_quotes_do_not_matter() -> None:
+    """Blanks around a quoted value are no part of it."""
+    read = parse_preset('---\nname: " x "\ndescription: " d "\nmodel: " a/b "\n---\n', "/p/f.md", PresetSource.PROJECT)
+
+    assert ("x", "d", "a/b") == (read.name, read.description, read.model)
+    assert () == preset('sticky: " no "\n').warnings
+
+
+def test_a_file_of_another_editor(tmp_path: Path) -> None:
+    """A byte order mark, CR LF and blanks after the dashes do not matter."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"\xef\xbb\xbf---  \r\nname: scout\r\ndescription: d\r\ntools: read\r\n--- \r\nOne.\r\nTwo.\r\n")
+    read = read_preset(str(path), PresetSource.PROJECT)
+
+    assert isinstance(read, Preset)
+    assert ("scout", ("read",), "One.\nTwo.") == (read.name, read.tools, read.prompt)
+
+
+def test_a_file_of_a_preset_directory_needs_no_name() -> None:
+    """In preset_dirs the file's stem is the name, and a file without frontmatter is all prompt."""
+    named = parse_preset("---\nmodel: a/b\n---\nx", "/p/Explore.md", PresetSource.DIR)
+    bare = parse_preset("\n# Explore\n\nBe fast.\n", "/p/Explore.md", PresetSource.DIR)
+
+    assert ("Explore", "", "a/b", "x") == (named.name, named.description, named.model, named.prompt)
+    assert ("Explore", None, "# Explore\n\nBe fast.") == (bare.name, bare.model, bare.prompt)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("", 1, "it has no frontmatter"),
+        ("# Title\n---\nname: x\n---\n", 1, "it has no frontmatter"),
+        ("---\nname: x\ndescription: d\n", 1, "the frontmatter never ends"),
+        ("---\nname: x\n----\n", 1, "the frontmatter never ends"),
+        ("---\n---\nbody", None, "name is missing"),
+        ("---\ndescription: d\n---\n", None, "name is missing"),
+        ("---\nname: ' '\ndescription: d\n---\n", None, "name is missing"),
+        ("---\nname: x\n---\n", None, "description is missing"),
+        ("---\nname: x\ndescription:\n---\n", None, "description is missing"),
+        ("---\n- name\n---\n", 2, 'lines of the form "key: value" were expected'),
+        (f"---\n{HEAD}name: y\n---\n", 4, '"name" is there twice, first in line 2'),
+        (f"---\n{HEAD}model: a: b\n---\n", 4, "it is not valid YAML: mapping values"),
+        (f"---\n{HEAD}model: [a]\n---\n", 4, "model: a text was expected, found a list"),
+        (f"---\n{HEAD}model: {{a: b}}\n---\n", 4, "model: a text was expected, found keys below it"),
+        ("---\nname: [x]\ndescription: d\n---\n", 2, "name: a text was expected"),
+        (f"---\n{HEAD}runner: screen\n---\n", 4, 'runner: process or tmux was expected, found "screen"'),
+        (f"---\n{HEAD}agent: /bin/sh -c x\n---\n", 4, "agent: the name of an agent was expected"),
+        (f"---\n{HEAD}tools:\n---\n", 4, "tools is blank"),
+        (f"---\n{HEAD}tools: ','\n---\n", 4, "tools is blank"),
+        (f"---\n{HEAD}tools: read, -bash\n---\n", 4, 'tools: "-bash" is not the name of a tool'),
+        (f"---\n{HEAD}tools: [read, [x]]\n---\n", 4, "tools: the name of a tool was expected, found a list"),
+        (f"---\n{HEAD}tools: {{read: true}}\n---\n", 4, "tools: a text was expected, found keys below it"),
+        (f"---\n{HEAD}tools: read\nallowed_tools: ls\n---\n", 5, "tools and allowed_tools mean the same thing"),
+        (f"---\n{HEAD}x: &a b\n---\n", 4, "anchors and aliases"),
+        ("---\nname: a/b\ndescription: d\n---\n", 2, "has a path separator"),
+        ("---\nname: ..\ndescription: d\n---\n", 2, "has a path separator"),
+        ("---\nname: 'a\\b'\ndescription: d\n---\n", 2, "has a path separator"),
+        (f"---\nname: {'n' * 65}\ndescription: d\n---\n", 2, "longer than 64 characters"),
+        ('---\nname: "a\\nb"\ndescription: d\n---\n', 2, "line break"),
+        ('---\nname: "a\\e[31mb"\ndescription: d\n---\n', 2, "invisible character"),
+        ('---\nname: "a\\u202eb"\ndescription: d\n---\n', 2, "invisible character"),
+        ('---\nname: "a\\0b"\ndescription: d\n---\n', 2, "NUL"),
+    ],
+)
+def test_what_is_wrong_with_a_file(text: str, line: int | None, what: str) -> None:
+    """The error says what is wrong, and in which line of the file where there is one."""
+    with pytest.raises(DocumentError) as caught:
+        parse_preset(text, "/p/x.md", PresetSource.PROJECT)
+
+    assert line == caught.value.line
+    assert what in f"{caught.value.what}"
+
+
+@pytest.mark.parametrize("field", ["model: @fast", "tools: [@x]", "tools:\n  - read\n  - @x"])
+def test_a_bare_role_gets_the_hint_to_quote_it(field: str) -> None:
+    """YAML gives `@` no meaning, so the message shows how it is written."""
+    with pytest.raises(DocumentError) as caught:
+        preset(f"{field}\n")
+
+    assert f'put quotes around it: "{"@fast" if "fast" in field else "@x"}"' == caught.value.hint
+
+
+def test_a_name_of_64_characters() -> None:
+    """The longest name is allowed, and it is characters that count."""
+    name = "名" * 64
+
+    assert name == parse_preset(f"---\nname: {name}\ndescription: d\n---\n", "/p/x.md", PresetSource.PROJECT).name
+
+
+@pytest.mark.parametrize(
+    ("field", "warning"),
+    [
+        ("modle: x", 'the key "modle" is unknown and is ignored; did you mean model'),
+        ("allowed-tools: x", "did you mean allowed_tools"),
+        ("qqqqq: x", 'the key "qqqqq" is unknown and is ignored'),
+        ("thinking: high", '"thinking" is not supported by this version and is ignored'),
+        ("prompt_mode: replace", '"prompt_mode" is not supported'),
+        ("context_files: false", '"context_files" is not supported'),
+        ("inherit_context: true", '"inherit_context" is not supported'),
+        ("finalize: true", '"finalize" is not supported'),
+        ("max_attempts: 5", '"max_attempts" is not supported'),
+        ("sticky: yes", '"sticky" is not supported'),
+    ],
+)
+def test_what_has_no_effect_is_a_warning(field: str, warning: str) -> None:
+    """A key that nothing acts on never loses its meaning silently."""
+    (only,) = preset(f"{field}\n").warnings
+
+    assert only.startswith(warning) or warning in only
+
+
+@pytest.mark.parametrize(
+    "field", ["prompt_mode: append", "context_files: yes", "inherit_context: off", "finalize: false", "sticky: No"]
+)
+def test_what_happens_anyway_is_no_warning(field: str) -> None:
+    """A value that asks for what is done today is kept to."""
+    assert () == preset(f"{field}\n").warnings
+
+
+@pytest.mark.parametrize("field", ["denied_tools: [bash]", "session: none", "timeout: 60", "max_turns: 5", "stall: 9"])
+def test_a_restriction_is_never_dropped(field: str) -> None:
+    """A preset that holds its child back in a way we cannot is refused, not run without it."""
+    with pytest.raises(DocumentError, match="is not supported by this version") as caught:
+        preset(f"{field}\n")
+
+    assert 4 == caught.value.line
+    assert "could do more than this preset allows" in caught.value.hint
+
+
+def problem(path: Path) -> PresetProblem:
+    read = read_preset(str(path), PresetSource.GLOBAL)
+    assert isinstance(read, PresetProblem)
+    return read
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b"---\nname: a\ndescription: \xff\n---\n", 3, "it is not UTF-8 text; save it as UTF-8"),
+        (b"---\nname: a\ndescription: d\n---\nx\x00y", 5, "it has a NUL character in it; remove that character"),
+        (b"---\nname: a\n---\n" + b"x" * 5 * 1024 * 1024, None, "it is too large: 5.0 MB, at most 1 MB is read"),
+        (b"---\nname: a\ndescription: d\nx: " + b"{a: " * 200_000 + b"\n---\n", 4, "it is nested too deeply"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, line: int | None, message: str) -> None:
+    """Bytes that are no preset are one problem with path, line where there is one, and what to do."""
+    path = tmp_path / "a.md"
+    path.write_bytes(content)
+
+    assert PresetProblem(path=str(path), message=message, line=line, source=PresetSource.GLOBAL, name="a") == problem(
+        path
+    )
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A directory, a dangling link and a fifo are problems; none is waited for."""
+    (tmp_path / "dir.md").mkdir()
+    (tmp_path / "link.md").symlink_to("/nowhere/x.md")
+    os.mkfifo(tmp_path / "fifo.md")
+
+    assert "it is a directory, not a file" == problem(tmp_path / "dir.md").message
+    assert "it is a link to /nowhere/x.md, which does not exist" == problem(tmp_path / "link.md").message
+    assert "it is not a regular file" == problem(tmp_path / "fifo.md").message
+
+
+def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that may not be read is a problem."""
+
+    def denied(*_args: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", denied)
+
+    assert "it cannot be read: Permission denied" == problem(tmp_path / "a.md").message
+
+
+def test_a_file_that_went_away(tmp_path: Path) -> None:
+    """A file deleted between listing and reading is simply not there."""
+    assert read_preset(str(tmp_path / "gone.md"), PresetSource.PROJECT) is None
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """It cannot be written into any record of a run, so it is a problem, shown readably."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")
+    Path(path).write_text(f"---\n{HEAD}---\n")
+    read = read_preset(path, PresetSource.PROJECT)
+
+    assert isinstance(read, PresetProblem)
+    assert ("the name of the file is not UTF-8; rename it", f"{tmp_path}/\ufffd.md") == (read.message, read.path)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("---\nname: scout\nmodel: @x\n---\n", "scout"),
+        ("---\nname: 'my scout' # x\nmodel: @x\n---\n", "my scout"),
+        ("---\nmodel: @x\n---\n", "a"),
+        ("name: not-frontmatter\n", "a"),
+        ("---\nname: scout\n---\n", "scout"),
+    ],
+)
+def test_a_problem_is_called_like_its_preset(tmp_path: Path, text: str, name: str) -> None:
+    """A broken file goes by the name in it where that can be read, else by its file's."""
+    path = tmp_path / "a.md"
+    path.write_text(text)
+
+    assert name == problem(path).name
+
+
+def test_the_message_is_one_plain_line(tmp_path: Path) -> None:
+    """What is echoed from a broken file cannot move the cursor or break a row."""
+    path = tmp_path / "a.md"
+    path.write_text('---\nname: "x\\e[2J\\ny/"\ndescription: d\n---\n')
+
+    assert 'the name "x y/" has a path separator in it; change its name' == problem(path).message

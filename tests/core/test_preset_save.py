@@ -1,0 +1,176 @@
+"""Saving a preset: it reads back as it was given, and nothing is ever replaced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.errors import PresetError, UsageError
+from subdeck.core.preset_file import Preset, read_preset
+from subdeck.core.preset_save import save_preset
+from subdeck.core.runs import PresetSource
+
+
+def saved(path: str) -> Preset:
+    read = read_preset(path, PresetSource.PROJECT)
+    assert isinstance(read, Preset)
+    return read
+
+
+def test_a_saved_preset_is_a_plain_file(tmp_path: Path) -> None:
+    """What is written looks like what a person would write, and only the user may read it."""
+    path = save_preset(str(tmp_path / "new" / "dir"), "Repo Scout!", "Fast: look", "a/b", ["read", "ls"], "Look.\n")
+
+    assert str(tmp_path / "new" / "dir" / "repo-scout.md") == path
+    assert (
+        "---\nname: Repo Scout!\ndescription: 'Fast: look'\nmodel: a/b\ntools: [read, ls]\n---\nLook.\n"
+        == Path(path).read_text()
+    )
+    assert 0o600 == os.stat(path).st_mode & 0o777
+    assert ["repo-scout.md"] == os.listdir(tmp_path / "new" / "dir")
+
+
+@pytest.mark.parametrize("tools", [None, (), ("read",), ("mcp:x", "a.b:", "-".join("ab"))])
+@pytest.mark.parametrize("model", [None, "", "@fast", "fake/org/llama:8b:high", "#x"])
+def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None, model: str | None) -> None:
+    """Absent, empty and awkward values are told apart after reading."""
+    read = saved(save_preset(str(tmp_path), "x", "d", model, tools, "p"))
+
+    assert (model or None, tools) == (read.model, read.tools)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "null",
+        "123",
+        "@role",
+        "'single' \"double\"",
+        "a: b # c",
+        "- item",
+        "---",
+        "{x: [y]}",
+        "`tick` %dir &a *b !c |d >e",
+        "#(touch x)",
+        "Ünïcödé 名前 🦊",
+        "ends with a colon:",
+    ],
+)
+def test_hostile_texts_come_back(tmp_path: Path, text: str) -> None:
+    """Whatever YAML makes of a value, name, description and prompt read back as given."""
+    read = saved(save_preset(str(tmp_path), text, f"{text}\n---\n\n{text}", None, None, f"{text}\n---\n  {text}  "))
+
+    assert (text, f"{text}\n---\n\n{text}", f"{text}\n---\n  {text}  ") == (read.name, read.description, read.prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("\n\n  a\n\n", "  a"),
+        ("a\r\nb\r\n", "a\nb"),
+        ("", ""),
+        ("a\x1b[0m\u2028b", "a\x1b[0m\u2028b"),
+        (r"\n {x}", r"\n {x}"),
+    ],
+)
+def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> None:
+    """Blank lines around it and CR LF are put right; all else stays."""
+    assert expected == saved(save_preset(str(tmp_path), "x", "d", None, None, prompt)).prompt
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "prompt", "what"),
+    [
+        ("", "d", "", "needs a name"),
+        ("x", " ", "", "needs a description"),
+        ("a/b", "d", "", "path separator"),
+        ("n" * 65, "d", "", "longer than 64"),
+        ("a\nb", "d", "", "line break"),
+        ("x", "d\x00", "", "cannot be written"),
+        ("x", "d", "a\x00b", "control character"),
+        ("x", "d", "a\udc80b", "cannot be written"),
+        ("x", "d", "é" * 600_000, "too large"),
+    ],
+)
+def test_what_cannot_be_saved(tmp_path: Path, name: str, description: str, prompt: str, what: str) -> None:
+    """A preset that could not be read again is refused before anything is written."""
+    with pytest.raises(PresetError, match=what):
+        save_preset(str(tmp_path / "dir"), name, description, None, None, prompt)
+
+    assert [] == os.listdir(tmp_path)
+
+
+def test_blanks_around_are_dropped(tmp_path: Path) -> None:
+    """Blanks typed around a value are no part of it."""
+    read = saved(save_preset(str(tmp_path), " x ", " d ", " a/b ", [" read "], "p"))
+
+    assert ("x", "d", "a/b", ("read",)) == (read.name, read.description, read.model, read.tools)
+
+
+def test_a_wrong_tool_is_refused(tmp_path: Path) -> None:
+    """Names of tools are checked as when a preset is read."""
+    with pytest.raises(UsageError, match="is not the name of a tool"):
+        save_preset(str(tmp_path), "x", "d", None, ["-bash"], "")
+
+
+def test_a_file_is_never_replaced(tmp_path: Path) -> None:
+    """A file of that name, even one that is no preset or a dangling link, stays as it is."""
+    (tmp_path / "my-name.md").write_text("precious")
+    (tmp_path / "link.md").symlink_to("/nowhere")
+    for name in ("My Name", "link"):
+        with pytest.raises(PresetError, match="the file is there already") as caught:
+            save_preset(str(tmp_path), name, "d", None, None, "")
+        assert "choose another name" == caught.value.hint
+
+    assert "precious" == (tmp_path / "my-name.md").read_text()
+    assert ["link.md", "my-name.md"] == sorted(os.listdir(tmp_path))
+
+
+def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
+    """Where another file has the name already the second would only be a problem."""
+    path = tmp_path / "other.md"
+    path.write_text("---\nname: scout\ndescription: d\n---\n")
+    with pytest.raises(PresetError, match='there is a preset "scout" already') as caught:
+        save_preset(str(tmp_path), "scout", "d", None, None, "")
+
+    assert str(path) == caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("name", "file_name"),
+    [
+        ("#(touch x)", "touch-x.md"),
+        ("...", "preset.md"),
+        ("-rf", "rf.md"),
+        ("Über_Name 2", "über_name-2.md"),
+        ("名前", "名前.md"),
+        ("名" * 64, "名" * 64 + ".md"),
+    ],
+)
+def test_the_file_name(tmp_path: Path, name: str, file_name: str) -> None:
+    """It keeps letters and digits of any script and nothing that a shell or a listing would trip over."""
+    assert str(tmp_path / file_name) == save_preset(str(tmp_path), name, "d", None, None, "")
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """A disk that says no is told with the path, and leaves nothing behind."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PresetError, match="cannot be written") as caught:
+        save_preset(str(tmp_path / "file" / "dir"), "x", "d", None, None, "")
+
+    assert caught.value.where.startswith(str(tmp_path / "file"))
+
+
+def test_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the text cannot be made durable no half preset stays."""
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(PresetError, match="No space left on device"):
+        save_preset(str(tmp_path), "x", "d", None, None, "")
+
+    assert [] == os.listdir(tmp_path)

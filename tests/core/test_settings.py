@@ -1,0 +1,361 @@
+"""Settings: what the user and the project may say, how the two are merged, and what errors name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core.errors import SettingsError
+from subdeck.core.paths import Project
+from subdeck.core.runs import Limits, LogCaps
+from subdeck.core.settings import AgentSettings, Notifications, Retention, Settings, TmuxSettings, load_settings
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+@pytest.fixture
+def user_file(home: Path) -> Path:
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def project_file(project: Project) -> Path:
+    path = Path(project.settings_file)
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def test_without_files_everything_is_a_default(project: Project) -> None:
+    """Nobody has to write a settings file."""
+    assert Settings() == load_settings(project)
+
+
+def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> None:
+    """Without a settings file no start pays for the YAML library; with one it is used."""
+    code = (
+        "import sys\n"
+        "from subdeck.core.paths import Project\n"
+        "from subdeck.core import models, presets, tool_policy\n"
+        "from subdeck.core.settings import load_settings\n"
+        "load_settings(Project(sys.argv[1]))\n"
+        "print('yaml' in sys.modules)"
+    )
+    argv = [sys.executable, "-c", code, project.root]
+    without = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    user_file.write_text("theme: nord\n")
+    with_file = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    assert ("False\n", "True\n") == (without, with_file)
+
+
+def test_every_key_of_the_user(project: Project, user_file: Path, home: Path) -> None:
+    """The user's file sets every key, in the units it is documented in."""
+    user_file.write_text(
+        """
+agent: mine
+agents:
+  mine: {command: [~/bin/pi, --flag, "a b"]}
+default_model: anthropic/claude-haiku-4-5
+models: [a/one, "b/two:high"]
+preset_dirs: [.pi/agents, ~/presets, /srv/presets]
+runner: tmux
+tmux: {socket: my-socket_1}
+max_parallel: 8
+max_running: 20
+grace_seconds: 0.5
+limits: {timeout: 600, max_turns: 30, stall: 90.5}
+logs: {stdout_mb: 1, stderr_mb: 0.5}
+theme: nord
+keys:
+  stop: ctrl+x
+  launch: n,enter
+notifications: {toasts: off, bell: yes}
+retention: {days: 14, keep: 100, max_mb: 500}
+"""
+    )
+
+    assert Settings(
+        agent="mine",
+        agents={"mine": AgentSettings((f"{home}/bin/pi", "--flag", "a b"))},
+        default_model="anthropic/claude-haiku-4-5",
+        models=("a/one", "b/two:high"),
+        preset_dirs=(f"{project.root}/.pi/agents", f"{home}/presets", "/srv/presets"),
+        runner="tmux",
+        tmux=TmuxSettings("my-socket_1"),
+        max_parallel=8,
+        max_running=20,
+        grace_seconds=0.5,
+        limits=Limits(timeout=600, max_turns=30, stall=90.5),
+        log_caps=LogCaps(stdout=1024 * 1024, stderr=512 * 1024),
+        theme="nord",
+        keys={"stop": "ctrl+x", "launch": "n,enter"},
+        notifications=Notifications(toasts=False, bell=True),
+        retention=Retention(days=14, keep=100, max_mb=500),
+    ) == load_settings(project)
+
+
+@pytest.mark.parametrize("word", ["off", "yes", "1e3", "0x10", "2024-01-01", "No"])
+def test_a_scalar_for_a_text_is_text(project: Project, user_file: Path, word: str) -> None:
+    """What YAML takes for a boolean, number or date stays as typed where a text is meant."""
+    user_file.write_text(f"theme: {word}\ndefault_model: {word}\n")
+    settings = load_settings(project)
+
+    assert (word, word) == (settings.theme, settings.default_model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# only a comment\n", "theme:\nlimits:\nmodels:\n", "theme: ~\nmax_running: null\n", 'default_model: " "\n'],
+)
+def test_blank_is_absent(project: Project, user_file: Path, text: str) -> None:
+    """A key left blank, and a file without keys, change nothing."""
+    user_file.write_text(text)
+
+    assert Settings() == load_settings(project)
+
+
+def test_blanks_and_case_of_words(project: Project, user_file: Path) -> None:
+    """Blanks inside quotes and the case of true and false do not matter."""
+    user_file.write_text(
+        'theme: " nord "\nmodels: [" a/b "]\nrunner: "tmux "\nmax_parallel: " 2 "\n'
+        'notifications: {toasts: " FALSE ", bell: "ON "}\nkeys: {stop: " x "}\n'
+    )
+
+    assert Settings(
+        theme="nord",
+        models=("a/b",),
+        runner="tmux",
+        max_parallel=2,
+        notifications=Notifications(toasts=False, bell=True),
+        keys={"stop": "x"},
+    ) == load_settings(project)
+
+
+def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
+    """A byte order mark and CR LF line ends do not matter."""
+    user_file.write_bytes(b"\xef\xbb\xbftheme: nord\r\nrunner: tmux\r\n")
+    settings = load_settings(project)
+
+    assert ("nord", "tmux") == (settings.theme, settings.runner)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what", "hint"),
+    [
+        ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is no setting', "max_parallel"),
+        ("tmux:\n  soket: x\n", 2, '"tmux.soket" is no setting', "tmux.socket"),
+        ("qqqq: 1\n", 1, '"qqqq" is no setting', "known here: agent, agents, default_model"),
+        ("logs: {zz: 1}\n", 1, '"logs.zz" is no setting', "known here: stdout_mb, stderr_mb"),
+        ("roles: {fast: a/b}\n", 1, '"roles" is not supported', "remove"),
+        ("max_parallel: many\n", 1, 'max_parallel: a whole number of at least 1 was expected, found "many"', ""),
+        ("max_parallel: 0\n", 1, 'at least 1 was expected, found "0"', ""),
+        ("max_parallel: 1.5\n", 1, 'found "1.5"', ""),
+        ("max_running: [1]\n", 1, "max_running: a whole number of at least 1 was expected, found a list", ""),
+        ("grace_seconds: -1\n", 1, 'grace_seconds: a number of seconds was expected, found "-1"', ""),
+        ("grace_seconds: .nan\n", 1, 'found ".nan"', ""),
+        ("grace_seconds: inf\n", 1, 'found "inf"', ""),
+        ("limits:\n  timeout: 0\n", 2, "limits.timeout: a number of seconds above 0", ""),
+        ("limits: 3\n", 1, "limits: keys below it (timeout, max_turns, stall) was expected", ""),
+        ("logs: {stdout_mb: 0}\n", 1, "logs.stdout_mb: a number of megabytes above 0", ""),
+        ("runner: screen\n", 1, 'runner: process or tmux was expected, found "screen"', ""),
+        ("tmux: {socket: '#(touch x)'}\n", 1, "tmux.socket: a name of letters, digits, _ and -", ""),
+        ("tmux: {socket: ../x}\n", 1, 'found "../x"', ""),
+        ("theme: {a: b}\n", 1, "theme: a text was expected, found keys below it", ""),
+        ("models: a/b\n", 1, 'models: a list of texts was expected, found "a/b"', ""),
+        ("models: [[a]]\n", 1, "models: a list of texts was expected", ""),
+        ("keys: [a]\n", 1, "keys: lines of the form", ""),
+        ("keys:\n  stop: []\n", 2, "keys.stop: a key like", ""),
+        ("notifications: {bell: maybe}\n", 1, 'notifications.bell: true or false was expected, found "maybe"', ""),
+        ("agents: [pi]\n", 1, "agents: lines of the form", ""),
+        ("agents:\n  pi: /usr/bin/pi\n", 2, 'agents.pi: a "command:" below it was expected', ""),
+        ("agents:\n  pi:\n    command: pi --x\n", 3, 'agents.pi.command: a list like ["/opt/bin/pi"', ""),
+        ("agents:\n  pi: {command: []}\n", 2, "agents.pi.command: a list", ""),
+        ("agents:\n  pi: {command: [pi], env: x}\n", 2, '"agents.pi.env" is no setting', "command"),
+        ("agents:\n  'a b': {command: [x]}\n", 2, 'the name "a b"', ""),
+        ("agent: po\n", 1, 'agent: "po" is not set up', "pi"),
+        ("theme: [a\n", 2, "it is not valid YAML", ""),
+        ("a: b: c\n", 1, "it is not valid YAML: mapping values", "quotes"),
+        ("theme: a\ntheme: b\n", 2, '"theme" is there twice, first in line 1', ""),
+        ("- theme\n", 1, 'lines of the form "key: value" were expected, found a list', ""),
+        ("just words\n", 1, "found a plain text", ""),
+        ("theme: &a x\nrunner: *a\n", 1, "anchors and aliases", ""),
+        ("theme: a\n---\ntheme: b\n", 2, "a second document begins here", ""),
+        ("theme: a\nkeys: " + "[" * 500_000, 2, "it is nested too deeply", ""),
+        ("theme: @fast\n", 1, "cannot start any token", '"@fast"'),
+        ("keys:\n\t- a\n", 2, "it is not valid YAML", "indent with spaces"),
+        ("? [a]\n: b\n", 1, "a key must be plain text", ""),
+        ('agents: {pi: {command: [" "]}}\n', 1, "agents.pi.command: a list", ""),
+        ("theme: a\x07b\n", 1, "control character", ""),
+    ],
+)
+def test_a_wrong_file_says_what_and_where(
+    project: Project, user_file: Path, text: str, line: int, what: str, hint: str
+) -> None:
+    """An error names file, line, key, what was expected and found, and the nearest known key."""
+    user_file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(project)
+
+    assert f"{user_file}:{line}" == caught.value.where
+    assert what in caught.value.what
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "what"),
+    [
+        (b"theme: a\nrunner: \xff\n", ":2", "not UTF-8"),
+        (b"theme: a\n\nrunner: \x00\n", ":3", "NUL"),
+        (b"theme: " + b"a" * 1_100_000, "", "too large: 1.0 MB"),
+    ],
+)
+def test_a_file_that_is_no_text(project: Project, user_file: Path, content: bytes, where: str, what: str) -> None:
+    """Bytes that are no settings are refused with their place."""
+    user_file.write_bytes(content)
+    with pytest.raises(SettingsError, match=what) as caught:
+        load_settings(project)
+
+    assert f"{user_file}{where}" == caught.value.where
+
+
+def test_a_directory_and_a_fifo_are_no_file(project: Project, user_file: Path) -> None:
+    """Neither is read, and neither makes the start wait."""
+    user_file.mkdir()
+    with pytest.raises(SettingsError, match="it is a directory"):
+        load_settings(project)
+    user_file.rmdir()
+    os.mkfifo(user_file)
+    with pytest.raises(SettingsError, match="not a regular file"):
+        load_settings(project)
+
+
+def test_a_file_without_permission(project: Project, user_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that may not be read is an error, not a default."""
+
+    def denied(*_args: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    user_file.write_text("theme: nord\n")
+    monkeypatch.setattr(os, "open", denied)
+    with pytest.raises(SettingsError, match="cannot be read: Permission denied"):
+        load_settings(project)
+
+
+def test_a_dangling_link(project: Project, user_file: Path) -> None:
+    """A link to nowhere is named with its target."""
+    user_file.symlink_to("/nowhere/config.yaml")
+    with pytest.raises(SettingsError, match=r"a link to /nowhere/config\.yaml, which does not exist"):
+        load_settings(project)
+
+
+def test_a_file_where_a_directory_should_be(project: Project) -> None:
+    """`.pi` being a file means that the project has no settings."""
+    Path(project.root, ".pi").write_text("")
+
+    assert Settings() == load_settings(project)
+
+
+def test_the_project_goes_before_the_user(project: Project, user_file: Path, project_file: Path) -> None:
+    """The project's model wins; lists are joined, its preset directories first and its models last."""
+    user_file.write_text("default_model: mine\nmodels: [a, b]\npreset_dirs: [/srv/presets]\ntheme: nord\n")
+    project_file.write_text("default_model: ours\nmodels: [b, c]\npreset_dirs: [.pi/agents, docs/../prompts]\n")
+    settings = load_settings(project)
+
+    assert ("ours", ("a", "b", "c"), "nord") == (settings.default_model, settings.models, settings.theme)
+    assert (f"{project.root}/.pi/agents", f"{project.root}/prompts", "/srv/presets") == settings.preset_dirs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agent: offline",
+        "agents: {pi: {command: [/tmp/evil]}}",
+        "runner: tmux",
+        "tmux: {socket: x}",
+        "grace_seconds: 1",
+        "theme: x",
+        "keys: {stop: x}",
+        "notifications: {bell: true}",
+        "retention: {keep: 1}",
+    ],
+)
+def test_what_a_project_may_not_set(project: Project, project_file: Path, user_file: Path, text: str) -> None:
+    """A checkout never names commands, nor decides how the user's own app behaves."""
+    project_file.write_text(f"default_model: a/b\n{text}\n")
+    with pytest.raises(SettingsError, match="cannot be set by a project") as caught:
+        load_settings(project)
+
+    assert (f"{project_file}:2", f"set it in {user_file} instead") == (caught.value.where, caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("users", "projects", "expected"),
+    [
+        ("max_parallel: 4", "max_parallel: 2", Settings(max_parallel=2)),
+        ("", "max_parallel: 3", Settings(max_parallel=3)),
+        ("", "max_running: 9", Settings(max_running=9)),
+        ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=Limits(timeout=30))),
+        ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=Limits(timeout=60, stall=5))),
+        ("", "logs: {stdout_mb: 1}", Settings(log_caps=LogCaps(stdout=1024 * 1024))),
+    ],
+)
+def test_a_project_lowers_caps(
+    project: Project, user_file: Path, project_file: Path, users: str, projects: str, expected: Settings
+) -> None:
+    """A project may ask for less than the user, or the default, allows."""
+    user_file.write_text(users)
+    project_file.write_text(projects)
+
+    assert expected == load_settings(project)
+
+
+@pytest.mark.parametrize(
+    ("users", "key", "projects", "expected"),
+    [
+        ("max_parallel: 2", "max_parallel", "max_parallel: 3", Settings(max_parallel=2)),
+        ("", "max_parallel", "max_parallel: 99", Settings()),
+        ("limits: {timeout: 60}", "limits.timeout", "limits: {timeout: 61}", Settings(limits=Limits(timeout=60))),
+        ("", "logs.stdout_mb", "logs: {stdout_mb: 65}", Settings()),
+    ],
+)
+def test_a_project_never_raises_caps(
+    project: Project, user_file: Path, project_file: Path, users: str, key: str, projects: str, expected: Settings
+) -> None:
+    """The user's lower cap counts, and a notice says that the project's has no effect."""
+    user_file.write_text(users)
+    project_file.write_text(projects)
+    settings = load_settings(project)
+
+    assert (f"{project_file}:1: {key} is above yours, which counts",) == settings.notices
+    assert (expected.max_parallel, expected.limits, expected.log_caps) == (
+        settings.max_parallel,
+        settings.limits,
+        settings.log_caps,
+    )
+
+
+@pytest.mark.parametrize("named", ["../elsewhere", "/etc", "~/presets", "~root", "a/../../x", "link"])
+def test_a_project_reads_presets_inside_itself(project: Project, project_file: Path, named: str) -> None:
+    """A checkout does not make us read other directories, by a symbolic link neither."""
+    Path(project.root, "link").symlink_to("/etc")
+    project_file.write_text(f'preset_dirs: ["{named}"]\n')
+    with pytest.raises(SettingsError, match="is outside the project") as caught:
+        load_settings(project)
+
+    assert f"{project_file}:1" == caught.value.where
+
+
+@pytest.mark.parametrize("name", ["auto", "pi", "offline"])
+def test_built_in_agents_need_no_entry(project: Project, user_file: Path, name: str) -> None:
+    """The agents we bring, and `auto`, are always set up."""
+    user_file.write_text(f"agent: {name}\n")
+
+    assert name == load_settings(project).agent
