@@ -1,0 +1,293 @@
+"""The offline agent as a process: pi's flags, stream, session file, exit codes and signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .offline_reader import COMMAND, SHOP, environment, read, write_tree
+
+TASK = "Where are requests authenticated?"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "shop", SHOP)
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def roles(path: Path) -> list[str]:
+    return [entry["message"]["role"] for entry in entries(path) if entry["type"] == "message"]
+
+
+def test_stream_has_pis_order(shop: Path) -> None:
+    """Header, user message, turns with calls and results, and a positive end."""
+    reading = read(shop, TASK)
+    types = [name for name in reading.types if name != "message_update"]
+    assert ["session", "agent_start", "turn_start", "message_start", "message_end"] == types[:5]
+    assert ["message_start", "message_end", "turn_end", "agent_end", "agent_settled"] == types[-5:]
+    assert types.count("tool_execution_start") == types.count("tool_execution_end") == len(reading.calls)
+    assert types.count("turn_start") == types.count("turn_end") == len(reading.said)
+    assert reading.events[-2]["willRetry"] is False
+    assert {"type": "agent_settled", "aborted": False} == reading.events[-1]
+
+
+def test_assistant_messages_cost_nothing_and_name_the_reader(shop: Path) -> None:
+    """Usage is zero, the model is offline/reader, and only the last message stops."""
+    messages = [
+        event["message"]
+        for event in read(shop, TASK, "--model", "anthropic/claude-haiku-4-5").events
+        if event["type"] == "message_end" and event["message"]["role"] == "assistant"
+    ]
+    assert {("offline", "reader")} == {(message["provider"], message["model"]) for message in messages}
+    assert {0} == {message["usage"]["totalTokens"] for message in messages}
+    assert ["toolUse"] * (len(messages) - 1) + ["stop"] == [message["stopReason"] for message in messages]
+
+
+def test_text_comes_in_small_pieces(shop: Path) -> None:
+    """The deltas of a message are short, come one event each, and add up to its text."""
+    reading = read(shop, TASK)
+    updates = [event["assistantMessageEvent"] for event in reading.events if event["type"] == "message_update"]
+    deltas = [update["delta"] for update in updates if update["type"] == "text_delta"]
+    assert max(map(len, deltas)) <= 24
+    assert "".join(reading.said) == "".join(deltas)
+    assert reading.said == [update["content"] for update in updates if update["type"] == "text_end"]
+
+
+@pytest.mark.parametrize("flags", [(), ("-p",), ("--thinking", "high", "-nc", "-ne", "-e", "/no/such/extension.ts")])
+def test_pis_flags_are_accepted(shop: Path, flags: tuple[str, ...]) -> None:
+    """What means nothing without a model is taken and does nothing."""
+    prompts = ("--append-system-prompt", "You are a scout.", "--system-prompt", "/no/such/file", "--model", "a/b:high")
+    reading = read(shop, TASK, *flags, *prompts)
+    assert (0, "") == (reading.code, reading.stderr)
+    assert "src/auth.py:5" in reading.answer
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--bogus",), "Error: Unknown option: --bogus"),
+        (("-z",), "Error: Unknown option: -z"),
+        (("--model",), "Error: Unknown option: --model"),
+        (("--mode", "rpc"), "Error: output mode rpc is not supported by the offline reader: use --mode json"),
+        (("--continue",), "Error: --continue is not supported by the offline reader"),
+        (("--session", "abc"), "Error: No session found matching 'abc'"),
+        (("--session-id", "../up"), "Error: Invalid session id: ../up"),
+        (("@missing.md",), "Error: File not found: "),
+    ],
+)
+def test_a_wrong_command_line_fails_before_the_stream(shop: Path, flags: tuple[str, ...], message: str) -> None:
+    """Exit code 1, the reason on stderr, nothing on stdout."""
+    reading = read(shop, TASK, *flags)
+    assert (1, b"") == (reading.code, reading.stdout)
+    assert reading.stderr.startswith(message)
+
+
+def test_json_mode_must_be_asked_for(shop: Path) -> None:
+    """pi's default mode is text, which the reader does not have."""
+    reading = read(shop, TASK, mode=())
+    assert 1 == reading.code
+    assert "use --mode json" in reading.stderr
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_need_no_prompt(shop: Path, flag: str) -> None:
+    """They print and leave, in any mode."""
+    reading = read(shop, "", flag, mode=())
+    assert 0 == reading.code
+    assert reading.stdout.strip()
+
+
+@pytest.mark.parametrize("prompt", ["", " \n\n "])
+def test_no_prompt_gives_the_header_only(shop: Path, prompt: str) -> None:
+    """As in pi: exit code 0 and one session line."""
+    reading = read(shop, prompt)
+    assert (0, ["session"]) == (reading.code, reading.types)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "- where is check_token?",
+        "@README.md and check_token",
+        "$(rm -rf ~) `id` check_token",
+        "check_token %s {0} [bold]",
+    ],
+)
+def test_any_first_character_is_text_on_stdin(shop: Path, prompt: str) -> None:
+    """A prompt on stdin is never read as a flag or a file argument, and comes back as it was."""
+    reading = read(shop, prompt)
+    assert 0 == reading.code
+    user = next(event["message"] for event in reading.events if event["type"] == "message_end")
+    assert prompt == user["content"][0]["text"]
+    assert "src/auth.py:4" in reading.answer
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        b"\xff\xfe token \x00 \x1b[31m",
+        "token\u2028 \u202e token".encode(),
+        b"token " * 60_000,
+        b"<file " * 50_000,
+        b"a_" * 100_000,
+        b"*a" * 90 + b" token",
+        b"a/" * 5_000,
+    ],
+)
+def test_hostile_prompts_get_an_answer(shop: Path, prompt: bytes) -> None:
+    """No prompt breaks the stream, is taken for control, or takes for ever."""
+    reading = read(shop, prompt)
+    assert (0, "") == (reading.code, reading.stderr)
+    assert "agent_settled" == reading.types[-1]
+    assert b"\x1b" not in reading.stdout
+    assert reading.answer.startswith("No model was used")
+    assert max(map(len, reading.said)) < 4_000
+
+
+def test_messages_follow_stdin_and_each_further_one_is_a_prompt(shop: Path) -> None:
+    """stdin goes directly before the first message; `--` ends the flags."""
+    reading = read(shop, "Where is ", "check_token", "--", "-x where is total")
+    prompts = [
+        event["message"]["content"][0]["text"]
+        for event in reading.events
+        if event["type"] == "message_end" and event["message"]["role"] == "user"
+    ]
+    assert ["Where ischeck_token", "-x where is total"] == prompts
+    assert 2 == reading.types.count("agent_settled")
+
+
+def test_a_file_argument_comes_before_the_task(shop: Path) -> None:
+    """`@file` puts the file's text into the prompt, as in pi; the words looked for stay the task's."""
+    reading = read(shop, "where is total?", f"@{shop / 'README.md'}")
+    user = next(event["message"] for event in reading.events if event["type"] == "message_end")
+    assert user["content"][0]["text"].startswith(f'<file name="{shop / "README.md"}">\n# Shop')
+    assert ["total"] == [args["pattern"] for name, args in reading.calls if name == "grep"]
+
+
+def test_session_is_written_in_pis_form(shop: Path, tmp_path: Path) -> None:
+    """A header, then entries in a chain of parents; missing folders are made."""
+    path = tmp_path / "deep" / "er" / "child-session.jsonl"
+    reading = read(shop, TASK, "--session", str(path))
+    header, *rest = entries(path)
+    assert ("session", 3, str(shop)) == (header["type"], header["version"], header["cwd"])
+    assert reading.events[0]["id"] == header["id"]
+    assert [None, *(entry["id"] for entry in rest[:-1])] == [entry["parentId"] for entry in rest]
+    assert ["model_change", "thinking_level_change"] == [entry["type"] for entry in rest[:2]]
+    assert ["user", "assistant"] == [roles(path)[0], roles(path)[-1]]
+    assert 0o600 == path.stat().st_mode & 0o777
+
+
+def test_session_goes_on(shop: Path, tmp_path: Path) -> None:
+    """The same file again keeps id and history, adds the new turn, and only that is streamed."""
+    path = tmp_path / "s.jsonl"
+    first = read(shop, TASK, "--session", str(path))
+    before = path.read_bytes()
+    second = read(shop, "Where is total?", "--session", str(path))
+    assert first.events[0]["id"] == second.events[0]["id"]
+    assert path.read_bytes().startswith(before)
+    assert 2 == roles(path).count("user")
+    everything = entries(path)
+    assert len({entry["id"] for entry in everything}) == len(everything)
+    assert everything[1:-1] == [
+        entry for entry in everything[1:] if entry["id"] in {e.get("parentId") for e in everything}
+    ]
+    assert "This session holds 1 earlier task" in second.answer
+    assert "earlier task" not in first.answer
+    assert TASK not in second.stdout.decode()
+
+
+def test_a_torn_last_line_costs_that_line_only(shop: Path, tmp_path: Path) -> None:
+    """What a killed process left half-written is passed over, and the next entry starts a line of its own."""
+    path = tmp_path / "s.jsonl"
+    read(shop, TASK, "--session", str(path))
+    path.write_bytes(path.read_bytes()[:-40])
+    assert 0 == read(shop, "Where is total?", "--session", str(path)).code
+    torn = [line for line in path.read_bytes().strip().split(b"\n") if not line.endswith(b"}")]
+    assert 1 == len(torn)
+    path.write_bytes(path.read_bytes().replace(torn[0] + b"\n", b""))
+    assert ["user", "user"] == [role for role in roles(path) if role == "user"]
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b'{"type":"message"}\n', b"[1]\n", b"\x00\xff"])
+def test_a_file_that_is_no_session_is_left_alone(shop: Path, tmp_path: Path, content: bytes) -> None:
+    """A wrong path given as a session is an error, not a file to append to."""
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes(content)
+    reading = read(shop, TASK, "--session", str(path))
+    assert (1, b"") == (reading.code, reading.stdout)
+    assert "not a valid pi session" in reading.stderr
+    assert content == path.read_bytes()
+
+
+def test_session_of_an_id_is_found_again(shop: Path, tmp_path: Path) -> None:
+    """In a session folder an id, or its beginning, names the file."""
+    folder = tmp_path / "sessions"
+    read(shop, TASK, "--session-dir", str(folder), "--session-id", "child-1")
+    second = read(shop, "Where is total?", "--session-dir", str(folder), "--session-id", "child-1")
+    third = read(shop, "Where is total?", "--session-dir", str(folder), "--session", "child")
+    assert ["child-1", "child-1"] == [second.events[0]["id"], third.events[0]["id"]]
+    assert 1 == len(list(folder.iterdir()))
+
+
+def test_nothing_is_written_without_a_session(shop: Path) -> None:
+    """`--no-session`, and an empty prompt, leave no file anywhere."""
+    before = sorted(shop.parent.rglob("*"))
+    read(shop, TASK, "--no-session", "--session", str(shop.parent / "s.jsonl"))
+    read(shop, "", "--session", str(shop.parent / "s.jsonl"))
+    assert before == sorted(shop.parent.rglob("*"))
+
+
+def held_up(cwd: Path) -> subprocess.Popen[bytes]:
+    """Start a run whose prompt does not fit into a pipe: it is in the middle of a line until somebody reads."""
+    prompt = cwd.parent / "prompt.md"
+    prompt.write_bytes(b"token " * 60_000)
+    with prompt.open("rb") as stdin:
+        child = subprocess.Popen(
+            [*COMMAND, "--mode", "json", "--no-session"],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=cwd,
+            env=environment(),
+        )
+    assert child.stdout is not None
+    assert b'{"type":"session"' == child.stdout.read(17)
+    return child
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -2)])
+def test_a_signal_ends_the_stream_where_it_is(shop: Path, number: signal.Signals, code: int) -> None:
+    """As in pi: no closing events, and the exit code of the signal."""
+    child = held_up(shop)
+    child.send_signal(number)
+    rest, complaint = child.communicate(timeout=30)
+    assert (code, b"") == (child.returncode, complaint)
+    assert b"message_end" not in rest
+
+
+def test_a_reader_that_goes_away_ends_it(shop: Path) -> None:
+    """A closed pipe is exit code 1 and one line on stderr."""
+    child = held_up(shop)
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()
+    assert b"Error: write EPIPE\n" == child.stderr.read()
+    assert 1 == child.wait(timeout=30)
+    child.stderr.close()
+
+
+def test_it_starts_with_little(shop: Path) -> None:
+    """Quick start: nothing from outside the standard library, and nothing slow from inside it, is imported."""
+    code = "import sys, subdeck.core.offline_agent.__main__; print(*sys.modules)"
+    loaded = subprocess.run([*COMMAND[:3], "-c", code], capture_output=True, text=True, cwd=shop).stdout.split()
+    assert "subdeck.core.offline_agent.reader" in loaded
+    assert {"msgspec", "asyncio", "yaml", "textual", "click", "subprocess", "dataclasses"}.isdisjoint(loaded)
