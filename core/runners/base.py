@@ -1,0 +1,49 @@
+"""What a runner does: start the wrapper of a run somewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..runs import RunMeta
+
+
+class WrapperCall(Struct, frozen=True):
+    """How the wrapper of one run is to be started."""
+
+    meta: RunMeta
+    project: str
+    """Its root."""
+    run_dir: str
+    arguments: tuple[str, ...]
+    """Run directory, doorbell and places."""
+    environment: Mapping[str, str]
+    """The launcher's."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in the working directory.
+        return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
+
+
+class Started(Protocol):
+    """A wrapper that was started."""
+
+    def has_gone(self) -> bool:
+        """Answer True once the wrapper has ended, without waiting."""
+        ...
+
+
+class Runner(Protocol):
+    name: str
+
+    def check(self) -> None:
+        """Raise RunnerUnavailable where something the runner needs is missing."""
+        ...
+
+    def launch(self, call: WrapperCall) -> Started:
+        """Start a wrapper. Raises LaunchError."""
+        ...

@@ -1,0 +1,135 @@
+"""The tmux runner: a window for each run, on a socket of our own; the only module that knows libtmux."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+
+import libtmux
+from libtmux.common import tmux_cmd
+from libtmux.exc import LibTmuxException
+from msgspec import Struct
+
+from .. import paths, processes
+from ..artifacts import TmuxPlace
+from ..errors import LaunchError, RunnerUnavailable, SubdeckError
+from .base import WrapperCall
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_PLACE = "#{pane_id} #{session_name} #{window_name}"
+
+
+class Pane(Struct, frozen=True):
+    id: str
+    session: str
+    window: str
+
+
+class TmuxRunner:
+    """Starts wrappers as argv, never through a shell or a format: tmux runs `#(…)` in names and directories."""
+
+    name = "tmux"
+
+    def __init__(self, socket: str) -> None:
+        self._socket = socket
+
+    def check(self) -> None:
+        if shutil.which("tmux") is None:
+            raise RunnerUnavailable(
+                "tmux is not installed",
+                where="runner tmux",
+                hint="apt install tmux (or your system's package of that name), or choose the process runner",
+            )
+
+    def launch(self, call: WrapperCall) -> StartedPane:
+        """Open a window with the wrapper in it; several launchers may open the tmux session at the same moment."""
+        self.check()
+        session, window = session_name(call.project), window_name(call.meta.title, call.meta.short_id)
+        _leave_environment(call.run_dir, call.environment)
+        # `remain-on-exit` comes in the same request as the window, so that its command cannot end in between.
+        argv = (*call.argv, "--tmux", self._socket, session, window)
+        rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
+        stay = (";", "set-option", "-w", "-t", f"={session}:={window}", "remain-on-exit", "on")
+        in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
+        with_session = ("new-session", "-d", "-s", session, "-x", "200", "-y", "50", *rest, *stay)
+        complaint = "it gave no reason"
+        for command in (in_session, with_session, in_session):
+            answer = _tmux(self._socket, command)
+            if answer.returncode == 0 and answer.stdout:
+                return StartedPane(int(answer.stdout[0]))
+            complaint = " ".join(answer.stderr) or complaint
+        raise LaunchError(f"tmux could not open a window: {complaint}", where=f"tmux -L {self._socket}")
+
+
+class StartedPane:
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._started = processes.start_time(pid)
+
+    def has_gone(self) -> bool:
+        return self._started is None or processes.start_time(self._pid) != self._started
+
+
+def session_name(project: str) -> str:
+    """Name the tmux session of a project: the end of its path for people, six hex digits of the whole for certainty."""
+    digits = hashlib.sha256(os.fsencode(project)).hexdigest()[:6]
+    return f"{_clean(os.path.basename(project)) or 'project'}-{digits}"
+
+
+def window_name(title: str, short_id: str) -> str:
+    return f"{_clean(title) or 'run'}-{short_id}"
+
+
+def find_pane(place: TmuxPlace) -> Pane | None:
+    """Find the pane of a run; None when it was closed, or its tmux server has gone."""
+    answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PLACE))
+    panes = [Pane(*fields) for line in answer.stdout if len(fields := line.split(" ")) == 3]
+    return next((pane for pane in panes if (pane.session, pane.window) == (place.session, place.window)), None)
+
+
+def attach_argv(place: TmuxPlace, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Answer the command that shows a run's pane in the terminal of `environment`; raises when there is none."""
+    pane = find_pane(place)
+    if pane is None:
+        raise SubdeckError(
+            "the tmux pane of this run is gone",
+            where=f"tmux -L {place.socket}",
+            hint="subdeck logs shows its transcript",
+        )
+    tmux = shutil.which("tmux") or "tmux"
+    inside = environment.get("TMUX", "").partition(",")[0]
+    if not inside:
+        return (tmux, "-L", place.socket, "attach-session", "-t", pane.id)
+    if os.path.basename(inside) == place.socket:
+        return (tmux, "-L", place.socket, "switch-client", "-t", pane.id)
+    # Another server's client may hold this one when it does not know of it.
+    return ("env", "-u", "TMUX", tmux, "-L", place.socket, "attach-session", "-t", pane.id)
+
+
+def close_pane(place: TmuxPlace) -> None:
+    """Close the pane of a run that is being deleted, where it still stands."""
+    pane = find_pane(place)
+    if pane is not None:
+        _tmux(place.socket, ("kill-pane", "-t", pane.id))
+
+
+def _tmux(socket: str, command: Sequence[str]) -> tmux_cmd:
+    try:
+        return libtmux.Server(socket_name=socket).cmd(*command)
+    except (LibTmuxException, OSError) as error:
+        raise SubdeckError(f"tmux could not be run: {error}", where=f"tmux -L {socket}") from error
+
+
+def _leave_environment(run_dir: str, environment: Mapping[str, str]) -> None:
+    """Leave the launcher's environment where only this user and the wrapper, which unlinks it, can read it."""
+    block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+    descriptor = os.open(os.path.join(run_dir, paths.ENVIRONMENT), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(block)
+
+
+def _clean(name: str) -> str:
+    return _NOT_IN_A_NAME.sub("-", name).strip("-")[:40]

@@ -1,0 +1,132 @@
+"""Arrive: hold the run, say who holds it, wait for a place; then load the rest and supervise the child.
+
+`python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
+SESSION WINDOW]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or subprocess: what is
+written while waiting is put together by hand from values that need no escaping.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+
+from .. import paths, processes
+from .places import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
+
+
+def main(arguments: list[str]) -> int:
+    run_dir, doorbell, *options = arguments
+    places, tmux = _read_options(options)
+    signals = watch_signals()
+    lock = _hold(run_dir)
+    if lock is None:
+        return 0
+    _take_environment(run_dir)
+    _write_runner(run_dir, tmux)
+    queue = Queue(lambda kind: _tell_queued(run_dir, doorbell, kind))
+    try:
+        # Who stops a run writes the wish, then looks for whom to signal; we say who we are, then look for the wish.
+        is_stopped = os.path.exists(os.path.join(run_dir, paths.STOP))
+        held = [] if is_stopped else take_all(places, queue, signals)
+    except StopAsked:
+        held = []  # the supervisor finds the same signal and writes a result without a start
+    from .supervise import supervise
+
+    try:
+        supervise(run_dir, doorbell, signals, events_written=int(queue.told))
+    finally:
+        for descriptor in (*held, lock):
+            os.close(descriptor)
+    return 0
+
+
+def _read_options(options: list[str]) -> tuple[list[Place], tuple[str, ...]]:
+    """Places in the order in which they are taken: a child session first, so that nobody waits for one with a slot."""
+    places: list[Place] = []
+    tmux: tuple[str, ...] = ()
+    while options:
+        option = options.pop(0)
+        if option == "--slots":
+            limit, directory = options.pop(0), options.pop(0)
+            places.append(Slots(directory, int(limit)))
+        elif option == "--session":
+            places.append(Session(options.pop(0)))
+        elif option == "--tmux":
+            tmux = (options.pop(0), options.pop(0), options.pop(0))
+        else:
+            raise SystemExit(f"unknown option of the wrapper: {option}")
+    return places, tmux
+
+
+def _hold(run_dir: str) -> int | None:
+    """Take the run's lock, shared; None when the run is gone or somebody finished it meanwhile."""
+    try:
+        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return None if os.path.exists(os.path.join(run_dir, paths.RESULT)) else lock
+
+
+def _take_environment(run_dir: str) -> None:
+    """Take over the launcher's environment where it was left in a file; what tmux set stays."""
+    path = os.path.join(run_dir, paths.ENVIRONMENT)
+    try:
+        with open(path, "rb") as file:
+            block = file.read()
+        os.unlink(path)
+    except OSError:
+        return
+    kept = {name: os.environ[name] for name in ("TERM", "TMUX", "TMUX_PANE") if name in os.environ}
+    os.environ.clear()
+    for name, _, value in (entry.partition("=") for entry in os.fsdecode(block).split("\0") if entry):
+        os.environ[name] = value
+    os.environ.update(kept)
+
+
+def _write_runner(run_dir: str, tmux: tuple[str, ...]) -> None:
+    """Write `runner.json`; every value is a number or of letters, digits and a few signs."""
+    pid = os.getpid()
+    place = ""
+    if tmux:
+        names = dict(zip(("socket", "session", "window"), tmux, strict=True), pane=os.environ.get("TMUX_PANE", ""))
+        place = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
+    _write(
+        os.path.join(run_dir, paths.RUNNER),
+        f'{{"kind":"{"tmux" if tmux else "process"}","host":"{_bare(processes.host())}",'
+        f'"bootId":"{_bare(processes.boot_id())}","pidNamespace":"{_bare(processes.pid_namespace())}",'
+        f'"pid":{pid},"pidStarted":{processes.start_time(pid) or 0}{place}}}',
+        os.O_TRUNC,
+    )
+
+
+def _tell_queued(run_dir: str, doorbell: str, kind: str) -> None:
+    event = f'{{"type":"queued","seq":1,"ts":"{paths.now_iso()}","for":"{kind}"}}\n'
+    _write(os.path.join(run_dir, paths.EVENTS), event, os.O_APPEND)
+    _write(doorbell, '{"seq":1}\n', 0)
+
+
+def _write(path: str, text: str, flag: int) -> None:
+    """Write as far as the disk lets: none of this may keep a run from its result."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, 0o600)
+        os.write(descriptor, text.encode())
+        os.close(descriptor)
+    except OSError as error:
+        _complain(f"{path}: {error.strerror}\n")
+
+
+def _complain(text: str) -> None:
+    try:
+        os.write(2, text.encode("utf-8", "replace"))
+    except OSError:
+        return  # the pane is gone, or stderr.log is on the same full disk
+
+
+def _bare(text: str) -> str:
+    return "".join(sign for sign in text if sign.isascii() and sign.isprintable() and sign not in '"\\')
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

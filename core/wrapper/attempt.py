@@ -1,0 +1,202 @@
+"""One child, from its start until nothing of it is left; single-threaded, on poll."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from types import FrameType
+
+from .. import artifacts, paths, processes
+from ..agents.base import ChildStream, Command, Open, Settling
+from ..events import RunStarted
+from ..outcome import ChildExit, Outcome, StopRequest, decide
+from ..runs import RunMeta, RunReason
+from .child import Child, read_available
+from .intake import Intake
+from .ladder import Ladder, Step
+from .places import Signals
+from .records import Records
+from .watchdog import Watchdog
+
+LEFT_OVERS = 0.5
+"""Seconds that processes the child left behind get between TERM and KILL."""
+
+
+class Attempt:
+    """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
+
+    def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, stream: ChildStream) -> None:
+        self._meta = meta
+        self._run_dir = run_dir
+        self._records = records
+        self._signals = signals
+        self._stream = stream
+        self._intake = Intake(stream, records)
+        self._ladder = Ladder(meta.grace_seconds)
+        self._stop: StopRequest | None = None
+        self._signal: str | None = None
+        self._limit: RunReason | None = None
+        self._heed_signals(even_without=True)
+
+    @property
+    def is_stopped(self) -> bool:
+        """True when somebody wants it to end, perhaps before it was started."""
+        return self._stop is not None or self._signal is not None
+
+    def run(self, command: Command, number: int, most: int) -> Outcome:
+        """Run one child to its end. Raises OSError when it cannot be started."""
+        processes.become_subreaper()
+        child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
+        try:
+            self._announce(child, number, most)
+            returncode = self._follow(child)
+        finally:
+            patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS
+            processes.end_all(lambda: processes.descendants(os.getpid()), patience)
+        self._drain(child)
+        child.close()
+        return self.outcome(ChildExit.of(returncode))
+
+    def outcome(self, exited: ChildExit | None) -> Outcome:
+        return decide(
+            self._stream.facts,
+            exit=exited,
+            stop=self._stop,
+            limit=self._limit,
+            signal=self._signal,
+            stderr=self._intake.last_words,
+        )
+
+    def _announce(self, child: Child, number: int, most: int) -> None:
+        own = os.getpid()
+        started = RunStarted(
+            pid=own,
+            child_pid=child.pid,
+            pid_started=processes.start_time(own),
+            child_pid_started=child.started,
+            attempt=number,
+            max_attempts=most,
+        )
+        self._records.event(started)
+        self._records.ring()
+
+    def _follow(self, child: Child) -> int:
+        """Serve pipes, signals and clocks until the child has ended; answer its return code."""
+        self._watchdog = Watchdog(self._meta.limits, time.monotonic())
+        self._heard = time.monotonic()
+        woken = _wake_on_signals()
+        pidfd = os.pidfd_open(child.pid)
+        poller = select.poll()
+        for descriptor in (child.stdout, child.stderr, pidfd, woken):
+            poller.register(descriptor, select.POLLIN)
+        try:
+            self._heed_signals()
+            while (returncode := child.exit()) is None:
+                for descriptor, _ in poller.poll(self._patience()):
+                    if descriptor == woken:
+                        _empty(woken)
+                        self._heed_signals()
+                        processes.reap(keep=child.pid)
+                    elif descriptor in (child.stdout, child.stderr) and not self._read(child, descriptor):
+                        poller.unregister(descriptor)
+                self._climb(child)
+            return returncode
+        finally:
+            os.close(pidfd)
+
+    def _patience(self) -> float | None:
+        """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
+        clocks = (self._ladder.due(), self._records.next_ring(), self._watchdog.due(), self._settled_at())
+        due = min((clock for clock in clocks if clock is not None), default=None)
+        return None if due is None else max(0.0, due - time.monotonic()) * 1000 + 1
+
+    def _settled_at(self) -> float | None:
+        completion = self._stream.completion
+        if isinstance(completion, Open) or self._ladder.climbing:
+            return None
+        return self._heard + (completion.seconds if isinstance(completion, Settling) else 0)
+
+    def _climb(self, child: Child) -> None:
+        """Ring what is due, and take the step that is due."""
+        now = time.monotonic()
+        self._records.ring()
+        settled = self._settled_at()
+        if settled is not None and settled <= now:
+            self._ladder.let_go(now)
+        if not self._ladder.climbing and self._limit is None:
+            facts = self._stream.facts
+            goes_on = facts.stop_reason == "toolUse"
+            self._limit = self._watchdog.overstepped(now, facts.usage.turns, goes_on)
+            if self._limit:
+                self._ladder.stop(now)
+        if not self._ladder.climbing and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):
+            self._ladder.stop(now)  # the run was deleted: nobody can see it or stop it any more
+        step = self._ladder.take(now)
+        if step is Step.TERM:
+            child.terminate()
+        elif step is Step.KILL:
+            for pid in processes.descendants(os.getpid()):
+                processes.send(pid, signal.SIGKILL)
+
+    def _read(self, child: Child, pipe: int) -> bool:
+        """Take one chunk; False at the end of the pipe."""
+        for chunk in read_available(pipe):
+            if pipe == child.stderr:
+                self._intake.stderr(chunk)
+            elif chunk:
+                self._take_stdout(chunk)
+                self._heard = time.monotonic()
+                self._watchdog.heard(self._heard, self._stream.running_tools)
+            else:
+                # Nothing more can be said; without a word of its end it will not have finished.
+                self._ladder.let_go(time.monotonic())
+            return bool(chunk)
+        return True
+
+    def _take_stdout(self, chunk: bytes) -> None:
+        if self._intake.stdout(chunk) and isinstance(self._stream.completion, Open):
+            self._ladder.stay()
+
+    def _drain(self, child: Child) -> None:
+        """Read what is still in the pipes; nobody is left to write more."""
+        for chunk in read_available(child.stderr):
+            self._intake.stderr(chunk)
+        for chunk in read_available(child.stdout):
+            self._take_stdout(chunk)
+        self._intake.rest()
+
+    def _heed_signals(self, *, even_without: bool = False) -> None:
+        """Turn signals that came into steps; who stopped us wrote a wish first, others only get a soft stop."""
+        caught, self._signals.caught = self._signals.caught, []
+        if not caught and not even_without:
+            return
+        wish = artifacts.read_stop(self._run_dir)
+        now = time.monotonic()
+        if wish is not None:
+            self._stop = StopRequest(force=wish.force, reason=wish.reason, by=wish.by)
+            if wish.force:
+                self._ladder.force(now)
+            else:
+                self._ladder.stop(now)
+        elif caught:
+            self._signal = self._signal or signal.Signals(caught[0]).name
+            self._ladder.stop(now)
+
+
+def _wake_on_signals() -> int:
+    """Answer a descriptor that becomes readable with each signal, the end of an orphan included."""
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _noted)
+    return reader
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """Let a signal write to the wake-up pipe, which an ignored one does not."""
+
+
+def _empty(pipe: int) -> None:
+    for _ in read_available(pipe):
+        continue

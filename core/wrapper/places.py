@@ -1,0 +1,140 @@
+"""Waiting for a place: slots of a group or a project, or a child session, by file locks.
+
+A lock goes with its process, so a queue needs nobody to keep it: any launcher may die. Who waits for slots stands
+behind a door lock; only the one at the door tries the slots, so that a hundred waiters cost what one costs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+LOOK_AGAIN = 0.05
+"""Seconds between two looks at the slots by the one at the door."""
+
+
+class StopAsked(Exception):
+    """A signal came while waiting."""
+
+
+class Signals:
+    """Which signals came; while `waiting` the next one raises StopAsked."""
+
+    def __init__(self) -> None:
+        self.caught: list[int] = []
+        self.waiting = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        self.caught.append(number)
+        if self.waiting:
+            self.waiting = False
+            raise StopAsked
+
+
+class Queue:
+    """Says once that this run waits, at the moment it first has to."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self.told = False
+
+    def enter(self, kind: str) -> None:
+        if not self.told:
+            self.told = True
+            self._tell(kind)
+
+
+class Slots:
+    """One of `limit` lock files in a directory."""
+
+    def __init__(self, directory: str, limit: int) -> None:
+        self._directory = directory
+        self._limit = limit
+
+    def take(self, queue: Queue) -> int:
+        """Answer the descriptor that holds the slot until it is closed."""
+        os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        door = _open(os.path.join(self._directory, "door"))
+        try:
+            if not _try(door):
+                queue.enter("slot")
+                fcntl.flock(door, fcntl.LOCK_EX)
+            while (slot := self._free_slot()) is None:
+                queue.enter("slot")
+                time.sleep(LOOK_AGAIN)
+            return slot
+        finally:
+            os.close(door)
+
+    def _free_slot(self) -> int | None:
+        for number in range(self._limit):
+            slot = _open(os.path.join(self._directory, str(number)))
+            if _try(slot):
+                return slot
+            os.close(slot)
+        return None
+
+
+class Session:
+    """The lock of a child session that several runs share; one at a time goes on with it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def take(self, queue: Queue) -> int:
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        lock = _open(self._path)
+        if not _try(lock):
+            queue.enter("session")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
+
+
+Place = Slots | Session
+
+
+def watch_signals() -> Signals:
+    """Catch TERM, INT, HUP and QUIT: each is a soft stop, and repeating one changes nothing.
+
+    A ctrl-Z in the pane must not suspend who has to answer to them.
+    """
+    signals = Signals()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signals.handle)
+    signal.signal(signal.SIGTSTP, _go_on)  # not SIG_IGN, which the child would inherit
+    return signals
+
+
+def _go_on(number: int, frame: FrameType | None) -> None:
+    return
+
+
+def take_all(places: Sequence[Place], queue: Queue, signals: Signals) -> list[int]:
+    """Take every place in turn, waiting as long as it takes; answer the descriptors that hold them.
+
+    Raises StopAsked when a signal came before all were taken.
+    """
+    if not places:
+        return []
+    signals.waiting = True
+    if signals.caught:
+        raise StopAsked
+    held = [place.take(queue) for place in places]
+    signals.waiting = False
+    return held
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

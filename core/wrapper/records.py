@@ -1,0 +1,177 @@
+"""What the wrapper writes while the child is at work; a file that cannot be written never stops a run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from .. import paths
+from ..artifacts import Doorbell
+from ..events import Event, Notice, UnknownEvent, encode_event
+from ..paths import now_iso
+from ..progress import ProgressFormatter
+
+EVENT_RINGS = 1 / 50
+"""Least seconds between two rings for events."""
+SENTENCE_RINGS = 1 / 4
+"""Least seconds between two rings for the sentence being written."""
+
+
+class Troubles:
+    """What could not be written: each file once, with the first reason."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    def add(self, name: str, error: OSError) -> None:
+        self._reasons.setdefault(name, f"{name}: {error.strerror or error}")
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return tuple(self._reasons.values())
+
+
+class AppendedFile:
+    """A file that only grows, one write for one piece; it gives up at the first error."""
+
+    def __init__(self, run_dir: str, name: str, troubles: Troubles, cap: int | None = None) -> None:
+        self._name = name
+        self._troubles = troubles
+        self._left = cap
+        """Bytes that still fit; None without a cap."""
+        self._descriptor = -1
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(os.path.join(run_dir, name), flags, 0o600)
+        except OSError as error:
+            troubles.add(name, error)
+
+    def append(self, content: bytes) -> bool:
+        """Write whole pieces; False when this one is not in the file."""
+        if self._descriptor < 0:
+            return False
+        if self._left is not None:
+            if len(content) > self._left:
+                content = b"[subdeck: the rest is left out, the log has reached its cap]\n"
+                self._left = 0
+                self._write(content)
+                self.close()
+                return False
+            self._left -= len(content)
+        return self._write(content)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _write(self, content: bytes) -> bool:
+        try:
+            written = os.write(self._descriptor, content)
+            while written < len(content):
+                written += os.write(self._descriptor, content[written:])
+        except OSError as error:
+            self._troubles.add(self._name, error)
+            self.close()
+            return False
+        return True
+
+
+class Bell:
+    """The `active/` record: rung in place, not more often than readers can follow."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._doorbell = Doorbell()
+        self._written = Doorbell()
+        self._last_ring = 0.0
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            pass  # only a doorbell: readers sweep the sizes of open runs as well
+
+    def update(self, doorbell: Doorbell) -> None:
+        self._doorbell = doorbell
+
+    def due(self) -> float | None:
+        """When to ring, in monotonic seconds; None when nothing has changed."""
+        if self._doorbell == self._written or self._descriptor < 0:
+            return None
+        new_events = self._doorbell.seq != self._written.seq
+        return self._last_ring + (EVENT_RINGS if new_events else SENTENCE_RINGS)
+
+    def ring(self, now: float) -> None:
+        due = self.due()
+        if due is None or due > now:
+            return
+        try:
+            os.pwrite(self._descriptor, msgspec.json.encode(self._doorbell) + b"\n", 0)
+        except OSError:
+            self._silence()
+        self._written = self._doorbell
+        self._last_ring = now
+
+    def remove(self) -> None:
+        self._silence()
+        try:
+            os.unlink(self._path)
+        except OSError:
+            return
+
+    def _silence(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Records:
+    """All growing files of one run, written together."""
+
+    def __init__(
+        self, run_dir: str, doorbell: str, *, caps: tuple[int, int], written: int, show: Callable[[bytes], None]
+    ) -> None:
+        """`caps` are those of stdout and stderr in bytes; `written` counts events that are already in the file;
+        `show` gets each piece of transcript for the pane."""
+        self.troubles = Troubles()
+        self.seq = written
+        self.stdout = AppendedFile(run_dir, paths.STDOUT, self.troubles, caps[0])
+        self.stderr = AppendedFile(run_dir, paths.STDERR, self.troubles, caps[1])
+        self._events = AppendedFile(run_dir, paths.EVENTS, self.troubles)
+        self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.troubles)
+        self._formatter = ProgressFormatter()
+        self._show = show
+        self.bell = Bell(doorbell)
+
+    def event(self, event: Event) -> None:
+        """Number an event, write it, and write its progress text."""
+        self.seq += 1
+        numbered = msgspec.structs.replace(event, seq=self.seq, ts=now_iso())
+        self._events.append(encode_event(numbered))
+        if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
+            self.transcript(text)
+        self.bell.update(Doorbell(self.seq))
+
+    def notice(self, text: str, level: str = "warning") -> None:
+        self.event(Notice(level=level, text=text))
+
+    def sentence(self, text: str) -> None:
+        self.bell.update(Doorbell(self.seq, text))
+
+    def transcript(self, text: str) -> None:
+        piece = text.encode("utf-8", "replace") + b"\n"
+        self._transcript.append(piece)
+        self._show(piece)
+
+    def next_ring(self) -> float | None:
+        return self.bell.due()
+
+    def ring(self) -> None:
+        self.bell.ring(time.monotonic())
+
+    def close(self) -> None:
+        for file in (self.stdout, self.stderr, self._events, self._transcript):
+            file.close()
