@@ -32,45 +32,24 @@ def prompt_name(attempt: int) -> str:
 class Project:
     """The directory an engine is opened on; nothing in it exists before the first launch or saved preset."""
 
-    __slots__ = ("root",)
+    __slots__ = ("active", "home", "root", "runs", "sessions", "settings_file", "slots", "trash")
 
     def __init__(self, root: str) -> None:
         self.root = root
-
-    @property
-    def home(self) -> str:
-        return os.path.join(self.root, ".pi", "subagents")
-
-    @property
-    def runs(self) -> str:
-        return os.path.join(self.home, "runs")
-
-    @property
-    def slots(self) -> str:
+        self.home = os.path.join(root, ".pi", "subagents")
+        self.runs = f"{self.home}/runs"
+        self.slots = f"{self.runs}/.slots"
         """Slot locks: `<group id>/` and `project/`; the dot keeps them out of the list of runs."""
-        return os.path.join(self.runs, ".slots")
-
-    @property
-    def active(self) -> str:
-        return os.path.join(self.home, "active")
-
-    @property
-    def sessions(self) -> str:
-        return os.path.join(self.home, "sessions")
-
-    @property
-    def trash(self) -> str:
-        return os.path.join(self.home, "trash")
-
-    @property
-    def settings_file(self) -> str:
-        return os.path.join(self.home, "config.yaml")
+        self.active = f"{self.home}/active"
+        self.sessions = f"{self.home}/sessions"
+        self.trash = f"{self.home}/trash"
+        self.settings_file = f"{self.home}/config.yaml"
 
     def run_dir(self, run_id: str) -> str:
-        return os.path.join(self.runs, run_id)
+        return f"{self.runs}/{run_id}"
 
     def session_file(self, session: str) -> str:
-        return os.path.join(self.sessions, f"{session}.jsonl")
+        return f"{self.sessions}/{session}.jsonl"
 
 
 def find_project(cwd: str) -> Project:
@@ -106,6 +85,12 @@ def user_settings_file() -> str:
     return os.path.join(base, "subdeck", "config.yaml")
 
 
+def cache_dir() -> str:
+    """What can be found out again (XDG cache)."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "subdeck")
+
+
 def state_dir() -> str:
     """What the app remembers between starts (XDG state)."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -118,10 +103,9 @@ def new_run_id() -> str:
 
 
 def is_run_id(name: str) -> bool:
-    date, _, rest = name.partition("-")
-    clock, _, short = rest.partition("-")
-    digits = (date + clock).isdigit() and len(date) == 8 and len(clock) == 6
-    return digits and len(short) == 6 and all(sign in "0123456789abcdef" for sign in short)
+    if len(name) != 22 or name[8] != "-" or name[15] != "-":
+        return False
+    return (name[:8] + name[9:15]).isdecimal() and not name[16:].strip("0123456789abcdef")
 
 
 def now_iso() -> str:

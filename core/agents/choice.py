@@ -1,0 +1,92 @@
+"""Which agent a run gets, and what is known of it without starting it."""
+
+from __future__ import annotations
+
+import sys
+
+from msgspec import Struct
+
+from ..catalog import Catalog, settings_listing
+from ..errors import AgentUnavailable, nearest
+from ..settings import Settings
+from ..thinking import LEVELS
+from ..tool_policy import Offer
+from .pi_catalog import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
+from .pi_models import built_in_listing, cached_listing, models_json_listing
+
+OFFLINE_TOOLS = ("read", "grep", "find", "ls")
+
+
+class AgentChoice(Struct, frozen=True):
+    name: str
+    command: tuple[str, ...]
+    """The program, absolute, and its leading arguments."""
+    tools: tuple[str, ...]
+    """Names it is known to offer."""
+    offers_more: bool
+    """True where extensions may bring further tools."""
+    default_tools: tuple[str, ...] = ()
+    """Those it offers when it is told nothing."""
+    levels: tuple[str, ...] = LEVELS
+    """The thinking levels it takes."""
+    version: str = ""
+    note: str = ""
+    """Why it is not the first choice; empty where it is."""
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(self.tools, self.default_tools, closed=not self.offers_more)
+
+    @property
+    def label(self) -> str:
+        """What the screen says: `pi 0.73.1`, `offline (pi is not on PATH)`."""
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.name} {self.version}".rstrip() + note
+
+
+def choose_agent(name: str, settings: Settings) -> AgentChoice:
+    """Answer the agent of that name; `auto` is pi where it is found, else the offline agent.
+
+    Raises AgentUnavailable for a program that is missing or cannot be executed, and for a name nobody knows.
+    """
+    if name == "offline":
+        return _offline()
+    if name == "auto":
+        try:
+            return _pi("pi", settings)
+        except AgentUnavailable as error:
+            return _offline(note=f"pi: {error.what}" if error.where != "agents.pi.command" else error.what)
+    if name == "pi" or name in settings.agents:
+        return _pi(name, settings)
+    known = ("auto", "pi", "offline", *settings.agents)
+    hint = nearest(name, known) or f"known are {', '.join(known)}"
+    raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint)
+
+
+def _pi(name: str, settings: Settings) -> AgentChoice:
+    own = settings.agents.get(name)
+    command = find_pi(own.command if own else ("pi",))
+    version = pi_version(command)
+    return AgentChoice(
+        name, command, BUILTIN_TOOLS, True, default_tools=DEFAULT_TOOLS, levels=thinking_levels(version), version=version
+    )
+
+
+def _offline(note: str = "") -> AgentChoice:
+    command = (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent")
+    return AgentChoice("offline", command, OFFLINE_TOOLS, False, default_tools=OFFLINE_TOOLS, note=note)
+
+
+def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
+    """Answer the models known of an agent without starting it; None for one that takes any."""
+    if choice.name == "offline":
+        return None
+    return Catalog(
+        (
+            lambda: settings_listing(settings.models),
+            models_json_listing,
+            lambda: cached_listing(choice.command),
+            lambda: built_in_listing(choice.command),
+        ),
+        refresh="subdeck models --refresh asks pi for the models it has",
+    )

@@ -1,0 +1,230 @@
+"""The facade: one project, its presets and its runs. All of it is synchronous."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from . import artifacts, paths, trash
+from .agents.choice import AgentChoice, choose_agent
+from .errors import RunBusy, SubdeckError, UnknownRun, UsageError
+from .follow import Follower, Update
+from .launch import launch
+from .plain import one_line
+from .plan import Plan
+from .presets import PresetCatalog, discover, preset_places
+from .registry import Registry
+from .runs import Group, LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
+from .session import SessionFile
+from .settings import load_settings
+from .stopping import ask_to_stop
+from .tail import EventTail
+
+__all__ = ["Engine", "Update"]
+
+NEAR_IDS = 5
+"""How many ids an error about an ambiguous one names."""
+
+
+class Engine:
+    """Opened on one project by one session; several may be open on the same project at the same time."""
+
+    def __init__(self, project: paths.Project, cwd: str, session: str, kind: str) -> None:
+        self.project = project
+        self.cwd = cwd
+        self.settings = load_settings(project)
+        self._launched_by = LaunchedBy(session, kind)
+        self._session = SessionFile(project, session)
+
+    @classmethod
+    def open(cls, cwd: str | None = None, *, session: str = "operator", kind: str = "cli") -> Engine:
+        """Open the project of a directory (default: the current one); `kind` is `app`, `cli`, `mcp` or `pi`.
+
+        Raises SettingsError, and UsageError for a directory that does not exist. Nothing is written.
+        """
+        where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
+        if not os.path.isdir(where):
+            raise UsageError(f"{one_line(where)} is no directory", hint="choose a directory that exists")
+        return cls(paths.find_project(where), where, session, kind)
+
+    def presets(self) -> PresetCatalog:
+        """Read all presets now."""
+        return discover(self.project, self.cwd, self.settings)
+
+    def agent(self) -> AgentChoice:
+        """Answer the agent of a launch that names none. Raises AgentUnavailable."""
+        return choose_agent(self.settings.agent, self.settings)
+
+    def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
+        """Answer what would keep a request from being launched, without starting anything."""
+        return self._plan(request).problems()
+
+    def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
+        """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.
+
+        Returns when each has given its first sign of life. Raises a SubdeckError before anything exists when one
+        request is wrong; afterwards every failure is a result. Settings and presets are read again.
+        """
+        self.settings = load_settings(self.project)
+        plans = [self._plan(request) for request in requests]
+        metas = [plan.meta(background=background, launched_by=self._launched_by) for plan in plans]
+        if len(metas) > 1:
+            most = self.settings.max_parallel
+            group, size = metas[0].run_id, len(metas)
+            metas = [replace(meta, group=Group(group, index, size, most)) for index, meta in enumerate(metas)]
+        launch(self.project, metas, self.settings, on_created=self._session.add_run if background else None)
+        return tuple(run for meta in metas for run in self.snapshots((meta.run_id,)))
+
+    def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
+        """Answer full run ids for ids, short ids or unambiguous beginnings of either; `deleted` looks in the trash.
+
+        Raises UnknownRun.
+        """
+        names = trash.names(self.project) if deleted else Registry(self.project, by=self._launched_by.kind).names()
+        return tuple(_found(word, names) for word in words)
+
+    def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
+        """Answer runs as they stand now, newest first; lost ones are finished on the way.
+
+        With `run_ids` only those; with `last` the unfinished ones and that many of the newest; else all.
+        """
+        registry = Registry(self.project, by=self._launched_by.kind, only=run_ids)
+        names = registry.names()
+        registry.look({*names[:last], *registry.active_names()}, prove=True)
+        return registry.snapshots()
+
+    def result(self, run_id: str) -> RunResult | None:
+        """Answer the whole result; None while the run goes on."""
+        return artifacts.read_result(self.project.run_dir(run_id))
+
+    def meta(self, run_id: str) -> RunMeta:
+        """Answer the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
+        meta = artifacts.read_meta(self.project.run_dir(run_id))
+        if meta is None:
+            raise UnknownRun(f"{paths.META} is missing or broken", where=self.project.run_dir(run_id))
+        return meta
+
+    def artifacts(self, run_id: str) -> dict[str, str]:
+        """Answer the files of a run that exist, name to path."""
+        return artifacts.present(self.project.run_dir(run_id))
+
+    def events(self, run_id: str) -> EventTail:
+        """Answer a reader that hands out the events of a run, each once, as they appear."""
+        return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
+
+    def updates(self, stop: threading.Event) -> Iterator[Update]:
+        """Yield what changes in the project until `stop` is set; the first update has what is there. Blocks."""
+        return self._follow(None, stop)
+
+    def wait(
+        self,
+        run_ids: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_update: Callable[[Update], None] | None = None,
+    ) -> tuple[RunSnapshot, ...]:
+        """Block until all these runs have ended or `timeout` seconds are over; answer them in the order asked."""
+        stop = threading.Event()
+        timer = threading.Timer(timeout, stop.set) if timeout is not None else None
+        if timer:
+            timer.daemon = True
+            timer.start()
+        standing: dict[str, RunSnapshot] = {}
+        try:
+            for update in self._follow(run_ids, stop):
+                standing |= {run.run_id: run for run in update.runs}
+                for run_id in update.removed:
+                    standing.pop(run_id, None)
+                if on_update:
+                    on_update(update)
+                if update.complete and all(run.is_terminal for run in standing.values()):
+                    break
+        finally:
+            if timer:
+                timer.cancel()
+        return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
+
+    def stop(
+        self, run_ids: Iterable[str], *, force: bool = False, by: str | None = None, reason: str = "stopped"
+    ) -> tuple[str, ...]:
+        """Ask runs to end; answer the ids of those that had not ended yet.
+
+        Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
+        `reason` is `stopped` or `cancelled`. Raises SubdeckError for a run that another machine or boot holds.
+        """
+        told: list[str] = []
+        for run in self.snapshots(tuple(run_ids)):
+            if run.is_terminal:
+                continue
+            by_whom = by or self._launched_by.session
+            ask_to_stop(self.project, run, force=force, by=by_whom, reason=reason)
+            told.append(run.run_id)
+        return tuple(told)
+
+    def attach_argv(self, run_id: str) -> tuple[str, ...]:
+        """Answer the command that shows the run's tmux pane in this terminal. Raises SubdeckError without one."""
+        facts = artifacts.read_runner(self.project.run_dir(run_id))
+        if facts is None or facts.tmux is None:
+            raise SubdeckError(
+                f"run {run_id[-6:]} has no tmux pane",
+                where=run_id,
+                hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
+            )
+        from .runners.tmux import attach_argv
+
+        return attach_argv(facts.tmux, os.environ)
+
+    def claim(self, run: RunSnapshot) -> bool:
+        """Claim the telling of the end of one of this session's background runs; True once, for one caller."""
+        ours = run.meta.background and run.meta.launched_by.session == self._launched_by.session
+        return ours and run.is_terminal and self._session.claim(run)
+
+    def unseen(self) -> tuple[RunSnapshot, ...]:
+        """Answer this session's background runs that have ended and were told to nobody yet."""
+        untold = self._session.untold()
+        return tuple(run for run in self.snapshots(untold) if run.is_terminal) if untold else ()
+
+    def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
+        """Move finished runs to the trash; answer their ids. Raises RunBusy for one that goes on."""
+        wanted = tuple(run_ids)
+        for run in self.snapshots(wanted):
+            if not run.is_terminal and not run.unknown:
+                raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
+        return trash.delete(self.project, wanted)
+
+    def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
+        """Take deleted runs back; answer the ids of those that could be."""
+        return trash.restore(self.project, run_ids)
+
+    def purge(self, run_ids: Iterable[str] | None = None) -> None:
+        """Remove deleted runs for good: these, or all that were deleted more than a day ago."""
+        if run_ids is None:
+            trash.purge_old(self.project)
+        else:
+            trash.purge(self.project, run_ids)
+
+    def _plan(self, request: RunRequest) -> Plan:
+        return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
+
+    def _follow(self, run_ids: Iterable[str] | None, stop: threading.Event) -> Iterator[Update]:
+        registry = Registry(self.project, by=self._launched_by.kind, only=run_ids)
+        return Follower(self.project, registry, self._preset_dirs).updates(stop)
+
+    def _preset_dirs(self) -> tuple[str, ...]:
+        return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
+
+
+def _found(word: str, names: Sequence[str]) -> str:
+    matching = [name for name in names if word and (name.startswith(word) or name[-6:].startswith(word))]
+    exact = [name for name in matching if word in (name, name[-6:])]
+    candidates = exact or matching
+    if len(candidates) == 1:
+        return candidates[0]
+    shown = one_line(word, 40)
+    if not candidates:
+        raise UnknownRun(f'no run answers to "{shown}"', where="run", hint="subdeck status --all lists all runs")
+    some = ", ".join(name[-6:] for name in candidates[:NEAR_IDS])
+    raise UnknownRun(f'{len(candidates)} runs answer to "{shown}"', where="run", hint=f"be more exact: {some} …")

@@ -1,0 +1,162 @@
+"""Start runs that are planned: directories first, then wrappers, then a sign of life from each."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from . import artifacts, paths
+from .errors import SubdeckError
+from .liveness import hold, look_after
+from .plan import runner_of
+from .runners.base import Started, WrapperCall
+from .runs import RunMeta, RunReason, RunResult, RunStatus
+from .settings import Settings
+
+PATIENCE = 60.0
+"""Seconds to wait for the first sign of a wrapper that has not gone; then its own lock speaks for it."""
+LOOK_AGAIN = 0.003
+
+_IGNORED = "runs/\nsessions/\nactive/\ntrash/\n"
+
+
+class _Launching(Struct):
+    meta: RunMeta
+    lock: int
+    started: Started | None = None
+
+
+def launch(
+    project: paths.Project,
+    metas: Sequence[RunMeta],
+    settings: Settings,
+    *,
+    on_created: Callable[[RunMeta], None] | None = None,
+) -> None:
+    """Start one wrapper for each run; return when every one has written its first event or has ended.
+
+    `on_created` is called for each before its wrapper starts, so that no end can come before it is remembered.
+    Raises LaunchError when the disk refuses a run directory; then none was started. After that each failure is the
+    result of its run.
+    """
+    _prepare(project)
+    created: list[_Launching] = []
+    try:
+        for meta in metas:
+            created.append(_Launching(meta, artifacts.create_run(project.runs, meta, meta.task)))
+            _touch(os.path.join(project.active, meta.run_id))
+    except SubdeckError:
+        for launching in created:
+            os.close(launching.lock)
+            _unlink(os.path.join(project.active, launching.meta.run_id))
+            artifacts.discard(project.run_dir(launching.meta.run_id))
+        raise
+    for launching in created:
+        try:
+            if on_created:
+                on_created(launching.meta)
+            launching.started = runner_of(launching.meta.runner, settings).launch(_call(project, launching.meta))
+        except (SubdeckError, OSError) as error:
+            os.close(launching.lock)
+            _fail(project, launching.meta, str(error))
+    deadline = time.monotonic() + PATIENCE
+    for launching in created:
+        _await_sign(project, launching, deadline)
+
+
+def _prepare(project: paths.Project) -> None:
+    for directory in (project.home, project.runs, project.active, project.sessions):
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+        except OSError:
+            return  # the first run directory says it with its path
+    path = os.path.join(project.home, ".gitignore")
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(_IGNORED)
+    except OSError:
+        return
+
+
+def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
+    run_dir = project.run_dir(meta.run_id)
+    return WrapperCall(
+        meta=meta,
+        project=project.root,
+        run_dir=run_dir,
+        arguments=(run_dir, os.path.join(project.active, meta.run_id), *_places(project, meta)),
+        environment=dict(os.environ),
+    )
+
+
+def _places(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
+    """What the wrapper waits for: a slot of its group, then one of the project."""
+    places: tuple[str, ...] = ()
+    if meta.group is not None:
+        places = ("--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
+    if meta.max_running is not None:
+        places = (*places, "--slots", str(meta.max_running), os.path.join(project.slots, "project"))
+    return places
+
+
+def _await_sign(project: paths.Project, launching: _Launching, deadline: float) -> None:
+    if launching.started is None:
+        return
+    run_id = launching.meta.run_id
+    run_dir = project.run_dir(run_id)
+    events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
+    gone = False
+    while not (gone or _has_content(events) or os.path.exists(result)) and time.monotonic() < deadline:
+        gone = launching.started.has_gone()
+        time.sleep(LOOK_AGAIN)
+    os.close(launching.lock)
+    if gone:
+        look_after(project, run_id, by="launcher")
+
+
+def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
+    lock = hold(project.run_dir(meta.run_id))
+    _unlink(os.path.join(project.run_dir(meta.run_id), paths.ENVIRONMENT))
+    result = RunResult(
+        run_id=meta.run_id,
+        status=RunStatus.FAILED,
+        reason=RunReason.START_FAILED,
+        written_by="launcher",
+        error_message=message,
+        resolved_model=meta.resolved_model,
+        ended_at=paths.now_iso(),
+    )
+    try:
+        artifacts.write_result(project.run_dir(meta.run_id), result)
+        _unlink(os.path.join(project.active, meta.run_id))
+    except OSError:
+        pass  # who looks next finds that nobody is responsible
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _has_content(path: str) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0
+
+
+def _touch(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return  # only a doorbell
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
