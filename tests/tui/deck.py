@@ -1,0 +1,73 @@
+"""Open the app on a fake engine, wait on what its screen says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from subdeck.tui.app import SubdeckApp
+from subdeck.tui.screens.main import MainScreen
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from .fake_engine import FakeEngine
+
+
+class Deck:
+    """The app under test, seen as its operator sees it."""
+
+    def __init__(self, app: SubdeckApp, pilot: Pilot[str]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def main(self) -> MainScreen:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    @property
+    def screen_text(self) -> str:
+        """Every line of the screen as the terminal would show it."""
+        strips = self.app.screen._compositor.render_strips(self.app.size)
+        return "\n".join(strip.text for strip in strips)
+
+    @property
+    def toasts(self) -> list[str]:
+        return [toast.message for toast in self.app._notifications]
+
+    def rows(self, widget: Widget) -> list[str]:
+        """The lines of one widget."""
+        return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        await self.pilot.press(*("space" if char == " " else char for char in text))
+
+    async def until(self, condition: Callable[[], Any], what: str, timeout: float = 20.0) -> None:
+        """Let the app work until a condition holds; fail with its name when it does not."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {timeout:g} s for {what}; the screen:\n{self.screen_text}")
+            await asyncio.sleep(0.01)
+            await self.pilot.pause()
+
+    async def until_text(self, text: str) -> None:
+        await self.until(lambda: text in self.screen_text, f"{text!r} on the screen")
+
+
+@asynccontextmanager
+async def opened(engine: FakeEngine, size: tuple[int, int] = (120, 30)) -> AsyncIterator[Deck]:
+    """Run the app until the engine's first update has been shown."""
+    app = SubdeckApp(engine)  # type: ignore[arg-type]
+    async with app.run_test(size=size, notifications=True) as pilot:
+        deck = Deck(app, pilot)
+        await deck.until(lambda: deck.main._begun, "the first update")
+        await deck.until(lambda: deck.main._header._agent, "the agent in use")
+        yield deck

@@ -1,0 +1,239 @@
+"""An engine without disk or processes: tests script what it tells, and look at what it was asked."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from subdeck.core.agents.choice import AgentChoice
+from subdeck.core.errors import SubdeckError
+from subdeck.core.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult
+from subdeck.core.follow import Update
+from subdeck.core.paths import Project
+from subdeck.core.presets import Preset, PresetCatalog, PresetProblem
+from subdeck.core.registry import count
+from subdeck.core.runs import (
+    LaunchedBy,
+    PresetSource,
+    RunMeta,
+    RunReason,
+    RunRequest,
+    RunSnapshot,
+    RunStatus,
+)
+from subdeck.core.settings import Settings
+
+START = datetime.now(UTC) - timedelta(minutes=30)
+
+
+def run_id(number: int) -> str:
+    """Ids in the order of their numbers, whatever the time."""
+    return f"20260101-{number:06d}-{number:06x}"
+
+
+def a_run(number: int = 1, status: str = "running", **fields: Any) -> RunSnapshot:
+    """A snapshot with what a test does not care about filled in; `meta` fields go in by `meta_…`."""
+    meta_fields = {name[5:]: fields.pop(name) for name in list(fields) if name.startswith("meta_")}
+    meta: dict[str, Any] = {
+        "run_id": run_id(number),
+        "task": f"task {number}",
+        "cwd": "/src/shop",
+        "agent": "offline",
+        "agent_command": ("offline",),
+        "runner": "process",
+        "created_at": stamp(number),
+        "launched_by": LaunchedBy("operator", "app"),
+        "background": True,
+        "preset": "repo-scout",
+        "preset_source": PresetSource.PROJECT,
+        "requested_model": "fake/test",
+        "resolved_model": "fake/test",
+    }
+    snapshot: dict[str, Any] = {"started_at": stamp(number), "last_seq": 0}
+    if RunStatus(status).is_terminal:
+        reasons = {"completed": RunReason.DONE, "failed": RunReason.MODEL_ERROR, "aborted": RunReason.STOPPED}
+        snapshot |= {"reason": reasons[status], "duration_ms": 31_000, "ended_at": stamp(number + 31)}
+    return RunSnapshot(meta=RunMeta(**(meta | meta_fields)), status=RunStatus(status), **(snapshot | fields))
+
+
+def stamp(second: int) -> str:
+    return (START + timedelta(seconds=second)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def a_preset(name: str = "repo-scout", **fields: Any) -> Preset:
+    known: dict[str, Any] = {
+        "description": "Finds things.",
+        "source": PresetSource.PROJECT,
+        "path": f"/src/shop/.pi/subagents/{name}.md",
+        "model": "fake/test",
+        "tools": ("read", "grep"),
+    }
+    return Preset(name=name, **(known | fields))
+
+
+def some_events(start: int = 1, files: int = 3) -> list[Event]:
+    """What a reading agent does, three events a file."""
+    events: list[Event] = [RunStarted(seq=start, ts=stamp(start), pid=1, child_pid=2, attempt=1, max_attempts=1)]
+    for number in range(files):
+        seq = start + 1 + 3 * number
+        path = f"src/file_{number}.py"
+        events += [
+            AssistantText(seq=seq, ts=stamp(seq), text=f"I look at {path} now."),
+            ToolCall(seq=seq + 1, ts=stamp(seq), tool_call_id=str(seq), tool_name="read", args={"path": path}),
+            ToolResult(
+                seq=seq + 2, ts=stamp(seq), tool_call_id=str(seq), tool_name="read", is_error=False, content="x\n"
+            ),
+        ]
+    return events
+
+
+def ended(seq: int, status: str = "completed", reason: str = "done") -> RunEnded:
+    return RunEnded(seq=seq, ts=stamp(seq), status=status, reason=reason)
+
+
+class FakeTail:
+    """Hands out a run's events in pieces of at most `piece`."""
+
+    def __init__(self, events: list[Event], gate: threading.Event, piece: int = 4000) -> None:
+        self._events = events
+        self._gate = gate
+        self._next = 0
+        self._piece = piece
+        self.offset = 0
+
+    def read(self, limit: int | None = None) -> list[Event]:
+        if self._next:
+            self._gate.wait()
+        events = self._events[self._next : self._next + self._piece]
+        self._next += len(events)
+        whole = len(events) == self._piece and self._next < len(self._events)
+        self.offset += (limit or 0) if whole else len(events)
+        return events
+
+
+class FakeEngine:
+    """Answers as core.engine.Engine does; `tell` is what would have happened on disk."""
+
+    def __init__(self, *runs: RunSnapshot, presets: Sequence[Preset] = (), problems: Sequence[PresetProblem] = ()):
+        self.project = Project("/src/shop")
+        self.cwd = "/src/shop"
+        self.settings = Settings()
+        self.catalog = PresetCatalog(tuple(presets), tuple(problems), ("/src/shop/.pi/subagents",))
+        self.runs = {run.run_id: run for run in runs}
+        self.written: dict[str, list[Event]] = {}
+        self.read_runs: list[str] = []
+        self.disk = threading.Event()
+        """Cleared, it lets only the first piece of a transcript be read."""
+        self.disk.set()
+        self.launched: list[RunRequest] = []
+        self.stopped: list[tuple[tuple[str, ...], bool]] = []
+        self.deleted: list[str] = []
+        self.claimed: list[str] = []
+        self.untold: tuple[RunSnapshot, ...] = ()
+        self.launch_error: Exception | None = None
+        self.stop_error: Exception | None = None
+        self.problems: tuple[SubdeckError, ...] = ()
+        self.attach: tuple[str, ...] | SubdeckError = SubdeckError("it has no pane")
+        self._queue: queue.Queue[Update] = queue.Queue()
+        self._queue.put(self._update(tuple(runs), presets_changed=True))
+
+    def tell(self, *runs: RunSnapshot, removed: Sequence[str] = (), presets_changed: bool = False) -> None:
+        """Let an update say that these runs changed."""
+        former = dict(self.runs)
+        self.runs |= {run.run_id: run for run in runs}
+        for name in removed:
+            self.runs.pop(name, None)
+        over = tuple(
+            run
+            for run in runs
+            if run.is_terminal and (old := former.get(run.run_id)) is not None and not old.is_terminal
+        )
+        self._queue.put(self._update(runs, over, tuple(removed), presets_changed))
+
+    def write(self, name: str, *events: Event) -> None:
+        self.written.setdefault(name, []).extend(events)
+
+    def _update(
+        self,
+        runs: tuple[RunSnapshot, ...],
+        over: tuple[RunSnapshot, ...] = (),
+        removed: tuple[str, ...] = (),
+        presets_changed: bool = False,
+    ) -> Update:
+        return Update(
+            runs=runs,
+            removed=removed,
+            ended=over,
+            counts=count(self.runs.values()),
+            background=count(run for run in self.runs.values() if run.meta.background),
+            complete=True,
+            presets_changed=presets_changed,
+        )
+
+    # --- what Engine answers -------------------------------------------------------------------------------------
+
+    def presets(self) -> PresetCatalog:
+        return self.catalog
+
+    def agent(self) -> AgentChoice:
+        return AgentChoice("offline", ("offline",), ("read", "grep"), False, note="pi is not on PATH")
+
+    def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
+        return self.problems
+
+    def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
+        assert background
+        if self.launch_error:
+            raise self.launch_error
+        self.launched += requests
+        run = a_run(900 + len(self.launched), meta_task=requests[0].task, meta_preset=requests[0].preset or "")
+        self.tell(run)
+        return (run,)
+
+    def meta(self, name: str) -> RunMeta:
+        return self.runs[name].meta
+
+    def stop(self, names: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
+        if self.stop_error:
+            raise self.stop_error
+        told = tuple(name for name in names if not self.runs[name].is_terminal)
+        self.stopped.append((told, force))
+        return told
+
+    def delete(self, names: Iterable[str]) -> tuple[str, ...]:
+        gone = tuple(names)
+        self.deleted += gone
+        self._trash = {name: self.runs[name] for name in gone}
+        self.tell(removed=gone)
+        return gone
+
+    def restore(self, names: Iterable[str]) -> tuple[str, ...]:
+        back = tuple(names)
+        self.tell(*(self._trash[name] for name in back))
+        return back
+
+    def updates(self, stop: threading.Event) -> Iterator[Update]:
+        while not stop.is_set():
+            try:
+                yield self._queue.get(timeout=0.02)
+            except queue.Empty:
+                continue
+
+    def events(self, name: str) -> FakeTail:
+        self.read_runs.append(name)
+        return FakeTail(self.written.setdefault(name, []), self.disk)
+
+    def attach_argv(self, name: str) -> tuple[str, ...]:
+        if isinstance(self.attach, SubdeckError):
+            raise self.attach
+        return self.attach
+
+    def claim(self, run: RunSnapshot) -> bool:
+        self.claimed.append(run.run_id)
+        return True
+
+    def unseen(self) -> tuple[RunSnapshot, ...]:
+        return self.untold

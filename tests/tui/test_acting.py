@@ -1,0 +1,243 @@
+"""What keys do to runs, and how ends and errors are told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.runs import PresetSource, RunRequest, Tools
+from subdeck.tui import commands
+from subdeck.tui.attach import hand_over
+from subdeck.tui.screens.confirm import ConfirmScreen
+from subdeck.tui.toasts import ON_SCREEN, SECONDS, Toasts
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_run, run_id
+
+
+async def test_stop_is_soft() -> None:
+    """`x` stops the highlighted run softly, without asking."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    async with opened(engine) as deck:
+        await deck.press("j", "x")
+        await deck.until(lambda: engine.stopped == [((run_id(1),), False)], "the engine to be asked")
+        await deck.until(lambda: any("Stopping" in toast for toast in deck.toasts), "a word about it")
+
+
+async def test_kill_asks_and_cancel_is_the_default() -> None:
+    """`X` asks; Enter cancels, `y` kills."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press("X")
+        await deck.until(lambda: isinstance(deck.app.screen, ConfirmScreen), "the question")
+        await deck.press("enter")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert engine.stopped == []
+        await deck.press("X")
+        await deck.until(lambda: isinstance(deck.app.screen, ConfirmScreen), "the question")
+        await deck.press("y")
+        await deck.until(lambda: engine.stopped == [((run_id(1),), True)], "the kill")
+
+
+async def test_delete_and_undo() -> None:
+    """`d` asks before it deletes a finished run, `u` brings it back and selects it."""
+    engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
+    async with opened(engine) as deck:
+        await deck.press("d")
+        await deck.until_text("Delete this run?")
+        await deck.press("y")
+        await deck.until(lambda: deck.main.runs.row_count == 1, "the run to go")
+        assert engine.deleted == [run_id(2)]
+        await deck.press("u")
+        await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
+        await deck.until(lambda: deck.main.run.run_id == run_id(2), "its selection")
+        await deck.press("u")
+        await deck.until(lambda: "Nothing was deleted that could come back." in deck.toasts, "the refusal")
+
+
+async def test_a_running_run_is_not_deleted() -> None:
+    """Deleting is for finished runs; the refusal says what to do."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press("d")
+        assert deck.toasts == ["This run is running: stop it first (x)."]
+
+
+async def test_rerun_asks_for_the_same() -> None:
+    """`r` launches the same task, model, runner and place again."""
+    engine = FakeEngine(a_run(1, "failed", meta_runner="tmux"))
+    async with opened(engine) as deck:
+        await deck.press("r")
+        await deck.until(lambda: engine.launched, "the launch")
+        assert engine.launched == [
+            RunRequest(
+                task="task 1", preset="repo-scout", model="fake/test", cwd="/src/shop", agent="offline", runner="tmux"
+            )
+        ]
+
+
+async def test_rerun_of_an_ad_hoc_run_has_its_prompt_and_tools() -> None:
+    """What no preset file holds comes from the run itself."""
+    run = a_run(
+        1,
+        "failed",
+        meta_preset="",
+        meta_preset_source=PresetSource.ADHOC,
+        meta_system_prompt="Be brief.",
+        meta_tools=Tools("allow", ("read",)),
+    )
+    engine = FakeEngine(run)
+    async with opened(engine) as deck:
+        await deck.press("r")
+        await deck.until(lambda: engine.launched, "the launch")
+        request = engine.launched[0]
+        assert (request.preset, request.prompt, request.tools) == (None, "Be brief.", ("read",))
+
+
+async def test_copy_run_id() -> None:
+    """`y` puts the whole run id on the clipboard."""
+    async with opened(FakeEngine(a_run(1))) as deck:
+        await deck.press("y")
+        assert deck.app.clipboard == run_id(1)
+
+
+@pytest.mark.parametrize("error", [RunBusy("it is [bold]busy[/", hint="wait"), OSError("disk"), RuntimeError("odd")])
+async def test_errors_become_toasts(error: Exception) -> None:
+    """Whatever an engine call raises is told and leaves the app alive."""
+    engine = FakeEngine(a_run(1))
+    engine.stop_error = error
+    async with opened(engine) as deck:
+        await deck.press("x")
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert str(error).split("\n")[0] in deck.toasts[0]
+        assert deck.app.is_running
+
+
+async def test_an_end_is_told_once() -> None:
+    """One toast per end, with how it ended, and a claim in the session."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    async with opened(engine) as deck:
+        engine.tell(a_run(1, "failed", message="401 [bold]key"))
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert deck.toasts == ["✗ failed  repo-scout\nmodel_error: 401 [bold]key"]
+        assert engine.claimed == [run_id(1)]
+        engine.tell(a_run(1, "failed", message="401 [bold]key"))
+        engine.tell(a_run(2, activity="goes on"))
+        await deck.until_text("goes on")
+        assert len(deck.toasts) == 1
+
+
+async def test_many_ends_are_one_toast() -> None:
+    """Runs that end together share a toast."""
+    engine = FakeEngine(*(a_run(number) for number in range(1, 41)))
+    async with opened(engine) as deck:
+        engine.tell(*(a_run(number, "completed", message="fine") for number in range(1, 11)))
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert len(deck.toasts) == 1
+        assert "and 6 runs more" in deck.toasts[0]
+
+
+class FakeScreen:
+    """Keeps toasts and timers, for a test to look at and to fire."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def notify(self, text: str, **_: object) -> None:
+        self.said.append(text)
+
+    def set_timer(self, seconds: float, callback: Callable[[], None]) -> None:
+        self.timers.append((seconds, callback))
+
+
+def test_never_more_than_three_toasts() -> None:
+    """With three on the screen the next ends wait, and come together when one has gone."""
+    screen, now = FakeScreen(), [100.0]
+    toasts = Toasts(screen, clock=lambda: now[0])  # type: ignore[arg-type]
+    for number in range(1, 7):
+        toasts.tell([a_run(number, "completed")])
+        if number <= ON_SCREEN + 1:
+            screen.timers.pop()[1]()
+    assert len(screen.said) == ON_SCREEN
+    assert [seconds for seconds, _ in screen.timers] == [SECONDS]
+    now[0] += SECONDS
+    screen.timers.pop()[1]()
+    assert screen.said[ON_SCREEN].count("✓ completed") == 3
+
+
+async def test_the_run_looked_at_ends_silently() -> None:
+    """Who looks at the transcript sees the end there: no toast, but the end is claimed."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    async with opened(engine) as deck:
+        await deck.press("enter")
+        await deck.until(lambda: deck.main.transcript.has_focus, "the transcript to have the keys")
+        engine.tell(a_run(2, "failed"))
+        await deck.until_text("✗ failed")
+        engine.tell(a_run(1, "completed"))
+        await deck.until(lambda: deck.toasts, "the toast of the other")
+        assert deck.toasts == ["✓ completed  repo-scout\n–"]
+        assert engine.claimed == [run_id(2), run_id(1)]
+        assert deck.main.situation.unseen == 0
+
+
+async def test_what_ended_unseen_is_summed_up() -> None:
+    """On start one line says what ended while nobody looked, and claims it."""
+    runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "completed"))
+    engine = FakeEngine(*runs)
+    engine.untold = runs
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.toasts, "the line")
+        assert deck.toasts == ["While you were away 3 runs ended: 2 completed, 1 failed."]
+        assert engine.claimed == [run_id(1), run_id(2), run_id(3)]
+        await deck.until(lambda: deck.main.situation.unseen == 1, "the failed one to need me")
+
+
+async def test_attach_to_a_process_run_opens_its_transcript() -> None:
+    """A run without a pane is shown in full instead of an error."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press("a")
+        await deck.until(lambda: deck.main.situation.zoomed, "the zoom")
+        assert deck.main.transcript.has_focus
+
+
+async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The detach key is told before the first time; then the engine's argv gets the terminal."""
+    engine = FakeEngine(a_run(1, meta_runner="tmux"))
+    engine.attach = ("tmux", "-L", "x", "attach")
+    handed: list[tuple[str, ...]] = []
+    monkeypatch.setattr(commands, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
+    async with opened(engine, (80, 24)) as deck:
+        await deck.press("a")
+        await deck.until_text("ctrl+b, then d")
+        assert handed == []
+        await deck.press("enter")
+        await deck.until(lambda: len(handed) == 1, "the terminal to be handed over")
+        await deck.press("a")
+        await deck.until(lambda: len(handed) == 2, "the second time without a word")
+        assert handed[0] == engine.attach
+
+
+async def test_attach_to_a_gone_pane_is_told() -> None:
+    """When there is no pane any more, a toast says so."""
+    engine = FakeEngine(a_run(1, meta_runner="tmux"))
+    engine.attach = SubdeckError("the pane is gone", hint="read the transcript")
+    async with opened(engine) as deck:
+        await deck.press("a")
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert "the pane is gone" in deck.toasts[0]
+
+
+async def test_libraries_find_an_encoding() -> None:
+    """What stands for stdout while the app runs has the `encoding` that libtmux reads when it is imported."""
+    async with opened(FakeEngine()) as deck:
+        assert deck.app._capture_stdout.encoding == "utf-8"
+
+
+async def test_handing_over_never_raises() -> None:
+    """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
+    async with opened(FakeEngine(a_run(1))) as deck:
+        assert "cannot be handed over" in hand_over(deck.app, [sys.executable, "-c", ""])

@@ -1,0 +1,105 @@
+"""The registry of actions is the one source of keys."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Place, Situation, bindings, footer_hints
+from subdeck.tui.screens.help import help_text
+from subdeck.tui.widgets.status_bar import fitting
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_preset, a_run
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_no_key_has_two_meanings(place: Place) -> None:
+    """In one place, with the places around it, a key means one thing."""
+    meanings: dict[str, set[str]] = {}
+    for action in ACTIONS:
+        for where, key in action.keys:
+            if where in (place, *place.around):
+                meanings.setdefault(key, set()).add(action.id)
+    assert {key: ids for key, ids in meanings.items() if len(ids) > 1} == {}
+
+
+def test_ids_are_unique() -> None:
+    """An action is known by its id alone."""
+    assert len(BY_ID) == len(ACTIONS)
+
+
+def test_forbidden_keys() -> None:
+    """Keys that terminals and tmux swallow are not used."""
+    keys = {key for action in ACTIONS for _, key in action.keys}
+    assert not {"ctrl+q", "ctrl+b"} & keys
+    assert not [key for key in keys if key.startswith("alt+")]
+
+
+def test_escape_never_quits() -> None:
+    """Escape is bound to going back or cancelling wherever it is bound."""
+    assert {action.id for action in ACTIONS for _, key in action.keys if key == "escape"} == {"back", "cancel"}
+
+
+def test_help_names_every_action() -> None:
+    """The help lists every action's sentence."""
+    shown = " ".join(help_text("").plain.split())
+    assert [action.id for action in ACTIONS if action.help not in shown] == []
+
+
+def test_help_can_be_filtered() -> None:
+    """Only actions that hold all typed words stay."""
+    assert "Kill the run" in help_text("kill run").plain
+    assert "Copy the run id" not in help_text("kill run").plain
+
+
+def test_footer_offers_only_what_is_possible() -> None:
+    """A finished run cannot be stopped, so the footer does not say it."""
+    running = footer_hints(Situation(run=a_run(1)))
+    over = footer_hints(Situation(run=a_run(1, "completed")))
+    assert "stop" in [hint.name for hint in running]
+    assert "stop" not in [hint.name for hint in over]
+
+
+def test_narrow_footer_keeps_the_way_to_help() -> None:
+    """With room for a few hints, help is among them."""
+    hints = footer_hints(Situation(preset=a_preset(), run=a_run(1), unseen=1))
+    assert "help" in [hint.name for hint in fitting(hints, 34)]
+    assert len(fitting(hints, 34)) < len(hints)
+
+
+def test_each_pane_moves_alike() -> None:
+    """The keys that move are the same in all panes."""
+    moving = [
+        {binding.key for binding in bindings(place) if binding.action.startswith("move") and "ft" not in binding.action}
+        for place in PANES
+    ]
+    assert moving[0] == moving[1]
+    assert {"j", "k", "g", "G", "down", "up", "pagedown", "pageup"} <= moving[0] & moving[2]
+
+
+async def test_bindings_of_the_app_come_from_the_registry() -> None:
+    """Every key of the deck and its panes is one of the registry, besides those Textual needs."""
+    async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
+        known = {b.key for place in (Place.APP, Place.DECK, *PANES) for b in bindings(place)}
+        named = {"colon": ":", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "["}
+        active = {named.get(key, key) for key in deck.main.active_bindings}
+        assert active - known <= {"super+c"}
+
+
+async def test_an_impossible_action_says_why() -> None:
+    """A key that cannot act tells the reason instead of doing nothing."""
+    async with opened(FakeEngine(a_run(1, "completed"))) as deck:
+        await deck.press("x")
+        assert deck.toasts == ["This run has ended already (completed)."]
+
+
+async def test_palette_offers_actions_and_runs_them() -> None:
+    """The palette lists what is possible by name and does it."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press(":")
+        await deck.until_text("Stop the run softly")
+        assert "Delete the run" not in deck.screen_text
+        await deck.type("stop the run")
+        await deck.until(lambda: "rerun  (r)" not in deck.screen_text, "the list to be narrowed")
+        await deck.press("enter")
+        await deck.until(lambda: engine.stopped, "the engine to be asked")

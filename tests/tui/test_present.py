@@ -1,0 +1,103 @@
+"""Figures and states in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from rich.cells import cell_len
+from subdeck.core.runs import Counts, RunReason
+from subdeck.tui import present
+from subdeck.tui.wrapping import wrap
+
+from .fake_engine import START, a_run
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("running", "● running"),
+        ("queued", "◌ queued"),
+        ("completed", "✓ completed"),
+        ("failed", "✗ failed"),
+        ("aborted", "⊘ aborted"),
+    ],
+)
+def test_state_is_glyph_and_word(status: str, shown: str) -> None:
+    """A state is never a glyph or a colour alone."""
+    assert present.state(a_run(1, status)) == shown
+
+
+@pytest.mark.parametrize(("ahead", "shown"), [(None, "queued"), (0, "queued, next"), (2, "queued, 2 ahead")])
+def test_a_queued_run_says_its_place(ahead: int | None, shown: str) -> None:
+    """How many go first is on the row."""
+    assert present.doing(a_run(1, "queued", ahead=ahead)) == shown
+
+
+def test_an_end_says_its_reason() -> None:
+    """Only a plain success needs no reason before its message."""
+    assert present.doing(a_run(1, "completed", message="31 functions")) == "31 functions"
+    assert present.doing(a_run(1, "failed", message="401")) == "model_error: 401"
+    assert present.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
+    assert present.doing(a_run(1, "aborted")) == "stopped"
+    assert present.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
+
+
+def test_a_run_of_another_machine_is_not_called_running() -> None:
+    """What cannot be known is shown as unknown."""
+    assert present.state(a_run(1, unknown=True)).startswith("?")
+    assert "another machine" in present.doing(a_run(1, unknown=True))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-5, "0:00"), (42, "0:42"), (67, "1:07"), (3723, "1:02:03"), (97_300, "1d 3h")]
+)
+def test_clock(seconds: float, shown: str) -> None:
+    """Durations are short and never negative, whatever the wall clock does."""
+    assert present.clock(seconds) == shown
+
+
+def test_elapsed_of_a_running_run_goes_on() -> None:
+    """A running run counts from its start to now, a finished one shows its duration."""
+    assert present.elapsed(a_run(0), START + timedelta(seconds=67)) == "1:07"
+    assert present.elapsed(a_run(0, "completed"), datetime.now(UTC)) == "0:31"
+    assert present.elapsed(a_run(0, started_at="garbage"), datetime.now(UTC)) == "–"
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "–"), (812, "812"), (3200, "3.2k"), (120_000, "120k"), (1_200_000, "1.2M")]
+)
+def test_tokens(count: int, shown: str) -> None:
+    """Token counts keep to five cells."""
+    assert present.tokens(count) == shown
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 500, "漢字" * 40, "🦀" * 50, "שלום " * 30])
+def test_fit_is_exact(text: str) -> None:
+    """A column is as wide as it is, also with wide characters."""
+    assert {cell_len(present.fit(text, width)) for width in (1, 7, 20)} == {1, 7, 20}
+
+
+@pytest.mark.parametrize(
+    "text", ["plain words that go on and on", "漢字" * 40, "x" * 10_000, "  indented " * 20, "", "a\n\nb"]
+)
+def test_wrapping_loses_nothing_and_keeps_the_width(text: str) -> None:
+    """No row is wider than the pane, and all that is not a space at a break is still there."""
+    rows = wrap(text, 17)
+    assert max(cell_len(row) for row in rows) <= 17
+    assert "".join("".join(rows).split()) == "".join(text.split())
+
+
+def test_paths_are_cut_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends of a path tell most; home is a tilde."""
+    monkeypatch.setenv("HOME", "/home/me")
+    assert present.short_path("/home/me/src/shop") == "~/src/shop"
+    assert present.short_path("/home/meadow") == "/home/meadow"
+    assert len(present.short_path("/a/very/long/path/indeed", 12)) == 12
+
+
+def test_quitting_says_what_goes_on() -> None:
+    """The farewell counts the runs that stay alive, and is empty without any."""
+    assert present.farewell(Counts()) == ""
+    assert present.farewell(Counts(running=1)) == "1 run goes on in the background; subdeck status shows it"
+    assert present.farewell(Counts(running=2)) == "2 runs go on in the background; subdeck status shows them"

@@ -1,0 +1,168 @@
+"""The one place where the app meets the engine: threads on that side, messages on this one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from textual import on
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from ..core.errors import SubdeckError
+from ..core.plain import plain
+from .merging import merged
+from .messages import AgentChosen, EngineFailed, PresetsRead, RunsChanged, TranscriptRead, UnseenFound, UpdateArrived
+from .transcript_reader import TranscriptReader
+
+if TYPE_CHECKING:
+    from ..core.engine import Engine
+    from ..core.follow import Update
+    from ..core.runs import RunSnapshot
+
+FRAME = 1 / 25
+"""Seconds between two redraws of what runs do; drawing, not reading, is what costs."""
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Bridge(Widget):
+    """An invisible node: one worker iterates the engine's updates, another reads the shown run.
+
+    Everything else asks the engine through `call`, and never waits for it on the event loop.
+    """
+
+    DEFAULT_CSS = "Bridge { display: none; }"
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self.engine = engine
+        self._stop = threading.Event()
+        self._pending: Update | None = None
+        self._lock = threading.Lock()
+        """Guards `_pending`, which the engine's thread fills and the event loop takes."""
+        self._taken_at = 0.0
+        self._waiting = False
+        """True while a timer will take what is pending."""
+        self._reader: TranscriptReader | None = None
+        self._reading = False
+        self._read_again = False
+
+    def start(self) -> None:
+        """Begin following the engine; called after the first paint."""
+        self.run_worker(self._follow_engine, thread=True, group="engine", exit_on_error=False)
+
+    def on_unmount(self) -> None:
+        self._stop.set()
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await an engine method in a thread; raises what it raises."""
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run a wish of the operator beside the event loop; what goes wrong becomes an `EngineFailed`."""
+        self.run_worker(work, exit_on_error=False)
+
+    # --- updates -------------------------------------------------------------------------------------------------
+
+    def _follow_engine(self) -> None:
+        self._tell_unseen()
+        self._read_presets()
+        for update in self.engine.updates(self._stop):
+            if self._stop.is_set():
+                return
+            if update.presets_changed:
+                self._read_presets()
+            self._claim(update.ended)
+            with self._lock:
+                self._pending = merged(self._pending, update)
+            self.post_message(UpdateArrived())
+
+    def _read_presets(self) -> None:
+        try:
+            self.post_message(PresetsRead(self.engine.presets()))
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"The presets could not be read: {error}"))
+        try:
+            self.post_message(AgentChosen(self.engine.agent()))
+        except SubdeckError as error:
+            self.post_message(AgentChosen(None, error.what))
+
+    def _tell_unseen(self) -> None:
+        try:
+            unseen = tuple(run for run in self.engine.unseen() if self.engine.claim(run))
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"What ended unseen could not be read: {error}"))
+        else:
+            if unseen:
+                self.post_message(UnseenFound(unseen))
+
+    def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
+        """Note in the session that these ends are told, so that nobody tells them again."""
+        try:
+            for run in ended:
+                if run.meta.background:
+                    self.engine.claim(run)
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"The session's file could not be written: {error}"))
+
+    @on(UpdateArrived)
+    def take_when_due(self) -> None:
+        if self._waiting:
+            return
+        due = self._taken_at + FRAME - time.monotonic()
+        if due <= 0:
+            self._take()
+        else:
+            self._waiting = True
+            self.set_timer(due, self._take)
+
+    def _take(self) -> None:
+        self._waiting = False
+        self._taken_at = time.monotonic()
+        with self._lock:
+            update, self._pending = self._pending, None
+        if update is not None:
+            self.post_message(RunsChanged(update))
+
+    # --- the shown run -------------------------------------------------------------------------------------------
+
+    def show_run(self, run_id: str | None) -> None:
+        """Read this run's transcript from its beginning; None reads nothing any more."""
+        self._reader = None if run_id is None else TranscriptReader(run_id, self.engine.events)
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read the next piece of the shown run, one at a time; answered by `TranscriptRead`."""
+        if self._reader is None:
+            return
+        if self._reading:
+            self._read_again = True
+            return
+        self._reading = True
+        self.run_worker(self._read_piece, thread=True, group="transcript", exit_on_error=False)
+
+    def _read_piece(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            self.post_message(TranscriptRead(reader, reader.read()))
+
+    @on(TranscriptRead)
+    def drop_stale_piece(self, message: TranscriptRead) -> None:
+        """Keep from the screen what was still on its way when another run was chosen."""
+        if message.reader is not self._reader:
+            message.stop()
+
+    @on(Worker.StateChanged)
+    def worker_ended(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and not self._stop.is_set():
+            self.post_message(EngineFailed(plain(str(event.worker.error))))
+        if event.worker.group == "transcript" and event.worker.is_finished:
+            self._reading = False
+            if self._read_again:
+                self._read_again = False
+                self.read_on()

@@ -1,0 +1,28 @@
+"""The program `subdeck`: the command line of the engine, and the app where no command is named."""
+
+from __future__ import annotations
+
+import sys
+
+from ..core.cli.main import main as command_line
+from ..core.errors import UsageError
+
+
+def main() -> int:
+    """Answer the exit code."""
+    return command_line(_open_app)
+
+
+def _open_app() -> int:
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        raise UsageError("the app needs a terminal", where="subdeck", hint="subdeck --help lists the commands")
+    from ..core.engine import Engine
+    from .run_app import open_app
+
+    if farewell := open_app(Engine.open(kind="app")):
+        print(farewell)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+"""Open the app and answer what to print after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .app import SubdeckApp
+
+if TYPE_CHECKING:
+    from ..core.engine import Engine
+
+
+def open_app(engine: Engine) -> str:
+    """Run the app on an engine until the operator quits; answer the farewell line, which may be empty.
+
+    The engine stays open: who opened it closes it.
+    """
+    return SubdeckApp(engine).run() or ""

@@ -1,0 +1,79 @@
+"""Tell the ends of runs: one toast each, several in one, never more than three on the screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from textual.widget import Widget
+
+from ..core.plain import one_line
+from ..core.runs import RunSnapshot, RunStatus
+from .present import doing, runs_word, state
+
+ON_SCREEN = 3
+SECONDS = 6.0
+"""How long one stays."""
+GATHER = 0.2
+"""Seconds to wait for others that end at the same time."""
+LINES = 4
+"""Runs named in one toast; more are counted."""
+
+
+class Toasts:
+    """Holds ends back while the screen is full and tells them together when there is room."""
+
+    def __init__(self, node: Widget, clock: Callable[[], float] = time.monotonic) -> None:
+        self._node = node
+        self._clock = clock
+        self._waiting: list[RunSnapshot] = []
+        self._leaving: list[float] = []
+        """When each toast on the screen goes."""
+        self._armed = False
+
+    def tell(self, ended: Sequence[RunSnapshot]) -> None:
+        self._waiting.extend(ended)
+        if self._waiting and not self._armed:
+            self._arm(GATHER)
+
+    def _arm(self, seconds: float) -> None:
+        self._armed = True
+        self._node.set_timer(seconds, self._show)
+
+    def _show(self) -> None:
+        self._armed = False
+        now = self._clock()
+        self._leaving = [leaves for leaves in self._leaving if leaves > now]
+        if len(self._leaving) >= ON_SCREEN:
+            self._arm(self._leaving[0] - now)
+            return
+        ended, self._waiting = self._waiting, []
+        self._leaving.append(now + SECONDS)
+        failed = any(run.status is RunStatus.FAILED for run in ended)
+        self._node.notify(
+            ends_text(ended), severity="error" if failed else "information", timeout=SECONDS, markup=False
+        )
+
+
+def ends_text(ended: Sequence[RunSnapshot]) -> str:
+    """Say which runs ended and how, a line each for the first few."""
+    if len(ended) == 1:
+        return f"{_who(ended[0])}\n{doing(ended[0], 160)}"
+    lines = [f"{_who(run)}: {doing(run, 60)}" for run in ended[:LINES]]
+    if len(ended) > LINES:
+        lines.append(f"and {runs_word(len(ended) - LINES)} more")
+    return "\n".join(lines)
+
+
+def unseen_text(runs: Sequence[RunSnapshot]) -> str:
+    """Sum up in one line what ended while nobody looked."""
+    words = [
+        f"{count} {status}"
+        for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.ABORTED)
+        if (count := sum(run.status is status for run in runs))
+    ]
+    return f"While you were away {runs_word(len(runs))} ended: {', '.join(words)}."
+
+
+def _who(run: RunSnapshot) -> str:
+    return f"{state(run)}  {one_line(run.meta.title, 40)}"

@@ -1,0 +1,134 @@
+"""A list of one-line rows drawn on the line API: what is not on screen costs nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.events import Blur, Click, Focus, Resize
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ..messages import RowChosen
+
+CURSOR = "▌"
+
+
+class RowList(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows with a cursor; subclasses say how many there are and what each shows."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "row-list--cursor",
+        "row-list--muted",
+        "row-list--running",
+        "row-list--completed",
+        "row-list--failed",
+        "row-list--aborted",
+    }
+    DEFAULT_CSS = """
+    RowList {
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .row-list--cursor { background: $surface-lighten-1; }
+        &:focus > .row-list--cursor { background: $primary 25%; }
+        & > .row-list--muted { color: $text-muted; }
+        & > .row-list--running { color: $text-primary; }
+        & > .row-list--completed { color: $text-success; }
+        & > .row-list--failed { color: $text-error; }
+        & > .row-list--aborted { color: $text-warning; }
+    }
+    """
+
+    cursor: int = 0
+    """Row of the cursor; of no meaning while there are no rows."""
+
+    @property
+    def row_count(self) -> int:
+        raise NotImplementedError
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        """Answer the texts of a row, each with the component class that colours it (empty for none)."""
+        raise NotImplementedError
+
+    def empty_lines(self) -> list[str]:
+        """What to say while there are no rows."""
+        return []
+
+    def cursor_moved(self) -> None:
+        """Called after the operator moved the cursor to another row."""
+
+    def on_resize(self, _: Resize) -> None:
+        self.set_height()
+        self.show_cursor()
+
+    def on_focus(self, _: Focus) -> None:
+        self.refresh()
+
+    def on_blur(self, _: Blur) -> None:
+        self.refresh()
+
+    def set_height(self) -> None:
+        size = Size(max(1, self.scrollable_content_region.width), self.row_count)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def action_move(self, where: str) -> None:
+        page = max(1, self.scrollable_content_region.height - 1)
+        steps = {"down": 1, "up": -1, "page_down": page, "page_up": -page}
+        ends = {"first": 0, "last": self.row_count - 1}
+        self.move_to(ends[where] if where in ends else self.cursor + steps[where])
+
+    def move_to(self, row: int) -> None:
+        row = max(0, min(row, self.row_count - 1))
+        if row == self.cursor or not self.row_count:
+            return
+        self.cursor = row
+        self.show_cursor()
+        self.refresh()
+        self.cursor_moved()
+
+    def show_cursor(self) -> None:
+        """Scroll just so far that the cursor's row is visible."""
+        height = self.scrollable_content_region.height
+        top = self.scroll_offset.y
+        if height <= 0:
+            return
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False)
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or (row := offset.y + self.scroll_offset.y) >= self.row_count:
+            return
+        if row == self.cursor and event.chain > 1:
+            self.post_message(RowChosen())
+        else:
+            self.move_to(row)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        base = self.rich_style
+        row = self.scroll_offset.y + y
+        if not self.row_count:
+            lines = self.empty_lines()
+            text = lines[y] if y < len(lines) else ""
+            muted = self.get_component_rich_style("row-list--muted")
+            return Strip([Segment(text, muted)]).crop_extend(0, width, base)
+        if row >= self.row_count:
+            return Strip.blank(width, base)
+        here = row == self.cursor
+        back = self.get_component_rich_style("row-list--cursor") if here else base
+        segments = [Segment(CURSOR if here else " ", back + self._colour("row-list--running"))]
+        segments += [Segment(text, back + self._colour(name)) for text, name in self.row_segments(row, width - 1)]
+        return Strip(segments).crop_extend(0, width, back)
+
+    def _colour(self, component: str) -> Style:
+        """Only the foreground: the background belongs to the row."""
+        if not component:
+            return Style.null()
+        return Style(color=self.get_component_rich_style(component).color)

@@ -1,0 +1,54 @@
+"""The last line: how many runs go on in the background, and the keys that do something here."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.widget import Widget
+
+from ...core.runs import Counts
+from ..actions import Hint, Situation, footer_hints
+from ..present import background_figure
+
+GAP = "  "
+
+
+class StatusBar(Widget):
+    DEFAULT_CSS = """
+    StatusBar { height: 1; padding: 0 1; background: $surface; }
+    """
+    ALLOW_SELECT = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._figure = background_figure(Counts())
+        self._hints: list[Hint] = []
+
+    def show_counts(self, background: Counts) -> None:
+        figure = background_figure(background)
+        if figure != self._figure:
+            self._figure = figure
+            self.refresh()
+
+    def show_situation(self, situation: Situation) -> None:
+        hints = footer_hints(situation)
+        if hints != self._hints:
+            self._hints = hints
+            self.refresh()
+
+    def render(self) -> Content:
+        shown = [Content(self._figure)]
+        for hint in fitting(self._hints, self.content_size.width - shown[0].cell_length):
+            shown.append(Content.assemble(GAP, (hint.key, "bold $text-primary"), " ", (hint.name, "$text-muted")))
+        return Content("").join(shown)
+
+
+def fitting(hints: list[Hint], room: int) -> list[Hint]:
+    """Leave out the hints of the highest ranks until the others fit."""
+    chosen: set[Hint] = set()
+    for hint in sorted(hints):
+        room -= len(GAP) + cell_len(hint.key) + 1 + cell_len(hint.name)
+        if room < 0:
+            break
+        chosen.add(hint)
+    return [hint for hint in hints if hint in chosen]
