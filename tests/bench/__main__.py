@@ -1,0 +1,27 @@
+"""Run the benchmarks: all of them, or those named (`start_up wrapper following many_runs`)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+
+from .figures import Figure, print_table
+
+ALL = ("start_up", "wrapper", "following", "many_runs")
+
+
+def main(names: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as home:
+        os.environ.update(HOME=home, XDG_CONFIG_HOME=home, XDG_STATE_HOME=home, PI_CODING_AGENT_DIR=home)
+        figures: list[Figure] = []
+        for name in names or ALL:
+            print(f"measuring {name} …", file=sys.stderr, flush=True)
+            figures += importlib.import_module(f".{name}", __package__).measure()
+    print_table(figures)
+    return 0 if all(figure.reached for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""What a benchmark answers, and how it is printed."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+REPEATS = 7
+
+
+class Figure(Struct, frozen=True):
+    name: str
+    measured: str
+    floor: str
+    """What the same machine needed for the least that could do it, in the same run."""
+    target: str
+    reached: bool
+
+
+def median_ms(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Median wall time in milliseconds."""
+    times: list[float] = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        action()
+        times.append((time.perf_counter() - started) * 1000)
+    return statistics.median(times)
+
+
+def in_turn_ms(actions: Sequence[Callable[[], object]], repeats: int = REPEATS) -> list[float]:
+    """Median of each, taken in turn, so that a slow moment of the machine hits all alike."""
+    times: list[list[float]] = [[] for _ in actions]
+    for _ in range(repeats):
+        for action, taken in zip(actions, times, strict=True):
+            started = time.perf_counter()
+            action()
+            taken.append((time.perf_counter() - started) * 1000)
+    return [statistics.median(taken) for taken in times]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def quietly(*argv: str, cwd: str = "/") -> None:
+    """Run a command to its end; it must work."""
+    subprocess.run(argv, cwd=cwd, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def resident_mb(pid: int, field: str = "VmRSS") -> float:
+    """MiB, from `/proc/<pid>/status`."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        line = next(line for line in file if line.startswith(field + ":"))
+    return int(line.split()[1]) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of one process with all its threads."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def print_table(figures: Sequence[Figure]) -> None:
+    rows = [("what", "measured", "floor", "must reach", "")]
+    rows += [(f.name, f.measured, f.floor, f.target, "ok" if f.reached else "MISSED") for f in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
