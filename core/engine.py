@@ -1,27 +1,32 @@
-"""The facade: one project, its presets and its runs. All of it is synchronous."""
+"""The facade: one project, its presets and its runs. All of it is synchronous.
+
+What only launching needs is loaded by it: half of what a plain `status` would otherwise cost.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from . import artifacts, paths, trash
-from .agents.choice import AgentChoice, choose_agent
 from .errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from .follow import Follower, Update
-from .launch import launch
 from .plain import one_line
-from .plan import Plan
-from .presets import PresetCatalog, discover, preset_places
 from .registry import Registry
 from .runs import Group, LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
 from .session import SessionFile
 from .settings import load_settings
 from .stopping import ask_to_stop
 from .tail import EventTail
+
+if TYPE_CHECKING:
+    from .agents.choice import AgentChoice
+    from .plan import Plan
+    from .presets import PresetCatalog
 
 __all__ = ["Engine", "Update"]
 
@@ -52,10 +57,14 @@ class Engine:
 
     def presets(self) -> PresetCatalog:
         """Read all presets now."""
+        from .presets import discover
+
         return discover(self.project, self.cwd, self.settings)
 
     def agent(self) -> AgentChoice:
         """Answer the agent of a launch that names none. Raises AgentUnavailable."""
+        from .agents.choice import choose_agent
+
         return choose_agent(self.settings.agent, self.settings)
 
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
@@ -68,6 +77,8 @@ class Engine:
         Returns when each has given its first sign of life. Raises a SubdeckError before anything exists when one
         request is wrong; afterwards every failure is a result. Settings and presets are read again.
         """
+        from .launch import launch
+
         self.settings = load_settings(self.project)
         plans = [self._plan(request) for request in requests]
         metas = [plan.meta(background=background, launched_by=self._launched_by) for plan in plans]
@@ -76,7 +87,8 @@ class Engine:
             group, size = metas[0].run_id, len(metas)
             metas = [replace(meta, group=Group(group, index, size, most)) for index, meta in enumerate(metas)]
         launch(self.project, metas, self.settings, on_created=self._session.add_run if background else None)
-        return tuple(run for meta in metas for run in self.snapshots((meta.run_id,)))
+        standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
+        return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
         """Answer full run ids for ids, short ids or unambiguous beginnings of either; `deleted` looks in the trash.
@@ -207,6 +219,8 @@ class Engine:
             trash.purge(self.project, run_ids)
 
     def _plan(self, request: RunRequest) -> Plan:
+        from .plan import Plan
+
         return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
 
     def _follow(self, run_ids: Iterable[str] | None, stop: threading.Event) -> Iterator[Update]:
@@ -214,6 +228,8 @@ class Engine:
         return Follower(self.project, registry, self._preset_dirs).updates(stop)
 
     def _preset_dirs(self) -> tuple[str, ...]:
+        from .presets import preset_places
+
         return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
 
 

@@ -61,7 +61,7 @@ class OpenRun:
             started_at=fold.started_at,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,
-            warnings=fold.warnings or self.meta.tools.warnings,
+            warnings=fold.warnings or self.meta.all_warnings,
         )
 
 
@@ -236,7 +236,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
         ended_at=result.ended_at,
         duration_ms=result.duration_ms,
         last_event_at=result.ended_at,
-        warnings=meta.tools.warnings,
+        warnings=meta.all_warnings,
     )
 
 

@@ -28,7 +28,6 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
             os.makedirs(project.trash, mode=0o700, exist_ok=True)
             os.rename(run_dir, os.path.join(project.trash, run_id))
             os.utime(os.path.join(project.trash, run_id))
-            _ring_off(project, run_id)
             moved.append(run_id)
         except FileNotFoundError:
             continue  # somebody else took it away
@@ -80,14 +79,6 @@ def _checked(run_id: str) -> str:
     if not paths.is_run_id(run_id):
         raise UnknownRun(f'"{one_line(run_id, 40)}" is no run id', where="run")
     return run_id
-
-
-def _ring_off(project: paths.Project, run_id: str) -> None:
-    """Take away the doorbell that a run of another machine or boot left."""
-    try:
-        os.unlink(os.path.join(project.active, run_id))
-    except OSError:
-        return
 
 
 def _close_pane(run_dir: str) -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
-from ..core.cli.main import main as command_line
-from ..core.errors import UsageError
+USUAL = gc.get_threshold()
+THRESHOLD = 100_000
+"""Objects between two looks for garbage; a tenth of a quick command would be looks that find nothing."""
 
 
 def main() -> int:
     """Answer the exit code."""
+    gc.set_threshold(THRESHOLD)
+    from ..core.cli.main import main as command_line
+
     return command_line(_open_app)
 
 
 def _open_app() -> int:
+    from ..core.errors import UsageError
+
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise UsageError("the app needs a terminal", where="subdeck", hint="subdeck --help lists the commands")
+    gc.set_threshold(*USUAL)
     from ..core.engine import Engine
     from .run_app import open_app
 

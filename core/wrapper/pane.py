@@ -27,16 +27,16 @@ def header(meta: RunMeta) -> str:
     return "\n".join([*lines, "", *plain(meta.task).splitlines()[:40], ""])
 
 
-def pane() -> Callable[[bytes], None]:
+def pane(terminal: int = 1) -> Callable[[bytes], None]:
     """Answer what shows a piece of transcript in the tmux pane; it does nothing where there is none.
 
     A pane that takes nothing (somebody typed ctrl-S in it) is given up until it does: the child is not kept waiting.
     """
-    if not os.isatty(1):
+    if not os.isatty(terminal):
         return lambda piece: None
-    os.set_blocking(1, False)
+    os.set_blocking(terminal, False)
     poller = select.poll()
-    poller.register(1, select.POLLOUT)
+    poller.register(terminal, select.POLLOUT)
     patience = PANE_PATIENCE
 
     def show(piece: bytes) -> None:
@@ -47,7 +47,7 @@ def pane() -> Callable[[bytes], None]:
                 if not poller.poll(patience):
                     patience = 0
                     return
-                rest = rest[os.write(1, rest) :]
+                rest = rest[os.write(terminal, rest) :]
             patience = PANE_PATIENCE
         except OSError:
             return  # the pane is gone; the files go on

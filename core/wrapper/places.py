@@ -98,19 +98,11 @@ Place = Slots | Session
 
 
 def watch_signals() -> Signals:
-    """Catch TERM, INT, HUP and QUIT: each is a soft stop, and repeating one changes nothing.
-
-    A ctrl-Z in the pane must not suspend who has to answer to them.
-    """
+    """Catch TERM, INT, HUP and QUIT: each is a soft stop, and repeating one changes nothing."""
     signals = Signals()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)
-    signal.signal(signal.SIGTSTP, _go_on)  # not SIG_IGN, which the child would inherit
     return signals
-
-
-def _go_on(number: int, frame: FrameType | None) -> None:
-    return
 
 
 def take_all(places: Sequence[Place], queue: Queue, signals: Signals) -> list[int]:

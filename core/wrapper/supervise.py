@@ -60,7 +60,7 @@ def _supervised(meta: RunMeta, run_dir: str, records: Records, signals: Signals)
     if attempt.is_stopped:
         outcome = attempt.outcome(None)
     else:
-        for warning in meta.tools.warnings:
+        for warning in meta.all_warnings:
             records.event(Notice(level="warning", text=warning))
         try:
             command = program.command(meta, run_dir, 1)

@@ -1,0 +1,34 @@
+"""`subdeck attach`: show the tmux pane of a run in this terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from ..engine import Engine
+from ..errors import RunnerUnavailable, UsageError
+from .options import json_option, run_argument
+from .output import document, is_terminal
+
+
+@click.command("attach")
+@run_argument
+@json_option
+def command(word: str, as_json: bool) -> int:
+    """Show the tmux pane of a run in this terminal; ctrl+b, then d leaves it, and the run does not notice.
+
+    With --json the command is printed and not executed.
+    """
+    engine = Engine.open()
+    argv = engine.attach_argv(engine.find((word,))[0])
+    if as_json:
+        document({"argv": argv})
+        return 0
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise UsageError("a pane needs a terminal to be shown in", where="attach", hint="subdeck logs -f needs none")
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        raise RunnerUnavailable(f"{argv[0]} could not be started: {error.strerror}", where="attach") from error

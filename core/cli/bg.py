@@ -1,0 +1,40 @@
+"""`subdeck bg`: start a run that nobody waits for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Unpack
+
+import click
+
+from .. import describe
+from ..engine import Engine
+from ..plain import one_line
+from ..registry import count
+from .launching import EPILOG, LaunchOptions, launch_options, read_request
+from .options import json_option
+from .outcomes import worst
+from .output import document, is_terminal, note, say
+
+
+@click.command("bg", epilog=EPILOG)
+@launch_options
+@json_option
+def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
+    """Start a run in the background and print its id; it outlives this command and the terminal.
+
+    The exit code is 0 once it has started; a run that has ended by then tells how.
+    """
+    engine = Engine.open()
+    (run,) = engine.launch((read_request(engine, words, options),), background=True)
+    if as_json:
+        counts = count(other for other in engine.snapshots() if other.meta.background)
+        paths = engine.artifacts(run.run_id)
+        document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
+    else:
+        say(run.run_id)
+        if run.is_terminal:
+            note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
+        elif is_terminal(sys.stdout):
+            note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")
+    return worst((run,))

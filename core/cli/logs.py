@@ -1,0 +1,126 @@
+"""`subdeck logs`: what a run did, as it stands or as it grows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import click
+
+from .. import paths
+from ..engine import Engine
+from ..errors import SubdeckError, UsageError
+from ..plain import plain
+from ..tail import LineTail
+from .options import json_option, run_argument
+from .outcomes import EXIT_CODES
+from .output import document, is_terminal, note
+
+LOOK_AGAIN = 0.1
+"""Seconds; a look is two `stat` calls, which is less than what a watch costs."""
+PROVE = 1.0
+"""Seconds between two proofs of life."""
+BATCH = 256 * 1024
+"""Bytes that are printed in one write."""
+
+
+@click.command("logs")
+@run_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
+@click.option("--raw", "name", flag_value=paths.STDOUT, help="What the child wrote on stdout.")
+@click.option("--events", "name", flag_value=paths.EVENTS, help="The normalized events, one JSON document a line.")
+@click.option("--stderr", "name", flag_value=paths.STDERR, help="What the child wrote on stderr.")
+@json_option
+def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
+    """Show the transcript of a run, or one of its other records.
+
+    With --json one document: {"runId", "status", "name", "path", "lines"}. With -f the exit code is that of the run.
+    """
+    if follow and as_json:
+        raise UsageError("--json is one document and cannot follow", where="logs", hint="follow with -f --events")
+    engine = Engine.open()
+    run_id = engine.find((word,))[0]
+    log = _Log(engine, run_id, name or paths.TRANSCRIPT)
+    if as_json:
+        (run,) = engine.snapshots((run_id,))
+        lines = [line.decode("utf-8", "replace") for line in log.whole()]
+        document({"runId": run_id, "status": run.status, "name": log.name, "path": log.path, "lines": lines})
+        return 0
+    if follow:
+        return _follow(engine, run_id, log)
+    log.print_new()
+    log.print_rest()
+    if not os.path.exists(log.path):
+        note(f"{log.name} has not been written")
+    return 0
+
+
+class _Log:
+    """One growing file of a run, printed piece by piece."""
+
+    def __init__(self, engine: Engine, run_id: str, name: str) -> None:
+        self.name = name
+        self.path = os.path.join(engine.project.run_dir(run_id), name)
+        self._tail = LineTail(self.path)
+
+    def whole(self) -> list[bytes]:
+        lines = list(self._tail.lines())
+        rest = self._rest()
+        return [*lines, rest] if rest else lines
+
+    def print_new(self) -> None:
+        """Print the whole lines that came since the last time."""
+        while True:
+            before = self._tail.offset
+            block = b"".join(line + b"\n" for line in self._tail.lines(BATCH))
+            _print(block)
+            if self._tail.offset == before:
+                return
+
+    def print_rest(self) -> None:
+        """Print what stands after the last newline, where nobody will write it to its end."""
+        if rest := self._rest():
+            _print(rest + b"\n")
+
+    def _rest(self) -> bytes:
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self._tail.offset)
+                return file.read()
+        except OSError:
+            return b""
+
+
+def _follow(engine: Engine, run_id: str, log: _Log) -> int:
+    """Print what is new until the run has ended, and then the rest; answer the run's exit code."""
+    run_dir = engine.project.run_dir(run_id)
+    result_path = os.path.join(run_dir, paths.RESULT)
+    proven = 0.0
+    try:
+        while not os.path.exists(result_path):
+            if time.monotonic() - proven >= PROVE:
+                if not engine.snapshots((run_id,)):
+                    raise SubdeckError("the run was deleted while it was followed", where=run_dir)
+                proven = time.monotonic()
+            log.print_new()
+            time.sleep(LOOK_AGAIN)
+    except KeyboardInterrupt:
+        note("stopped following; the run goes on")
+        raise
+    log.print_new()
+    log.print_rest()
+    (run,) = engine.snapshots((run_id,))
+    return EXIT_CODES.get(run.status, 0)
+
+
+def _print(block: bytes) -> None:
+    """Write bytes as they are into a pipe or file; for a terminal control sequences are taken out."""
+    if not block:
+        return
+    if is_terminal(sys.stdout):
+        sys.stdout.write(plain(block.decode("utf-8", "replace")))
+        sys.stdout.flush()
+    else:
+        sys.stdout.buffer.write(block)
+        sys.stdout.buffer.flush()

@@ -1,0 +1,151 @@
+"""The command `subdeck`: a static table of commands, each loaded when it is called, and one place for errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from .. import __version__
+from ..errors import SubdeckError, UsageError, nearest
+from ..plain import one_line
+from .output import drop_unwritten, say, show_error
+
+
+class Entry(NamedTuple):
+    module: str
+    """Of this package; it has the command under the name `command`."""
+    help: str
+    """One line."""
+
+
+COMMANDS: dict[str, Entry] = {
+    "run": Entry("run", "Start a run, show its progress, print its answer."),
+    "bg": Entry("bg", "Start a run in the background and print its id."),
+    "status": Entry("status", "Show what runs, and how the last runs ended."),
+    "wait": Entry("wait", "Wait until runs have ended."),
+    "logs": Entry("logs", "Show what a run did, or follow it."),
+    "stop": Entry("stop", "End runs."),
+    "attach": Entry("attach", "Show the tmux pane of a run in this terminal."),
+    "rm": Entry("rm", "Delete finished runs, or take that back."),
+    "presets": Entry("presets", "List the presets, or show one."),
+    "models": Entry("models", "List the models that are known, and the roles."),
+    "settings": Entry("settings", "Show the settings in force, or a file with all of them."),
+    "doctor": Entry("doctor", "Say what is missing here and how to mend it."),
+    "replay": Entry("replay", "Make a run from a recorded stream of a child agent."),
+}
+
+NOTHING_STARTED = 2
+INTERRUPTED = 130
+"""What a shell reports of a program that ctrl-C ended."""
+
+
+class Deck(click.Group):
+    """Knows its commands by the table; help names them without loading one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return import_module(f".{entry.module}", __package__).command if entry else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS:
+            hint = nearest(args[0], COMMANDS) or "subdeck --help lists them"
+            if os.path.isdir(args[0]):
+                hint = f"subdeck -C {one_line(args[0], 200)} opens the app there"
+            raise UsageError(f'no command is called "{one_line(args[0], 60)}"', hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+def main(open_app: Callable[[], int], arguments: Sequence[str] | None = None) -> int:
+    """Run one command and answer the exit code; without a command `open_app` answers it.
+
+    Every SubdeckError ends here, in words or, with --json, as a document on stderr.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words[: words.index("--") if "--" in words else None]
+    try:
+        code: object = _deck(open_app).main(words, prog_name="subdeck", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.Abort:
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _fail(_explained(error), as_json)
+    except SubdeckError as error:
+        return _fail(error, as_json)
+    except OSError as error:
+        return _fail(SubdeckError(error.strerror or str(error), where=str(error.filename or "")), as_json)
+    finally:
+        drop_unwritten()
+
+
+def _deck(open_app: Callable[[], int]) -> Deck:
+    @click.command(cls=Deck, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
+    @click.option(
+        "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print the version."
+    )
+    @click.pass_context
+    def deck(ctx: click.Context, directory: str | None) -> int:
+        """A control deck for coding subagents. Without a command it opens the app on this directory.
+
+        Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started.
+        Each command takes --json; its errors then are JSON on stderr.
+        """
+        if directory is not None:
+            _enter(directory)
+        return open_app() if ctx.invoked_subcommand is None else 0
+
+    return deck
+
+
+def _tell_version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked:
+        say(f"subdeck {__version__}")
+        ctx.exit()
+
+
+def _enter(directory: str) -> None:
+    try:
+        os.chdir(os.path.expanduser(directory))
+    except OSError as error:
+        raise UsageError(
+            f"{one_line(directory)}: {error.strerror}", where="-C", hint="choose a directory that exists"
+        ) from error
+
+
+def _explained(error: click.ClickException) -> UsageError:
+    """Put an error of click into our form, with the step that helps."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context else "subdeck"
+    hint = f"{path} --help shows what it takes"
+    if isinstance(error, click.NoSuchOption):
+        near = nearest(error.option_name, error.possibilities or ())
+        if context is not None and context.info_name in ("run", "bg"):
+            hint = (
+                f'{near} a task that begins with "-" goes after "--": {path} PRESET -- "{error.option_name} …"'.strip()
+            )
+        elif near:
+            hint = near
+    what = error.message if isinstance(error, click.NoSuchOption) else error.format_message()
+    return UsageError(what[:1].lower() + what[1:].rstrip("."), where=path, hint=hint)
+
+
+def _fail(error: SubdeckError, as_json: bool) -> int:
+    try:
+        show_error(error, as_json=as_json)
+    except OSError:
+        pass  # who would read it has gone
+    return NOTHING_STARTED

@@ -1,0 +1,12 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+runs_argument = click.argument("words", metavar="RUN...", nargs=-1, required=True)
+"""Ids, short ids or unambiguous beginnings of either; `Engine.find` makes ids of them."""
+
+run_argument = click.argument("word", metavar="RUN")

@@ -1,0 +1,49 @@
+"""How runs ended, as the exit code of a command and as a document for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..engine import Engine
+from ..runs import RunResult, RunSnapshot, RunStatus
+
+EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
+
+_WORST_FIRST = (RunStatus.FAILED, RunStatus.ABORTED)
+
+
+def worst(runs: Iterable[RunSnapshot]) -> int:
+    """Answer the exit code for several runs: a failed one outweighs an aborted one; one that goes on counts as 0."""
+    ends = {run.status for run in runs}
+    return next((EXIT_CODES[status] for status in _WORST_FIRST if status in ends), 0)
+
+
+def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
+    """Answer everything about a run but its system prompt: meta, result (null as long as it goes on), live activity,
+    paths of its files."""
+    meta = msgspec.to_builtins(run.meta)
+    del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts
+    result = engine.result(run.run_id) if run.is_terminal else None
+    ended = msgspec.to_builtins(result) if result else dict.fromkeys(RunResult.__struct_encode_fields__)
+    live = {
+        "status": run.status,
+        "reason": run.reason,
+        "unknown": run.unknown,
+        "message": run.message,
+        "activity": run.activity,
+        "sentence": run.sentence,
+        "ahead": run.ahead,
+        "usage": run.usage,
+        "attempts": run.attempt,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+        "durationMs": run.duration_ms,
+        "lastEventAt": run.last_event_at,
+        "warnings": run.warnings,
+    }
+    return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],
+            "childSessionId": ended["childSessionId"] or meta["childSessionId"],
+            "artifacts": engine.artifacts(run.run_id)}  # fmt: skip

@@ -1,0 +1,89 @@
+"""What commands print: text that is fit for a terminal, one JSON document, errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any, TextIO
+
+from ..errors import SubdeckError
+from ..plain import one_line, plain
+
+ERROR_LINE = 4000
+"""Characters of a part of an error that are shown."""
+
+_UNSEEN = re.compile(r"[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+"""What JSON lets stand raw although a terminal obeys it."""
+
+
+def say(text: str) -> None:
+    """Print a text of our own, or one that went through `plain`, on stdout."""
+    _write(sys.stdout, text + "\n")
+
+
+def note(text: str) -> None:
+    """Print something for a person beside the answer, on stderr."""
+    _write(sys.stderr, text + "\n")
+
+
+def pass_on(text: str) -> None:
+    """Print foreign text on stdout: as it is into a pipe or file, made plain for a terminal."""
+    whole = text if text.endswith("\n") else text + "\n"
+    _write(sys.stdout, plain(whole) if is_terminal(sys.stdout) else whole)
+
+
+def document(content: Any) -> None:
+    """Print one JSON document on stdout; structs and their enums are allowed in it."""
+    _write(sys.stdout, _json(content))
+
+
+def show_error(error: SubdeckError, *, as_json: bool) -> None:
+    """Print an error on stderr: for a person in up to three lines, or as the one JSON form of errors."""
+    what, where, hint = (one_line(part, ERROR_LINE) for part in (error.what, error.where, error.hint))
+    if as_json:
+        _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}))
+        return
+    lines = [f"subdeck: {what}"]
+    if where and where not in what:
+        lines.append(f"  where: {where}")
+    if hint:
+        lines.append(f"  hint: {hint}")
+    note("\n".join(lines))
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def drop_unwritten() -> None:
+    """Forget what could not be written, so that the interpreter does not complain of it when it ends."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """Write and flush; a character that the locale does not have becomes `?`. Raises OSError."""
+    if stream is None:
+        return
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+def _json(content: Any) -> str:
+    import msgspec  # 30 ms that help does not need
+
+    try:
+        encoded = msgspec.json.encode(content).decode()
+    except UnicodeEncodeError:  # a path that is no UTF-8
+        import json
+
+        encoded = json.dumps(msgspec.to_builtins(content))
+    text = msgspec.json.format(encoded, indent=2)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

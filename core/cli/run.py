@@ -1,0 +1,131 @@
+"""`subdeck run`: start a run, show what it does on stderr, print its answer on stdout."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Unpack
+
+import click
+
+from .. import describe
+from ..engine import Engine
+from ..errors import SubdeckError
+from ..events import AssistantText, RunEnded
+from ..plain import one_line, plain
+from ..progress import ProgressFormatter
+from ..runs import RunResult, RunSnapshot, RunStatus
+from .cancelling import Canceller
+from .launching import EPILOG, LaunchOptions, launch_options, read_request
+from .options import json_option
+from .outcomes import EXIT_CODES
+from .output import document, note, pass_on, show_error
+
+GONE = 1
+
+
+@click.command("run", epilog=EPILOG)
+@launch_options
+@json_option
+def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
+    """Start a run, show its progress on stderr, print its answer on stdout.
+
+    ctrl-C, TERM, HUP and a reader that goes away cancel the run. If this command is killed, the run goes on.
+    """
+    engine = Engine.open()
+    request = read_request(engine, words, options)
+    with Canceller() as canceller:
+        (run,) = engine.launch((request,), background=False)
+        try:
+            result = _watch(engine, run, canceller)
+        except (SubdeckError, OSError) as error:
+            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=run.run_id)
+            show_error(wrapped, as_json=as_json)
+            return GONE
+        if as_json:
+            document(result)
+        elif result.status is RunStatus.COMPLETED and result.final_text:
+            pass_on(result.final_text)
+        return EXIT_CODES[result.status]
+
+
+def _watch(engine: Engine, run: RunSnapshot, canceller: Canceller) -> RunResult:
+    """Show a run until it has ended; answer its result. Raises SubdeckError when its directory was deleted."""
+    progress = _Progress(engine, run, canceller)
+    progress.tell(_opening(run))
+    canceller.grant(lambda: _cancel(engine, run, progress))
+    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
+    result = engine.result(run.run_id)
+    if result is None or not ended:
+        raise SubdeckError("the run was deleted while it was waited for", where=engine.project.run_dir(run.run_id))
+    progress.show()
+    progress.end(ended[0], result)
+    return result
+
+
+def _cancel(engine: Engine, run: RunSnapshot, progress: _Progress) -> None:
+    progress.tell(f"cancelling {run.meta.short_id} …")
+    try:
+        engine.stop((run.run_id,), reason="cancelled")
+    except (SubdeckError, OSError) as error:
+        progress.tell(f"subdeck: it could not be cancelled: {error}")
+
+
+class _Progress:
+    """Shows events as they come; the last text is held back, because it may be the answer that goes to stdout."""
+
+    def __init__(self, engine: Engine, run: RunSnapshot, canceller: Canceller) -> None:
+        self._events = engine.events(run.run_id)
+        self._canceller = canceller
+        self._formatter = ProgressFormatter()
+        self._held = ""
+        self._broken = False
+
+    def tell(self, text: str) -> None:
+        """Print on stderr; when that has gone, so has who waits."""
+        if self._broken:
+            return
+        try:
+            note(text)
+        except OSError:
+            self._broken = True
+            self._canceller.ask()
+
+    def show(self) -> None:
+        for event in self._events.read():
+            text = None if isinstance(event, RunEnded) else self._formatter.text(event)
+            if text is None:
+                continue
+            self._release()
+            if isinstance(event, AssistantText):
+                self._held = text
+            else:
+                self.tell(text)
+
+    def end(self, run: RunSnapshot, result: RunResult) -> None:
+        is_answer = self._held.strip() == plain(result.final_text or "").strip()
+        if result.status is not RunStatus.COMPLETED or not is_answer:
+            self._release()
+        self.tell("\n".join(_closing(run, result)))
+
+    def _release(self) -> None:
+        if self._held:
+            self.tell(self._held)
+            self._held = ""
+
+
+def _opening(run: RunSnapshot) -> str:
+    meta = run.meta
+    where = f"{meta.agent} {meta.resolved_model}".rstrip()
+    return one_line(f"{meta.run_id} · {meta.title} · {where} · {meta.runner}")
+
+
+def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
+    tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
+    figures = describe.elapsed(run, datetime.now(UTC)) + tokens
+    lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {figures}"]
+    if result.error_message:
+        lines.append("  " + one_line(result.error_message, 2000))
+    lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
+    if result.status is not RunStatus.COMPLETED:
+        lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
+    return lines

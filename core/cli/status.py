@@ -1,0 +1,80 @@
+"""`subdeck status`: what runs, and how the last runs ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from .. import describe
+from ..engine import Engine
+from ..errors import UsageError
+from ..plain import one_line
+from ..registry import count
+from ..runs import RunSnapshot
+from .options import json_option
+from .outcomes import run_document
+from .output import document, say
+from .table import Column, table, terminal_width
+
+LAST = 20
+"""Finished runs that are shown unless all are asked for."""
+
+COLUMNS = (
+    Column(11),
+    Column(6),
+    Column(20, least=8),
+    Column(60, least=10),
+    Column(160, least=12),
+    Column(9, right=True),
+    Column(6, right=True),
+)
+
+EMPTY = """\
+No runs in {place} yet.
+Start one with:  subdeck run PRESET "what to do"
+subdeck presets lists the presets; subdeck without a command opens the app."""
+
+
+@click.command("status")
+@click.argument("words", metavar="[RUN...]", nargs=-1)
+@click.option("--all", "show_all", is_flag=True, help="Every run of the project.")
+@json_option
+def command(words: tuple[str, ...], show_all: bool, as_json: bool) -> int:
+    """Show runs, newest first: those named, or all that run and the last 20, or with --all every one.
+
+    Columns: state, id, preset, task, what it does or how it ended, time, tokens.
+    """
+    if words and show_all:
+        raise UsageError("--all cannot go with ids", where="status", hint="leave one of them out")
+    engine = Engine.open()
+    run_ids = engine.find(words) if words else None
+    runs = engine.snapshots(run_ids, last=None if show_all else LAST)
+    if as_json:
+        document({"counts": count(runs), "runs": [run_document(engine, run) for run in runs]})
+    elif runs:
+        say("\n".join(rows(runs)))
+        more = "; --all shows every run" if not words and not show_all and len(runs) >= LAST else ""
+        say(f"\n{describe.counted(count(runs))}{more}")
+    else:
+        say(EMPTY.format(place=one_line(engine.project.root)))
+    return 0
+
+
+def rows(runs: Sequence[RunSnapshot]) -> list[str]:
+    """Lay runs out, a line for each, as wide as the terminal at the most."""
+    now = datetime.now(UTC)
+    cells = [
+        (
+            describe.state(run),
+            run.meta.short_id,
+            run.meta.title,
+            run.meta.description or run.meta.task,
+            describe.doing(run),
+            describe.elapsed(run, now),
+            describe.tokens(run.usage.tokens),
+        )
+        for run in runs
+    ]
+    return table(COLUMNS, cells, terminal_width())

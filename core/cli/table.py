@@ -1,0 +1,101 @@
+"""Columns of a terminal: widths in cells, the text that gives way, the cut."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from ..plain import one_line
+
+GAP = "  "
+WIDE = 110
+"""Columns where there is no terminal."""
+LEAST = 20
+
+_NARROW = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u25a0-\u25cf\u2713\u2717\u2298]*")
+"""Letters and signs that are known to take one cell each: ours, and most of what Latin writing has."""
+
+
+class Column(Struct, frozen=True):
+    most: int
+    """Cells it may take at the most."""
+    least: int = 0
+    """Cells it keeps when it gives way; 0 for one that never does."""
+    right: bool = False
+
+
+def terminal_width() -> int:
+    """Answer COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdigit() and int(named):
+        return max(LEAST, int(named))
+    try:
+        return max(LEAST, os.get_terminal_size(1).columns or WIDE)
+    except OSError:
+        return WIDE
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Lay out rows of foreign text in lines of at most `width` cells.
+
+    A column is as wide as its widest text; where there is too little room the widest of those that give way gives
+    first.
+    """
+    plain_rows = [[one_line(text, column.most) for text, column in zip(row, columns, strict=True)] for row in rows]
+    widths = [
+        min(column.most, max((cells(row[index]) for row in plain_rows), default=0))
+        for index, column in enumerate(columns)
+    ]
+    excess = sum(widths) + len(GAP) * (len(columns) - 1) - width
+    while excess > 0:
+        giving = [index for index, column in enumerate(columns) if column.least and widths[index] > column.least]
+        if not giving:
+            break
+        widths[max(giving, key=lambda index: widths[index])] -= 1
+        excess -= 1
+    lines = [
+        GAP.join(
+            fit(text, cell_width, right=column.right)
+            for text, cell_width, column in zip(row, widths, columns, strict=True)
+        )
+        for row in plain_rows
+    ]
+    return [fit(line, width).rstrip() for line in lines]
+
+
+def cells(text: str) -> int:
+    """Answer how many cells a plain line takes in a terminal."""
+    return len(text) if _NARROW.fullmatch(text) else sum(map(_cells, text))
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
+    length = cells(text)
+    if length > width:
+        text = _cut(text, width - 1).rstrip() + "…" if width > 0 else ""
+        length = cells(text)
+    padding = " " * (width - length)
+    return padding + text if right else text + padding
+
+
+def _cut(text: str, width: int) -> str:
+    if _NARROW.fullmatch(text):
+        return text[:width]
+    for place, sign in enumerate(text):
+        width -= _cells(sign)
+        if width < 0:
+            return text[:place]
+    return text
+
+
+@lru_cache(4096)
+def _cells(sign: str) -> int:
+    import unicodedata  # for signs that are not told by their range
+
+    if unicodedata.combining(sign) or unicodedata.category(sign) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in ("W", "F") else 1

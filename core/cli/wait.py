@@ -1,0 +1,48 @@
+"""`subdeck wait`: block until runs have ended."""
+
+from __future__ import annotations
+
+import click
+
+from ..engine import Engine
+from ..errors import SubdeckError
+from .options import json_option, runs_argument
+from .outcomes import run_document, worst
+from .output import document, note, say
+from .status import rows
+
+TIMED_OUT = 124
+"""As `timeout(1)` answers."""
+FOR_EVER = 100 * 24 * 3600.0
+
+
+@click.command("wait")
+@runs_argument
+@click.option("--timeout", metavar="S", type=click.FloatRange(min=0), help="Give up after S seconds; the runs go on.")
+@json_option
+def command(words: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
+    """Wait until all these runs have ended.
+
+    The exit code is that of the worst: 1 when one failed, else 3 when one was aborted, else 0; 124 when --timeout is
+    over before. ctrl-C ends the waiting only: the runs go on.
+    """
+    engine = Engine.open()
+    run_ids = tuple(dict.fromkeys(engine.find(words)))
+    try:
+        runs = engine.wait(run_ids, timeout=None if timeout is None else min(timeout, FOR_EVER))
+    except KeyboardInterrupt:
+        note("stopped waiting; the runs go on")
+        raise
+    if len(runs) < len(run_ids):
+        gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
+        raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
+    open_runs = [run for run in runs if not run.is_terminal]
+    if as_json:
+        document({"timedOut": bool(open_runs), "runs": [run_document(engine, run) for run in runs]})
+    else:
+        say("\n".join(rows(runs)))
+    if open_runs:
+        go_on = "it goes" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} go"
+        note(f"subdeck: {go_on} on after {timeout:g} s of waiting")
+        return TIMED_OUT
+    return worst(runs)

@@ -1,0 +1,232 @@
+"""What subdeck needs on this machine and in this project: what is there, what is missing, what mends it.
+
+Nothing is started and nothing is changed by looking.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from . import __version__, paths, processes
+from .agents.choice import choose_agent
+from .agents.pi_catalog import find_pi, pi_version
+from .errors import AgentUnavailable, SettingsError, SubdeckError
+from .presets import discover
+from .settings import Settings, load_settings
+
+ROOM = 100 * 1024 * 1024
+"""Bytes of free disk below which it is worth a word."""
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    """Something works less well, or not yet."""
+    PROBLEM = "problem"
+    """Runs cannot be started here, or not truthfully watched."""
+
+
+class Check(Struct, frozen=True):
+    name: str
+    state: State
+    detail: str
+    fix: str = ""
+    """The command or the step that mends it."""
+
+
+def examine(cwd: str | None = None) -> tuple[Check, ...]:
+    """Look at everything as it concerns a launch from `cwd` (default: the current directory)."""
+    where = os.path.abspath(cwd or os.getcwd())
+    project = paths.find_project(where)
+    try:
+        settings, setup = load_settings(project), tuple(_settings(project))
+    except SettingsError as error:
+        settings, setup = Settings(), (Check("settings", State.PROBLEM, f"{error.where}: {error.what}", error.hint),)
+    return (
+        Check("subdeck", State.OK, f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
+        Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
+        *_system(project),
+        *_project(project),
+        *setup,
+        *_notices(settings),
+        *_presets(project, where, settings),
+        *_agent(settings),
+        *_pi(settings),
+        *_programs(),
+    )
+
+
+def _system(project: paths.Project) -> Iterator[Check]:
+    if sys.platform != "linux":
+        yield Check(
+            "system",
+            State.PROBLEM,
+            f"{platform.system()} lacks pidfd and /proc",
+            "use Linux (WSL 2 and containers too)",
+        )
+        return
+    features: dict[str, Callable[[], bool]] = {
+        "flock": lambda: _can_lock(project),
+        "pidfd": _has_pidfd,
+        "/proc": lambda: processes.start_time(os.getpid()) is not None,
+    }
+    missing = [name for name, works in features.items() if not works()]
+    kernel = f"{platform.system()} {platform.release()}"
+    if missing:
+        fixes = {
+            "flock": "keep the project on a local file system",
+            "pidfd": "use Linux 5.3 or newer, or a sandbox that allows pidfd_open",
+            "/proc": "mount /proc",
+        }
+        yield Check(
+            "system",
+            State.PROBLEM,
+            f"{kernel}: {', '.join(missing)} do not work",
+            "; ".join(fixes[name] for name in missing),
+        )
+    else:
+        yield Check("system", State.OK, f"{kernel}: {', '.join(features)}")
+
+
+def _can_lock(project: paths.Project) -> bool:
+    """Try a lock on a nameless file in the project's file system; where that cannot be, nothing speaks against it."""
+    try:
+        descriptor = os.open(_nearest(project.runs), os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+def _project(project: paths.Project) -> Iterator[Check]:
+    place = _nearest(project.home)
+    if not os.access(place, os.W_OK | os.X_OK):
+        yield Check("project", State.PROBLEM, f"{place} cannot be written", f"chmod u+rwx {_quoted(place)}")
+        return
+    kind = "git repository" if os.path.lexists(os.path.join(project.root, ".git")) else "directory without git"
+    disk = os.statvfs(place)
+    free = disk.f_bavail * disk.f_frsize
+    if free < ROOM:
+        yield Check(
+            "project", State.WARN, f"{project.root}: only {free >> 20} MB of disk are free", "subdeck rm --purge RUN"
+        )
+    else:
+        yield Check("project", State.OK, f"{project.root} ({kind}, can be written)")
+
+
+def _settings(project: paths.Project) -> Iterator[Check]:
+    found = [path for path in (paths.user_settings_file(), project.settings_file) if os.path.exists(path)]
+    detail = ", ".join(found) or f"no file; {paths.user_settings_file()} would be read"
+    yield Check("settings", State.OK, detail)
+
+
+def _notices(settings: Settings) -> Iterator[Check]:
+    for notice in settings.notices:
+        yield Check("settings", State.WARN, notice)
+
+
+def _presets(project: paths.Project, cwd: str, settings: Settings) -> Iterator[Check]:
+    catalog = discover(project, cwd, settings)
+    agent_dir = paths.agent_dir()
+    state = "" if os.path.isdir(agent_dir) else " (not there yet)"
+    yield Check("agent dir", State.OK, f"{agent_dir}{state}")
+    if catalog.presets:
+        names = ", ".join(preset.name for preset in catalog.presets)
+        yield Check("presets", State.OK, f"{len(catalog.presets)}: {names}")
+    elif not catalog.problems:
+        looked = ", ".join(catalog.places)
+        yield Check("presets", State.WARN, f"none in {looked}", "subdeck presets shows how to write one")
+    for problem in catalog.problems:
+        yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", f"edit {_quoted(problem.path)}")
+
+
+def _agent(settings: Settings) -> Iterator[Check]:
+    try:
+        choice = choose_agent(settings.agent, settings)
+    except SubdeckError as error:
+        yield Check("agent", State.PROBLEM, f"{error.where}: {error.what}" if error.where else error.what, error.hint)
+        return
+    yield Check("agent", State.OK, f"{choice.label}, by the setting agent: {settings.agent}")
+
+
+def _pi(settings: Settings) -> Iterator[Check]:
+    own = settings.agents.get("pi")
+    try:
+        command = find_pi(own.command if own else ("pi",))
+    except AgentUnavailable as error:
+        detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
+        yield Check("pi", State.WARN, f"{detail}; without it only the offline agent works", error.hint)
+        return
+    yield Check("pi", State.OK, f"{pi_version(command) or 'version unknown'} ({' '.join(command)})")
+    node = shutil.which("node")
+    if node:
+        yield Check("node", State.OK, node)
+    else:
+        yield Check("node", State.WARN, "not on PATH; pi needs it", _install("node"))
+
+
+def _programs() -> Iterator[Check]:
+    own_bin = os.path.join(paths.agent_dir(), "bin")
+    for name, what_for in (("tmux", "the tmux runner"), ("rg", "pi's grep tool"), ("fd", "pi's find tool")):
+        path = shutil.which(name) or (shutil.which(name, path=own_bin) if name != "tmux" else None)
+        if path:
+            yield Check(name, State.OK, path)
+        elif name == "fd" and (debian := shutil.which("fdfind")):
+            link = os.path.join(own_bin, "fd")
+            fix = f"mkdir -p {_quoted(own_bin)} && ln -s {debian} {_quoted(link)}"
+            yield Check(name, State.WARN, f"only as {debian}, which pi does not look for; needed for {what_for}", fix)
+        else:
+            yield Check(name, State.WARN, f"not on PATH; needed for {what_for}", _install(name))
+
+
+_PACKAGES: dict[str, dict[str, str]] = {
+    "sudo apt install": {"rg": "ripgrep", "fd": "fd-find", "node": "nodejs"},
+    "sudo dnf install": {"rg": "ripgrep", "fd": "fd-find", "node": "nodejs"},
+    "sudo pacman -S": {"rg": "ripgrep", "node": "nodejs"},
+    "sudo apk add": {"rg": "ripgrep", "node": "nodejs"},
+    "sudo zypper install": {"rg": "ripgrep", "node": "nodejs"},
+    "brew install": {"rg": "ripgrep"},
+}
+"""How each package manager calls the packages that have another name than their program."""
+
+
+def _install(program: str) -> str:
+    for command, names in _PACKAGES.items():
+        manager = command.removeprefix("sudo ").partition(" ")[0]
+        if shutil.which(manager):
+            return f"{command} {names.get(program, program)}"
+    return f"install {program} with your system's package manager"
+
+
+def _nearest(path: str) -> str:
+    """Answer the nearest directory, upwards, that exists."""
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)

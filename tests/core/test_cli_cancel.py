@@ -1,0 +1,120 @@
+"""Who waits for a run and gives up takes it along; who is killed does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def project(project_dir: Path, home: Path) -> Path:
+    write_preset(project_dir)
+    write_settings(home, sleeper="exec sleep 60")
+    return project_dir
+
+
+def begun(project: Path) -> str:
+    """Wait for the one run to have a child; answer its id."""
+
+    def running() -> str | None:
+        return next((path.name for path in run_dirs(project) if b"run_started" in _bytes(path / "events.jsonl")), None)
+
+    return wait_until(running, "the run to start") or ""
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def result_of(project: Path, run_id: str) -> dict[str, str]:
+    return json.loads((project / ".pi/subagents/runs" / run_id / "result.json").read_bytes())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_cancel_the_run(project: Path, number: signal.Signals) -> None:
+    """ctrl-C, TERM and HUP stop the run as cancelled, wait for its end and answer 3; another shell sees both."""
+    runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
+    run_id = begun(project)
+    (seen,) = subdeck("status", "--json", cwd=project).document["runs"]
+    assert (run_id, "running") == (seen["runId"], seen["status"])
+    runner.send_signal(number)
+    runner.send_signal(number)
+    out, err = runner.communicate(timeout=30)
+    assert (3, b"") == (runner.returncode, out)
+    assert f"cancelling {run_id[-6:]}" in err.decode()
+    assert "⊘ aborted (cancelled)" in err.decode()
+    assert "cancelled" == result_of(project, run_id)["reason"]
+
+
+def test_cancelled_run_is_a_document(project: Path) -> None:
+    """With --json the end of a cancelled run is told like any other."""
+    runner = start("run", "scout", "sleep", "--agent", "sleeper", "--json", cwd=project)
+    run_id = begun(project)
+    runner.send_signal(signal.SIGINT)
+    out, _ = runner.communicate(timeout=30)
+    assert 3 == runner.returncode
+    assert result_of(project, run_id) == json.loads(out)
+
+
+def test_killed_waiter_leaves_the_run(project: Path) -> None:
+    """SIGKILL of `run` ends nothing but itself: the run is visible and can be stopped."""
+    runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
+    run_id = begun(project)
+    runner.kill()
+    runner.communicate(timeout=30)
+    (run,) = subdeck("status", "--json", cwd=project).document["runs"]
+    assert (run_id, "running") == (run["runId"], run["status"])
+    assert 0 == subdeck("stop", run_id, cwd=project).code
+    assert 3 == subdeck("wait", run_id, cwd=project).code
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None:
+    """A run that says nothing notices it too when nobody is left to read its answer or its progress."""
+    reader, writer = os.pipe()
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
+    words = ("run", "scout", "sleep", "--agent", "sleeper")
+    runner = subprocess.Popen([*SUBDECK, *words], cwd=project, stdin=subprocess.DEVNULL, **streams)
+    os.close(writer)
+    run_id = begun(project)
+    os.close(reader)
+    assert 3 == runner.wait(timeout=30)
+    assert "cancelled" == result_of(project, run_id)["reason"]
+
+
+def test_ignored_signals_stay_ignored(project: Path) -> None:
+    """Under nohup a hang-up does not end the run."""
+    words = ("run", "scout", "sleep", "--agent", "sleeper")
+    runner = subprocess.Popen(
+        ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", *SUBDECK, *words],
+        cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    run_id = begun(project)
+    runner.send_signal(signal.SIGHUP)
+    assert 0 == subdeck("stop", run_id, cwd=project).code
+    runner.communicate(timeout=30)
+    assert (3, "stopped") == (runner.returncode, result_of(project, run_id)["reason"])
+
+
+def test_run_deleted_under_us_is_told(project: Path) -> None:
+    """A run directory that vanishes ends the waiting with an error and no traceback, and the child too."""
+    runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
+    run_id = begun(project)
+    facts = json.loads((project / ".pi/subagents/runs" / run_id / "runner.json").read_bytes())
+    subprocess.run(["rm", "-rf", str(project / ".pi/subagents/runs" / run_id)], check=True)
+    _, err = runner.communicate(timeout=30)
+    assert 1 == runner.returncode
+    assert "was deleted while it was waited for" in err.decode()
+    assert "Traceback" not in err.decode()
+    os.kill(facts["pid"], signal.SIGTERM)

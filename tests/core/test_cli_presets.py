@@ -1,0 +1,160 @@
+"""Presets, models and settings on the command line: what is written, what it comes to, what is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subdeck.core.preset_schema import preset_schema
+from subdeck.core.settings_example import example_settings
+
+from tests.core.command_line import subdeck, write_preset
+
+TABLE = "provider  model  context  max-out  thinking  images\nfake      test   128K     16.4K    yes       no\n"
+
+
+def write_config(home: Path, **settings: object) -> Path:
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(settings))
+    return path
+
+
+@pytest.fixture
+def pi(home: Path, tmp_path: Path) -> Path:
+    """A pi that only knows how to list its models; it counts its starts."""
+    (tmp_path / "table").write_text(TABLE)
+    script = tmp_path / "pi"
+    script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/starts\ncat {tmp_path}/table\n')
+    script.chmod(0o755)
+    write_config(
+        home, agent="pi", agents={"pi": {"command": [str(script)]}}, roles={"fast": "test:low", "bad": "@fast"}
+    )
+    return script
+
+
+def starts(pi: Path) -> int:
+    file = pi.with_name("starts")
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def test_the_schema(project_dir: Path) -> None:
+    """Editors get the JSON Schema of the frontmatter as one document, outside a project too."""
+    done = subdeck("presets", "--schema", cwd=project_dir)
+
+    assert (0, preset_schema()) == (done.code, done.document)
+
+
+def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
+    """A preset is shown with the model its role leads to, the tools it really gets, its limits and its warnings."""
+    subdeck("models", "--refresh", cwd=project_dir)
+    write_preset(
+        project_dir,
+        extra='model: "@fast"\ndenied_tools: [bash, Edit]\nprompt_mode: replace\nfinalize: true\ntimeout: 10m\nmdl: x\n',
+    )
+    done = subdeck("presets", "scout", cwd=project_dir)
+
+    assert 0 == done.code
+    for line in (
+        "Model:       @fast → fake/test",
+        "Thinking:    low",
+        "Tools:       read, edit, write, subagent_finalize (all but bash, Edit)",
+        "Prompt:      in the place of the agent's own",
+        "Finalize:    yes, asked for 3 times at most",
+        "Limits:      timeout 10:00",
+        '! the key "mdl" is unknown and is ignored; did you mean model?',
+        "! Edit is denied, but it is not offered anyway; did you mean edit?",
+    ):
+        assert f"{line}\n" in done.out
+    (whole,) = subdeck("presets", "scout", "--json", cwd=project_dir).document["presets"]
+    assert ("@fast", ["bash", "Edit"], None) == (whole["model"], whole["deniedTools"], whole["tools"])
+    assert ("fake/test", "low", []) == tuple(whole["resolved"][key] for key in ("model", "thinking", "problems"))
+
+
+def test_a_preset_that_cannot_be_launched(project_dir: Path, pi: Path) -> None:
+    """What would keep it from running is shown with it, and showing it is no failure."""
+    write_preset(project_dir, extra='model: "@nobody"\n')
+    done = subdeck("presets", "scout", cwd=project_dir)
+
+    assert 0 == done.code
+    assert "✗ " in done.out
+    assert 'the model "@nobody" cannot be resolved: the role is unknown' in done.out
+
+
+def test_models_without_starting_anything(project_dir: Path, pi: Path) -> None:
+    """Looking never starts pi; what may be missing is said with the step that helps."""
+    done = subdeck("models", cwd=project_dir)
+
+    assert (0, 0) == (done.code, starts(pi))
+    assert "subdeck models --refresh asks pi for the models it has" in done.err
+    assert False is subdeck("models", "--json", cwd=project_dir).document["complete"]
+
+
+def test_models_refreshed(project_dir: Path, pi: Path) -> None:
+    """A refresh starts pi once; from then on its list is known, with the roles that lead into it."""
+    refreshed = subdeck("models", "--refresh", cwd=project_dir)
+    done = subdeck("models", "--json", cwd=project_dir)
+
+    assert (0, 1, "") == (refreshed.code, starts(pi), refreshed.err)
+    assert "fake/test" in refreshed.out
+    model = {"model": "fake/test", "provider": "fake", "id": "test", "source": "pi", "thinking": True}
+    assert [model] == done.document["models"]
+    assert {"model": "test:low", "resolved": "fake/test", "thinking": "low", "error": None} == done.document["roles"][
+        "fast"
+    ]
+    assert 'points to another role, "@fast"' in done.document["roles"]["bad"]["error"]
+    assert (True, []) == (done.document["complete"], done.document["problems"])
+
+
+def test_a_refresh_that_fails(project_dir: Path, pi: Path) -> None:
+    """What pi says instead of a list is told, and the exit code says that nothing came of it."""
+    pi.write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
+    done = subdeck("models", "--refresh", "--json", cwd=project_dir)
+
+    assert (2, "pi could not list its models: broken") == (done.code, done.error["what"])
+
+
+def test_models_of_the_offline_agent(project_dir: Path, home: Path) -> None:
+    """It has no list: roles are shown, and a refresh is refused."""
+    write_config(home, agent="offline", roles={"fast": "a/b"})
+    done = subdeck("models", cwd=project_dir)
+
+    assert (0, "@fast  a/b") == (done.code, done.out.strip())
+    assert "takes any" in done.err
+    assert 2 == subdeck("models", "--refresh", cwd=project_dir).code
+
+
+def test_broken_files_of_pi_are_told(project_dir: Path, home: Path, pi: Path) -> None:
+    """A broken models.json or providers.json is named, and the rest is listed."""
+    agent_dir = home / ".pi" / "agent"
+    agent_dir.mkdir(parents=True)
+    for name in ("models.json", "providers.json"):
+        (agent_dir / name).write_text("{")
+    problems = subdeck("models", "--json", cwd=project_dir).document["problems"]
+
+    assert [str(agent_dir / "models.json"), str(agent_dir / "providers.json")] == [
+        problem.partition(": ")[0] for problem in problems
+    ]
+
+
+def test_the_example_of_settings(project_dir: Path) -> None:
+    """The example is printed as it is, for a redirect into a file."""
+    done = subdeck("settings", "--example", cwd=project_dir)
+
+    assert (0, example_settings()) == (done.code, done.out)
+
+
+def test_settings_in_force(project_dir: Path, home: Path) -> None:
+    """What counts here is shown under the keys of the files, with where they are."""
+    path = write_config(home, theme="nord", limits={"timeout": "10m"})
+    document = subdeck("settings", "--json", cwd=project_dir).document
+    shown = subdeck("settings", cwd=project_dir).out
+
+    assert str(path) == document["files"]["user"]
+    assert ("nord", 600, 64) == tuple(
+        document["settings"][key] for key in ("theme", "limits.timeout", "logs.stdout_mb")
+    )
+    assert f"# user: {path}\n" in shown
+    assert "config.yaml (not there)\n" in shown
+    assert "limits.timeout: 600.0\n" in shown

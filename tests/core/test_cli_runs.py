@@ -1,0 +1,353 @@
+"""Commands on runs that exist: status, wait, logs, stop, rm, attach."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
+from tests.replay import RECORDINGS
+from tests.waiting import wait_until
+
+STREAM = RECORDINGS / "0.73.1" / "b_read_grep_find_ls" / "stdout.jsonl"
+
+
+@pytest.fixture
+def project(project_dir: Path, home: Path) -> Path:
+    write_preset(project_dir)
+    gate = project_dir / "gate"
+    held = f"head -n 25 {STREAM}; while [ ! -e {gate} ]; do sleep 0.05; done; tail -n +26 {STREAM}"
+    write_settings(home, sleeper="exec sleep 60", crasher="echo boom >&2; exit 7", held=held, recorded=f"cat {STREAM}")
+    return project_dir
+
+
+def launch(project: Path, agent: str = "sleeper", *words: str) -> str:
+    """Launch a background run and answer its id."""
+    done = subdeck("bg", "scout", "look at \x1b[31mall\x1b[0m doors", "--agent", agent, *words, cwd=project)
+    return done.out.strip()
+
+
+def finished(project: Path, agent: str = "recorded") -> str:
+    run_id = launch(project, agent)
+    subdeck("wait", run_id, cwd=project)
+    return run_id
+
+
+def statuses(project: Path) -> dict[str, str]:
+    return {run["runId"]: run["status"] for run in subdeck("status", "--json", cwd=project).document["runs"]}
+
+
+def in_terminal(*words: str, cwd: Path) -> str:
+    """Run one command on a terminal of its own and answer what that shows."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*SUBDECK, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        except OSError:
+            pass  # so a terminal says that its last program has gone
+        process.wait(timeout=30)
+    os.close(ours)
+    return shown.decode()
+
+
+def test_status_of_a_new_project_says_how_to_start(project: Path) -> None:
+    """Where nothing ran yet the next step is said, and looking creates nothing."""
+    before = sorted(project.rglob("*"))
+    done = subdeck("status", cwd=project)
+    assert 0 == done.code
+    assert "subdeck run PRESET" in done.out
+    assert {"counts", "runs"} == set(subdeck("status", "--json", cwd=project).document)
+    assert before == sorted(project.rglob("*"))
+
+
+def test_status_shows_runs_newest_first(project: Path) -> None:
+    """A line says state, id, preset, task and how it ended; a running one is seen from another shell."""
+    ended, going = finished(project, "crasher"), launch(project)
+    done = subdeck("status", cwd=project)
+    assert 0 == done.code
+    first, second, _, summary = done.out.splitlines()
+    assert first.startswith(f"● running  {going[-6:]}  scout  look at all doors")
+    assert second.startswith(f"✗ failed   {ended[-6:]}  scout  look at all doors  agent_exit: the agent exited with")
+    assert "2 runs: 1 running, 1 failed" == summary
+    subdeck("stop", "--kill", going, cwd=project)
+    subdeck("wait", going, cwd=project)
+
+
+def test_status_answers_for_the_named_runs(project: Path) -> None:
+    """Ids, short ids and beginnings name a run; an unknown one is exit code 2."""
+    one, other = finished(project), finished(project)
+    for word in (one, one[-6:]):
+        assert [one] == [run["runId"] for run in subdeck("status", word, "--json", cwd=project).document["runs"]]
+    assert 2 == len(subdeck("status", one, other, "--json", cwd=project).document["runs"])
+    ambiguous = subdeck("status", one[:8], cwd=project)
+    assert (2, "") == (ambiguous.code, ambiguous.out)
+    assert "2 runs answer to" in ambiguous.err
+    unknown = subdeck("status", "nope", cwd=project)
+    assert 2 == unknown.code
+    assert 'no run answers to "nope"' in unknown.err
+
+
+def test_status_document_has_meta_result_activity_and_paths(project: Path) -> None:
+    """A program gets everything about a run in one place."""
+    run_id = finished(project)
+    document = subdeck("status", run_id, "--json", cwd=project).document
+    (run,) = document["runs"]
+    (run_dir,) = run_dirs(project)
+    meta, result = (json.loads((run_dir / name).read_bytes()) for name in ("meta.json", "result.json"))
+    del meta["systemPrompt"]
+    told_better = {"resolvedModel", "childSessionId"}
+    assert {key: run[key] for key in meta if key not in told_better} == {
+        key: value for key, value in meta.items() if key not in told_better
+    }
+    assert {key: run[key] for key in result} == result
+    assert {"activity", "sentence", "ahead", "unknown", "lastEventAt", "artifacts"} <= set(run)
+    assert str(run_dir / "events.jsonl") == run["artifacts"]["events.jsonl"]
+    assert {"running": 0, "completed": 1, "failed": 0, "aborted": 0, "total": 1, "queued": 0} == document["counts"]
+
+
+def test_status_document_of_a_running_run_has_the_same_keys(project: Path) -> None:
+    """What is not known yet is null, so that readers need no second form."""
+    run_id = launch(project, "held")
+    wait_until(lambda: "Looking around." in subdeck("logs", run_id, cwd=project).out, "the first text")
+    (going,) = subdeck("status", run_id, "--json", cwd=project).document["runs"]
+    assert ("running", None, None) == (going["status"], going["reason"], going["finalText"])
+    assert going["activity"]
+    (project / "gate").touch()
+    assert 0 == subdeck("wait", run_id, cwd=project).code
+    (ended,) = subdeck("status", run_id, "--json", cwd=project).document["runs"]
+    assert sorted(going) == sorted(ended)
+    assert ("completed", "All done.") == (ended["status"], ended["finalText"])
+
+
+def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) -> None:
+    """Old runs are one option away, and the output says so."""
+    run_id = finished(project)
+    (run_dir,) = run_dirs(project)
+    for number in range(24):
+        copy = f"{run_id[:-6]}{number:06x}"
+        (run_dir.parent / copy).mkdir()
+        for name in ("meta.json", "result.json"):
+            text = (run_dir / name).read_text().replace(run_id, copy)
+            (run_dir.parent / copy / name).write_text(text)
+    done = subdeck("status", cwd=project)
+    assert 20 == sum("scout" in line for line in done.out.splitlines())
+    assert "--all shows every run" in done.out
+    assert 25 == len(subdeck("status", "--all", "--json", cwd=project).document["runs"])
+    assert 2 == subdeck("status", "--all", run_id, cwd=project).code
+
+
+def test_runs_of_one_second_are_in_the_order_of_their_start(project: Path) -> None:
+    """An id tells only the second; within it the time of creation orders."""
+    run_id = finished(project)
+    (run_dir,) = run_dirs(project)
+    second = "20261121-120000"
+    for millisecond, short in enumerate(("bbbbbb", "cccccc", "aaaaaa")):
+        meta = json.loads((run_dir / "meta.json").read_bytes())
+        meta |= {"runId": f"{second}-{short}", "createdAt": f"2026-11-21T12:00:00.{millisecond:03}Z"}
+        copy = run_dir.with_name(meta["runId"])
+        copy.mkdir()
+        (copy / "meta.json").write_text(json.dumps(meta))
+        (copy / "result.json").write_text((run_dir / "result.json").read_text().replace(run_id, copy.name))
+    shown = [run["runId"] for run in subdeck("status", "--json", cwd=project).document["runs"]]
+    assert ["aaaaaa", "cccccc", "bbbbbb"] == [run[-6:] for run in shown if run.startswith(second)]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_status_fits_the_terminal(project: Path, columns: int) -> None:
+    """No line is wider than the terminal, with wide characters too."""
+    subdeck("run", "scout", "東京" * 60, "--agent", "recorded", cwd=project)
+    lines = subdeck("status", cwd=project, COLUMNS=str(columns)).out.splitlines()
+    wide = sum(2 if "\u3000" < sign < "\uff00" else 1 for sign in lines[0])
+    assert wide <= columns
+
+
+def test_wait_answers_the_worst_outcome(project: Path) -> None:
+    """A failed run outweighs an aborted one, which outweighs completed ones."""
+    good, bad, stopped = finished(project), finished(project, "crasher"), launch(project)
+    subdeck("stop", stopped, cwd=project)
+    assert 3 == subdeck("wait", good, stopped, cwd=project).code
+    assert 1 == subdeck("wait", good, stopped, bad, cwd=project).code
+    done = subdeck("wait", good, good, "--json", cwd=project)
+    assert 0 == done.code
+    assert [False, [good]] == [done.document["timedOut"], [run["runId"] for run in done.document["runs"]]]
+
+
+def test_wait_ends_with_the_run(project: Path) -> None:
+    """Who waits is told when the run ends, not before."""
+    run_id = launch(project, "held")
+    waiter = start("wait", run_id, cwd=project)
+    (project / "gate").touch()
+    out, _ = waiter.communicate(timeout=30)
+    assert 0 == waiter.returncode
+    assert out.decode().startswith("✓ completed")
+
+
+def test_wait_gives_up_in_time(project: Path) -> None:
+    """--timeout is an exit code of its own and leaves the run alone."""
+    run_id = launch(project)
+    done = subdeck("wait", run_id, "--timeout", "0.2", cwd=project)
+    assert 124 == done.code
+    assert "goes on after 0.2 s" in done.err
+    as_json = subdeck("wait", run_id, "--timeout", "0", "--json", cwd=project)
+    assert (124, True) == (as_json.code, as_json.document["timedOut"])
+    assert {run_id: "running"} == statuses(project)
+    subdeck("stop", run_id, cwd=project)
+    assert 3 == subdeck("wait", run_id, cwd=project).code
+
+
+def test_ctrl_c_ends_only_the_waiting(project: Path) -> None:
+    """Who waits for a run that somebody else started does not end it by giving up."""
+    run_id = launch(project)
+    waiter = start("wait", run_id, cwd=project)
+    wait_until(lambda: b"watchfiles" in Path(f"/proc/{waiter.pid}/maps").read_bytes(), "the waiter to watch")
+    waiter.send_signal(signal.SIGINT)
+    _, err = waiter.communicate(timeout=30)
+    assert 130 == waiter.returncode
+    assert "the runs go on" in err.decode()
+    assert {run_id: "running"} == statuses(project)
+    subdeck("stop", run_id, cwd=project)
+    subdeck("wait", run_id, cwd=project)
+
+
+def test_logs_show_the_transcript_or_another_record(project: Path) -> None:
+    """The transcript is for people; raw, events and stderr are the files byte for byte."""
+    run_id = finished(project)
+    (run_dir,) = run_dirs(project)
+    assert "Reading src/app.py" in subdeck("logs", run_id, cwd=project).out
+    for option, name in (("--raw", "stdout.log"), ("--events", "events.jsonl"), ("--stderr", "stderr.log")):
+        assert (run_dir / name).read_text() == subdeck("logs", run_id, option, cwd=project).out
+    document = subdeck("logs", run_id, "--events", "--json", cwd=project).document
+    assert (run_dir / "events.jsonl").read_text().splitlines() == document["lines"]
+    assert ("completed", "events.jsonl") == (document["status"], document["name"])
+
+
+def test_logs_follow_until_the_run_ends(project: Path) -> None:
+    """-f shows what is there, what comes, and ends with the run's exit code."""
+    run_id = launch(project, "held")
+    follower = start("logs", "-f", run_id, cwd=project)
+    assert follower.stdout is not None
+    lines = iter(follower.stdout.readline, b"")
+    assert any(b"Looking around." in line for line in lines)
+    (project / "gate").touch()
+    rest = b"".join(lines)
+    follower.communicate(timeout=30)
+    assert 0 == follower.returncode
+    assert rest.decode().endswith("All done.\ncompleted: done\n")
+
+
+def test_logs_keep_control_sequences_from_a_terminal(project: Path, home: Path) -> None:
+    """What a child wrote moves no cursor; in a pipe it stays as it was."""
+    write_settings(home, painter=r"printf '\033]0;title\007\033[2Jred\n' >&2; exit 1")
+    run_id = finished(project, "painter")
+    assert "\x1b]0;title\x07\x1b[2Jred\n" == subdeck("logs", "--stderr", run_id, cwd=project).out
+    assert "red\r\n" == in_terminal("logs", "--stderr", run_id, cwd=project)
+
+
+def test_answer_keeps_control_sequences_from_a_terminal(project: Path, home: Path) -> None:
+    """The answer of `run` is plain on a terminal and exact in a pipe."""
+    answer = "\x1b[31mred\x1b[0m"
+    message = {"role": "assistant", "stopReason": "stop", "content": [{"type": "text", "text": answer}]}
+    events = [{"type": "message_end", "message": message}, {"type": "agent_end", "messages": [message]}]
+    (project / "said.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    write_settings(home, painter=f"cat {project}/said.jsonl")
+    assert answer + "\n" == subdeck("run", "scout", "x", "--agent", "painter", cwd=project).out
+    shown = in_terminal("run", "scout", "x", "--agent", "painter", cwd=project)
+    assert "red" in shown
+    assert "\x1b" not in shown
+
+
+def test_stop_ends_runs_and_leaves_finished_ones(project: Path) -> None:
+    """Both are told apart, and the run says who stopped it."""
+    ended, going = finished(project), launch(project)
+    done = subdeck("stop", going, ended, "--json", cwd=project)
+    assert (0, {"stopping": [going], "ended": [ended]}) == (done.code, done.document)
+    assert 3 == subdeck("wait", going, cwd=project).code
+    result = json.loads((run_dirs(project)[0].parent / going / "result.json").read_bytes())
+    assert ("aborted", "stopped", "stopped by operator") == (
+        result["status"],
+        result["reason"],
+        result["errorMessage"],
+    )
+    assert "had ended already" in subdeck("stop", going, cwd=project).out
+
+
+def test_kill_ends_a_run_that_ignores_being_told(project: Path, home: Path) -> None:
+    """--kill waits for no grace."""
+    write_settings(home, deaf="trap '' TERM; while :; do sleep 1; done")
+    going = launch(project, "deaf")
+    assert 0 == subdeck("stop", "--kill", going, cwd=project).code
+    assert 3 == subdeck("wait", going, cwd=project).code
+    (run,) = subdeck("status", going, "--json", cwd=project).document["runs"]
+    assert "killed" == run["reason"]
+
+
+def test_rm_deletes_and_undoes(project: Path) -> None:
+    """A deleted run is gone from the list and comes back."""
+    run_id = finished(project)
+    done = subdeck("rm", run_id[-6:], cwd=project)
+    assert (0, f"{run_id[-6:]} deleted; subdeck rm --undo {run_id[-6:]} takes it back\n") == (done.code, done.out)
+    assert {} == statuses(project)
+    assert {"restored": [run_id]} == subdeck("rm", "--undo", run_id[-6:], "--json", cwd=project).document
+    assert {run_id: "completed"} == statuses(project)
+
+
+def test_rm_purges(project: Path) -> None:
+    """--purge is final, for runs that stand and for runs that were deleted before."""
+    one, other = finished(project), finished(project)
+    subdeck("rm", one, cwd=project)
+    done = subdeck("rm", "--purge", one, other, "--json", cwd=project)
+    assert (0, {"purged": [one, other]}) == (done.code, done.document)
+    undone = subdeck("rm", "--undo", one, cwd=project)
+    assert 2 == undone.code
+    assert "deleted and not purged" in undone.err
+    assert {} == statuses(project)
+
+
+def test_rm_leaves_what_was_deleted_lately(project: Path) -> None:
+    """--purge without a run removes only what was deleted more than a day ago."""
+    run_id = finished(project)
+    subdeck("rm", run_id, cwd=project)
+    assert 0 == subdeck("rm", "--purge", cwd=project).code
+    assert 0 == subdeck("rm", "--undo", run_id, cwd=project).code
+
+
+def test_rm_refuses_a_run_that_goes_on(project: Path) -> None:
+    """Nothing is deleted under a child; the error says what to do first."""
+    run_id = launch(project)
+    done = subdeck("rm", run_id, cwd=project)
+    assert 2 == done.code
+    assert "stop it first" in done.err
+    assert 2 == subdeck("rm", cwd=project).code
+    assert 2 == subdeck("rm", "--undo", "--purge", run_id, cwd=project).code
+    subdeck("stop", run_id, cwd=project)
+    subdeck("wait", run_id, cwd=project)
+
+
+def test_attach_needs_a_pane(project: Path) -> None:
+    """For a process run the error says how to follow it instead."""
+    run_id = finished(project)
+    done = subdeck("attach", run_id, cwd=project)
+    assert 2 == done.code
+    assert f"subdeck logs -f {run_id[-6:]}" in done.err
+
+
+@pytest.mark.tmux
+def test_attach_names_the_command_and_needs_a_terminal(project: Path) -> None:
+    """--json prints what attach would execute; without a terminal nothing is executed."""
+    run_id = launch(project, "sleeper", "--runner", "tmux")
+    argv = subdeck("attach", run_id, "--json", cwd=project).document["argv"]
+    assert ["-L", "subdeck", "attach-session"] == argv[1:4]
+    done = subdeck("attach", run_id, cwd=project)
+    assert 2 == done.code
+    assert "needs a terminal" in done.err
+    subdeck("stop", run_id, cwd=project)
+    subdeck("wait", run_id, cwd=project)

@@ -1,0 +1,221 @@
+"""What the command line looks like from outside: help, errors, presets, doctor, what it loads."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core.cli.main import COMMANDS
+
+from tests.core.command_line import SUBDECK, subdeck, write_preset
+
+LISTED = "import sys; from subdeck.tui.main import main; sys.argv[1:] = {words}; main(); print(*sys.modules, sep='\\n')"
+
+
+def modules(*words: str, cwd: Path) -> set[str]:
+    """Run one command and answer the modules that it loaded."""
+    code = LISTED.format(words=list(words))
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+def test_help_names_every_command(project_dir: Path) -> None:
+    """The list of commands has one line for each, and -h is the same."""
+    done = subdeck("--help", cwd=project_dir)
+    assert 0 == done.code
+    for name, entry in COMMANDS.items():
+        assert f"  {name:<10}{entry.help}\n" in done.out
+    assert done == subdeck("-h", cwd=project_dir)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
+    """The table leads to a command of that name, with help and --json."""
+    done = subdeck(name, "--help", cwd=project_dir)
+    assert 0 == done.code
+    assert done.out.startswith(f"Usage: subdeck {name} ")
+    assert "--json" in done.out
+
+
+def test_help_loads_no_command(project_dir: Path) -> None:
+    """Help pays for click and nothing else: no engine, no codec, no command."""
+    loaded = modules("--help", cwd=project_dir)
+    ours = {name for name in loaded if name.startswith("subdeck.")}
+    assert ours == {
+        "subdeck.core", "subdeck.core.cli", "subdeck.core.cli.main", "subdeck.core.cli.output", "subdeck.core.errors",
+        "subdeck.core.plain", "subdeck.tui", "subdeck.tui.main",
+    }  # fmt: skip
+    assert not {"msgspec", "asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
+
+
+def test_status_loads_no_other_command(project_dir: Path) -> None:
+    """Each command loads its own module only."""
+    loaded = modules("status", cwd=project_dir)
+    assert "subdeck.core.cli.status" in loaded
+    assert not {f"subdeck.core.cli.{name}" for name in COMMANDS if name != "status"} & loaded
+    assert not {"asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
+
+
+def test_version(project_dir: Path) -> None:
+    """--version is one line."""
+    done = subdeck("--version", cwd=project_dir)
+    assert (0, "subdeck 0.1.0\n") == (done.code, done.out)
+
+
+def test_unknown_command_names_the_near_ones(project_dir: Path) -> None:
+    """A typing error costs one look."""
+    done = subdeck("statsu", cwd=project_dir)
+    assert (2, "") == (done.code, done.out)
+    assert 'no command is called "statsu"' in done.err
+    assert "did you mean status" in done.err
+    assert "subdeck -C" in subdeck("..", cwd=project_dir).err
+
+
+def test_usage_errors_are_documents_too(project_dir: Path) -> None:
+    """With --json an error of the command line itself has the one form of errors."""
+    done = subdeck("status", "--nope", "--json", cwd=project_dir)
+    assert (2, "", "subdeck status") == (done.code, done.out, done.error["where"])
+    assert "--nope" in done.error["what"]
+    missing = subdeck("logs", "--json", cwd=project_dir)
+    assert "RUN" in missing.error["what"]
+
+
+def test_json_after_two_dashes_is_a_word(project_dir: Path) -> None:
+    """A task may be the word --json."""
+    done = subdeck("run", "nope", "--", "--json", cwd=project_dir)
+    assert 2 == done.code
+    assert done.err.startswith("subdeck: no preset")
+
+
+def test_directory_option_is_where_all_begins(project_dir: Path, tmp_path: Path) -> None:
+    """-C works as if started there; a directory that is not there is an error."""
+    write_preset(project_dir)
+    done = subdeck("-C", str(project_dir), "presets", "--json", cwd=tmp_path)
+    assert ["scout"] == [preset["name"] for preset in done.document["presets"]]
+    missing = subdeck("-C", "nowhere", "status", cwd=tmp_path)
+    assert 2 == missing.code
+    assert "nowhere: No such file or directory" in missing.err
+
+
+def test_app_needs_a_terminal(project_dir: Path) -> None:
+    """Without a command and without a terminal the error names the way out."""
+    done = subdeck(cwd=project_dir)
+    assert (2, "") == (done.code, done.out)
+    assert "needs a terminal" in done.err
+
+
+def test_closed_reader_is_no_traceback(project_dir: Path) -> None:
+    """`subdeck presets | head -1` ends quietly."""
+    for number in range(200):
+        write_preset(project_dir, f"scout{number}", extra="tools: read\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*SUBDECK, "presets"], cwd=project_dir, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert b"" == done.stderr
+
+
+def test_presets_are_listed_with_their_problems(project_dir: Path) -> None:
+    """What can be launched comes first, what is broken after it with path and reason."""
+    path = write_preset(project_dir, extra="model: a/b\ntools: read, grep\n")
+    broken = path.with_name("broken.md")
+    broken.write_text("---\nname: broken\n---\nno description\n")
+    done = subdeck("presets", cwd=project_dir)
+    assert 0 == done.code
+    first, second = done.out.splitlines()
+    assert "scout  project  a/b  looks around" == first
+    assert second.startswith(f"✗ {broken}")
+    document = subdeck("presets", "--json", cwd=project_dir).document
+    assert document["presets"] == [
+        {
+            "name": "scout", "source": "project", "path": str(path), "description": "looks around", "model": "a/b",
+            "tools": ["read", "grep"], "warnings": [],
+        }
+    ]  # fmt: skip
+    (problem,) = document["problems"]
+    assert ["message", "path"] == sorted(problem)
+
+
+def test_one_preset_is_shown_whole(project_dir: Path) -> None:
+    """A name shows facts and prompt, plain; an unknown one names the near ones and the places."""
+    path = write_preset(project_dir, prompt="Be \x1b[31mbrief\x1b[0m.")
+    done = subdeck("presets", "scout", cwd=project_dir)
+    assert str(path) in done.out
+    assert done.out.endswith("\nBe brief.\n")
+    assert (
+        "Be \x1b[31mbrief\x1b[0m."
+        == subdeck("presets", "scout", "--json", cwd=project_dir).document["presets"][0]["prompt"]
+    )
+    unknown = subdeck("presets", "scuot", cwd=project_dir)
+    assert 2 == unknown.code
+    assert "did you mean scout?" in unknown.err
+    assert str(path.parent) in unknown.err
+
+
+def test_no_presets_teaches_how_to_write_one(project_dir: Path, tmp_path: Path) -> None:
+    """The empty list shows a command that makes a preset, and it does."""
+    done = subdeck("presets", cwd=project_dir)
+    assert 0 == done.code
+    script = "\n".join(line.removeprefix("  ") for line in done.out.splitlines() if line.startswith("  "))
+    script = script[: script.index("\nEND") + 4]
+    subprocess.run(["/bin/sh", "-c", script], cwd=project_dir, check=True)
+    (preset,) = subdeck("presets", "--json", cwd=project_dir).document["presets"]
+    assert ("repo-scout", []) == (preset["name"], preset["warnings"])
+
+
+def test_broken_settings_are_an_error_with_a_line(project_dir: Path, home: Path) -> None:
+    """Every command that reads the settings says which file, line and key to mend."""
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("agent: offline\ndefault_modle: a/b\n")
+    done = subdeck("status", cwd=project_dir)
+    assert (2, "") == (done.code, done.out)
+    assert f"{path}:2" in done.err
+    assert "default_model" in done.err
+
+
+def test_doctor_says_what_is_missing(project_dir: Path, home: Path) -> None:
+    """Every line has a state; what is missing comes with what mends it; nothing is created by looking."""
+    done = subdeck("doctor", cwd=project_dir)
+    assert 0 == done.code
+    assert "! warn     pi        pi is not on PATH" in done.out
+    assert "npm install -g @mariozechner/pi-coding-agent" in done.out
+    assert "offline" in done.out
+    document = subdeck("doctor", "--json", cwd=project_dir).document
+    assert document["ok"] is True
+    assert {"name", "state", "detail", "fix"} == set(document["checks"][0])
+    assert {".git"} == {path.name for path in project_dir.iterdir()}
+
+
+def test_doctor_works_with_broken_settings(project_dir: Path, home: Path) -> None:
+    """The settings are one of the things it looks at; they keep it from no other."""
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("agnet: offline\n")
+    done = subdeck("doctor", cwd=project_dir)
+    assert 1 == done.code
+    assert f"✗ problem  settings  {path}:1" in done.out
+    assert "✓ ok       python" in done.out
+
+
+def test_app_opens_and_quits(project_dir: Path) -> None:
+    """Without a command, on a terminal, the app comes up, and q ends it with exit code 0."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(SUBDECK, cwd=project_dir, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        asked = False
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+                if b"running" in shown and not asked:
+                    asked = True
+                    os.write(ours, b"q")
+        except OSError:
+            pass  # so a terminal says that its last program has gone
+        assert 0 == process.wait(timeout=30), shown[-3000:]
+    os.close(ours)

@@ -1,0 +1,132 @@
+"""What doctor finds, one thing missing at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core import doctor, processes
+from subdeck.core.doctor import Check, State, examine
+
+from tests.core.command_line import write_preset
+
+
+def checks(cwd: Path) -> dict[str, Check]:
+    """Answer the checks by name; of several with one name the last."""
+    return {check.name: check for check in examine(str(cwd))}
+
+
+def program(directory: Path, name: str) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_text("#!/bin/sh\necho started >> ${0}.log\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_found_programs_are_named_and_not_started(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pi's version comes from its package.json; neither it nor anything else is started by looking."""
+    package = tmp_path / "pi"
+    pi = program(package / "bin", "pi")
+    (package / "package.json").write_text(json.dumps({"name": "@mariozechner/pi-coding-agent", "version": "9.9.9"}))
+    for name in ("node", "tmux", "rg", "fd"):
+        program(package / "bin", name)
+    monkeypatch.setenv("PATH", str(package / "bin"))
+    found = checks(project_dir)
+    assert Check("pi", State.OK, f"9.9.9 ({pi})") == found["pi"]
+    assert found["agent"].detail.startswith("pi 9.9.9")
+    for name in ("node", "tmux", "rg", "fd"):
+        assert Check(name, State.OK, str(package / "bin" / name)) == found[name]
+    assert [] == list(package.rglob("*.log"))
+
+
+def test_missing_programs_come_with_a_command(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing is named with the command of the package manager that is there."""
+    monkeypatch.setenv("PATH", str(program(tmp_path / "bin", "apt").parent))
+    found = checks(project_dir)
+    assert "sudo apt install ripgrep" == found["rg"].fix
+    assert "sudo apt install fd-find" == found["fd"].fix
+    assert "sudo apt install tmux" == found["tmux"].fix
+    assert "npm install" in found["pi"].fix
+    assert {State.WARN} == {found[name].state for name in ("rg", "fd", "tmux", "pi")}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "install tmux with your system's package manager" == checks(project_dir)["tmux"].fix
+
+
+def test_fd_under_its_debian_name(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command makes the link that pi looks for, and after it all is well."""
+    program(tmp_path / "bin", "fdfind")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin" if not os.path.exists("/usr/bin/fd") else "")
+    found = checks(project_dir)["fd"]
+    assert State.WARN is found.state
+    assert 0 == os.system(found.fix)
+    assert State.OK is checks(project_dir)["fd"].state
+
+
+def test_presets_are_counted_and_broken_ones_named(project_dir: Path) -> None:
+    """A broken preset is a warning with its file; without any preset the next step is said."""
+    assert "subdeck presets" in checks(project_dir)["presets"].fix
+    path = write_preset(project_dir)
+    assert Check("presets", State.OK, "1: scout") == checks(project_dir)["presets"]
+    path.write_text("no frontmatter")
+    broken = checks(project_dir)["presets"]
+    assert (State.WARN, f"edit {path}") == (broken.state, broken.fix)
+
+
+def test_agent_that_cannot_be_used_is_a_problem(project_dir: Path, home: Path) -> None:
+    """An agent that the settings ask for and that is not there keeps every run from being started."""
+    path = home / ".config" / "subdeck" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("agent: pi\n")
+    assert State.PROBLEM is checks(project_dir)["agent"].state
+
+
+def test_broken_settings_are_a_problem(project_dir: Path) -> None:
+    """The file and line are named, and the rest is examined with the defaults."""
+    path = project_dir / ".pi" / "subagents" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("agent: pi\n")
+    found = checks(project_dir)
+    assert State.PROBLEM is found["settings"].state
+    assert found["settings"].detail.startswith(f"{path}:1: ")
+    assert State.OK is found["agent"].state
+
+
+def test_caps_without_effect_are_told(project_dir: Path) -> None:
+    """A project's cap above the user's counts for nothing, and that is said."""
+    path = project_dir / ".pi" / "subagents" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("max_parallel: 99\n")
+    assert State.WARN is checks(project_dir)["settings"].state
+
+
+@pytest.mark.parametrize(("broken", "name"), [("_can_lock", "flock"), ("_has_pidfd", "pidfd"), ("start_time", "/proc")])
+def test_missing_kernel_features_are_problems(
+    project_dir: Path, monkeypatch: pytest.MonkeyPatch, broken: str, name: str
+) -> None:
+    """Without locks, pidfds or /proc no status could be proven."""
+    owner = processes if broken == "start_time" else doctor
+    monkeypatch.setattr(owner, broken, lambda *_: None)
+    found = checks(project_dir)["system"]
+    assert State.PROBLEM is found.state
+    assert f"{name} do not work" in found.detail
+    assert found.fix
+
+
+def test_looking_leaves_nothing(project_dir: Path) -> None:
+    """No file is made by the trial of a lock."""
+    examine(str(project_dir))
+    assert [".git"] == os.listdir(project_dir)
+
+
+def test_project_that_cannot_be_written(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only project is a problem with the command that opens it."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    found = checks(project_dir)["project"]
+    assert (State.PROBLEM, f"chmod u+rwx {project_dir}") == (found.state, found.fix)
