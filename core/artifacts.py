@@ -70,6 +70,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 """What FAT and some network file systems say to `link`."""
 
 _RESERVED_BYTES = 64 * 1024
+_USUAL_BYTES = 32 * 1024
 _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
 
@@ -237,10 +238,22 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
 
 def _decoded(decoder: msgspec.json.Decoder[T], path: str) -> T | None:
     try:
-        with open(path, "rb", buffering=0) as file:
-            return decoder.decode(file.read())
+        return decoder.decode(_content(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def _content(path: str) -> bytes:
+    """Read a whole file; half as long as with `open`, which a list of thousands of runs notices."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(descriptor, _USUAL_BYTES)
+        if more := os.read(descriptor, _USUAL_BYTES):
+            with open(descriptor, "rb", closefd=False) as file:
+                content += more + file.read()
+        return content
+    finally:
+        os.close(descriptor)
 
 
 def _write_new(path: str, content: bytes, mode: int = 0o600, *, durable: bool = False) -> None:

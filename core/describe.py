@@ -36,10 +36,12 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     if run.status is RunStatus.QUEUED:
         return waiting(run)
     if run.status is RunStatus.RUNNING:
-        return one_line(run.activity, limit) or "starting"
+        return one_line(run.activity, limit) or ("writing" if run.sentence else "starting")
     message = one_line(run.message, limit)
     if run.reason in (None, RunReason.DONE, RunReason.FINALIZED):
         return message or NOTHING
+    if message.startswith(run.reason):
+        return message
     return f"{run.reason}: {message}" if message else str(run.reason)
 
 

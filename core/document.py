@@ -121,7 +121,7 @@ def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
     except yaml.MarkedYAMLError as error:
         raise _explained(error, text, first_line) from error
     except yaml.YAMLError as error:
-        control = _CONTROL.search(text)
+        control = re.search(_CONTROL, text)
         line = text.count("\n", 0, control.start()) + first_line if control else None
         raise DocumentError("it has a control character in it", line=line, hint="remove that character") from error
     if node is None or (isinstance(node, Text) and node.is_nothing):
@@ -193,10 +193,10 @@ class _Builder:
 
 
 _QUOTE = 'put quotes around the value: key: "…"'
-_CONTROL = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What YAML does not allow in a text."""
+_CONTROL = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+"""What YAML does not allow in a text; not compiled here, which takes 4 ms."""
 
-_BARE_ROLE = re.compile(r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]#]*)")
+_BARE_ROLE = re.compile(r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]}#]*)")
 
 
 def _explained(error: Any, text: str, first_line: int) -> DocumentError:

@@ -8,25 +8,23 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from . import artifacts, paths, trash
 from .errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from .follow import Follower, Update
 from .plain import one_line
 from .registry import Registry
-from .runs import Group, LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
-from .session import SessionFile
+from .runs import LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
 from .settings import load_settings
-from .stopping import ask_to_stop
-from .tail import EventTail
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
     from .plan import Plan
     from .presets import PresetCatalog
+    from .session import SessionFile
+    from .tail import EventTail
 
 __all__ = ["Engine", "Update"]
 
@@ -42,7 +40,6 @@ class Engine:
         self.cwd = cwd
         self.settings = load_settings(project)
         self._launched_by = LaunchedBy(session, kind)
-        self._session = SessionFile(project, session)
 
     @classmethod
     def open(cls, cwd: str | None = None, *, session: str = "operator", kind: str = "cli") -> Engine:
@@ -78,15 +75,15 @@ class Engine:
         request is wrong; afterwards every failure is a result. Settings and presets are read again.
         """
         from .launch import launch
+        from .plan import as_group
 
         self.settings = load_settings(self.project)
         plans = [self._plan(request) for request in requests]
-        metas = [plan.meta(background=background, launched_by=self._launched_by) for plan in plans]
-        if len(metas) > 1:
-            most = self.settings.max_parallel
-            group, size = metas[0].run_id, len(metas)
-            metas = [replace(meta, group=Group(group, index, size, most)) for index, meta in enumerate(metas)]
-        launch(self.project, metas, self.settings, on_created=self._session.add_run if background else None)
+        planned = [plan.decide(background=background, launched_by=self._launched_by) for plan in plans]
+        if len(planned) > 1:
+            planned = as_group(planned, self.settings.max_parallel)
+        launch(self.project, planned, self.settings, on_created=self._session.add_run if background else None)
+        metas = [run.meta for run in planned]
         standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
 
@@ -125,6 +122,8 @@ class Engine:
 
     def events(self, run_id: str) -> EventTail:
         """Answer a reader that hands out the events of a run, each once, as they appear."""
+        from .tail import EventTail
+
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
 
     def updates(self, stop: threading.Event) -> Iterator[Update]:
@@ -167,6 +166,8 @@ class Engine:
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
         `reason` is `stopped` or `cancelled`. Raises SubdeckError for a run that another machine or boot holds.
         """
+        from .stopping import ask_to_stop
+
         told: list[str] = []
         for run in self.snapshots(tuple(run_ids)):
             if run.is_terminal:
@@ -217,6 +218,12 @@ class Engine:
             trash.purge_old(self.project)
         else:
             trash.purge(self.project, run_ids)
+
+    @cached_property
+    def _session(self) -> SessionFile:
+        from .session import SessionFile
+
+        return SessionFile(self.project, self._launched_by.session)
 
     def _plan(self, request: RunRequest) -> Plan:
         from .plan import Plan

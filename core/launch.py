@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from . import artifacts, paths
-from .errors import SubdeckError
+from .child_session import prepare
+from .errors import LaunchError, SubdeckError
 from .liveness import hold, look_after
-from .plan import runner_of
+from .plan import PlannedRun, runner_of
 from .runners.base import Started, WrapperCall
 from .runs import RunMeta, RunReason, RunResult, RunStatus
 from .settings import Settings
@@ -32,7 +32,7 @@ class _Launching(Struct):
 
 def launch(
     project: paths.Project,
-    metas: Sequence[RunMeta],
+    planned: Sequence[PlannedRun],
     settings: Settings,
     *,
     on_created: Callable[[RunMeta], None] | None = None,
@@ -46,9 +46,10 @@ def launch(
     _prepare(project)
     created: list[_Launching] = []
     try:
-        for meta in metas:
-            created.append(_Launching(meta, artifacts.create_run(project.runs, meta, meta.task)))
-            _touch(os.path.join(project.active, meta.run_id))
+        for run in planned:
+            created.append(_Launching(run.meta, artifacts.create_run(project.runs, run.meta, run.prompt)))
+            _keep_session(project, run)
+            _touch(os.path.join(project.active, run.meta.run_id))
     except SubdeckError:
         for launching in created:
             os.close(launching.lock)
@@ -66,6 +67,19 @@ def launch(
     deadline = time.monotonic() + PATIENCE
     for launching in created:
         _await_sign(project, launching, deadline)
+
+
+def _keep_session(project: paths.Project, run: PlannedRun) -> None:
+    if run.child_session is None:
+        return
+    try:
+        prepare(run.child_session, project.run_dir(run.meta.run_id), run.meta.cwd)
+    except OSError as error:
+        raise LaunchError(
+            f"the child session cannot be written: {error.strerror}",
+            where=run.meta.session_path or "",
+            hint="check disk space and rights",
+        ) from error
 
 
 def _prepare(project: paths.Project) -> None:
@@ -94,10 +108,10 @@ def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
 
 
 def _places(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
-    """What the wrapper waits for: a slot of its group, then one of the project."""
-    places: tuple[str, ...] = ()
+    """What the wrapper waits for: a shared child session, a slot of its group, one of the project."""
+    places: tuple[str, ...] = ("--session", meta.session_lock) if meta.session_lock else ()
     if meta.group is not None:
-        places = ("--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
+        places = (*places, "--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
     if meta.max_running is not None:
         places = (*places, "--slots", str(meta.max_running), os.path.join(project.slots, "project"))
     return places
@@ -142,10 +156,9 @@ def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
 
 def _has_content(path: str) -> bool:
     try:
-        status = os.stat(path)
+        return os.stat(path).st_size > 0
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
 
 def _touch(path: str) -> None:

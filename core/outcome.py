@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from .agents.base import StreamFacts
+from .finalization import read_payload
 from .plain import one_line, plain
 from .runs import STATUS_OF, RunReason, RunStatus
 
@@ -88,14 +89,16 @@ def decide(
     signal: str | None = None,
     start_error: StartError | None = None,
     stderr: str = "",
+    finalize: bool = False,
 ) -> Outcome:
     """Decide status and reason of a run from what is known when its child is gone.
 
+    `finalize` says that the child had to hand over its result by a tool; then that alone is its answer.
     `exit` is None when there never was a child, `signal` is the name of one that the wrapper got with no stop
     request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
     something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
-    reason, message = _judge(facts, exit, stop, limit, signal, start_error, stderr)
+    reason, message = _judge(facts, exit, stop, limit, signal, start_error, stderr, finalize)
     return Outcome(
         status=STATUS_OF[reason],
         reason=reason,
@@ -114,9 +117,10 @@ def _judge(
     signal: str | None,
     start_error: StartError | None,
     stderr: str,
+    finalize: bool,
 ) -> tuple[RunReason, str | None]:
     if facts.finished and facts.stop_reason != "aborted":
-        return _finished(facts)
+        return _finished(facts, finalize)
     if stop is not None:
         return _stopped(stop)
     if limit is not None:
@@ -130,9 +134,11 @@ def _judge(
     return _unfinished(facts, exit_, stderr)
 
 
-def _finished(facts: StreamFacts) -> tuple[RunReason, str | None]:
+def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None]:
     if facts.stop_reason == "error" or facts.error_message is not None:
         return RunReason.MODEL_ERROR, _model_error(facts)
+    if finalize:
+        return _handed_over(facts)
     if facts.final_text is None:
         if facts.finalized is not None:
             return RunReason.FINALIZED, None
@@ -142,6 +148,15 @@ def _finished(facts: StreamFacts) -> tuple[RunReason, str | None]:
     if facts.stop_reason == "length":
         return RunReason.TRUNCATED, None
     return RunReason.DONE, None
+
+
+def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
+    handed = read_payload(facts.finalized)
+    if isinstance(handed, str):
+        return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {handed}"
+    if handed.error is not None:
+        return RunReason.FINALIZE_ERROR, plain(handed.error)
+    return RunReason.FINALIZED, None
 
 
 def _stopped(stop: StopRequest) -> tuple[RunReason, str]:

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from . import paths
-from .agents.choice import AgentChoice, choose_agent
+from .agents.choice import AgentChoice, catalog_of, choose_agent
 from .artifacts import read_result
+from .child_session import ChildSession, own_session, sticky_session
 from .errors import RunnerUnavailable, SubdeckError, UsageError, nearest
+from .finalization import INSTRUCTION
+from .limits import effective_limits
 from .models import ResolvedModel, resolve_model
 from .plain import one_line
 from .presets import Preset, PresetCatalog, discover
 from .runners.base import Runner
-from .runs import LaunchedBy, Origin, PresetSource, RunMeta, RunRequest, Tools
+from .runs import Group, LaunchedBy, Limits, Origin, PresetSource, RunMeta, RunRequest, Tools
 from .settings import Settings
-from .tool_policy import checked_tools, resolve_tools
+from .tool_policy import checked_tools, resolve_tools, with_finalize
 
 PREVIOUS = "{previous}"
 RUNNERS = ("process", "tmux")
+
+
+class PlannedRun(Struct, frozen=True):
+    """A run of which nothing exists yet."""
+
+    meta: RunMeta
+    prompt: str
+    """What the child reads on stdin."""
+    child_session: ChildSession | None
 
 
 class Plan:
@@ -37,7 +52,7 @@ class Plan:
         """Everything that would keep the run from being launched, as far as it can be told at once."""
         found: dict[str, SubdeckError] = {}
         parts: tuple[Callable[[], Any], ...] = (
-            self.preset, self.task, self.cwd, self.agent, self.runner, self.model, self.tools,
+            self.preset, self.task, self.cwd, self.agent, self.runner, self.model, self.tools, self.child_session,
         )  # fmt: skip
         for part in parts:
             try:
@@ -46,16 +61,17 @@ class Plan:
                 found.setdefault(str(error), error)
         return tuple(found.values())
 
-    def meta(self, *, background: bool, launched_by: LaunchedBy) -> RunMeta:
+    def decide(self, *, background: bool, launched_by: LaunchedBy) -> PlannedRun:
         """Decide everything. Raises the first problem."""
         request, preset, settings = self._request, self.preset(), self._settings
         task, cwd, agent = self.task(), self.cwd(), self.agent()
         runner, model, tools = self.runner(), self.model(), self.tools()
         run_id = paths.new_run_id()
         run_dir = self._project.run_dir(run_id)
-        prompt = preset.prompt if preset else request.prompt
-        has_prompt = bool(prompt.strip())
-        return RunMeta(
+        system_prompt = self._system_prompt()
+        limits, limit_warnings = self.limits()
+        session = self.child_session()
+        meta = RunMeta(
             run_id=run_id,
             task=task,
             cwd=cwd,
@@ -71,16 +87,25 @@ class Plan:
             description=one_line(request.description),
             requested_model=model.requested,
             resolved_model=model.resolved,
+            thinking=model.thinking,
             tools=tools,
-            system_prompt=prompt if has_prompt else None,
-            system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if has_prompt else None,
-            session_path=os.path.join(run_dir, paths.CHILD_SESSION),
+            system_prompt=system_prompt,
+            system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
+            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else "append",
+            context_files=preset.context_files if preset else None,
+            child_session_id=session.id if session else None,
+            session_path=session.path_in(run_dir) if session else None,
+            session_lock=session.lock if session and session.shared else None,
+            finalize=preset is not None and preset.finalize,
+            max_attempts=self.max_attempts(),
             max_running=settings.max_running,
-            limits=settings.limits,
+            limits=limits,
             grace_seconds=settings.grace_seconds,
             log_caps=settings.log_caps,
             origin=Origin(previous=request.previous),
+            warnings=(*model.notices, *limit_warnings),
         )
+        return PlannedRun(meta, task, session)
 
     def preset(self) -> Preset | None:
         """None for an ad hoc run."""
@@ -129,13 +154,80 @@ class Plan:
         return runner
 
     def model(self) -> ResolvedModel:
-        return resolve_model(self._request.model, self.preset(), self._settings, self.agent().name)
+        agent = self.agent()
+        return resolve_model(
+            self._request.model,
+            self.preset(),
+            self._settings,
+            agent.name,
+            catalog=catalog_of(agent, self._settings),
+            levels=agent.levels,
+            parent=self._request.parent_model,
+        )
 
     def tools(self) -> Tools:
-        preset, agent = self.preset(), self.agent()
-        named = self._request.tools
+        preset, named = self.preset(), self._request.tools
         allow = preset.tools if preset else (None if named is None else checked_tools(named))
-        return resolve_tools(allow, agent.tools, closed=not agent.offers_more)
+        deny = preset.denied_tools if preset else None
+        tools = resolve_tools(allow, deny, offer=self.agent().offer, parent=self._request.parent_tools)
+        return with_finalize(tools) if preset and preset.finalize else tools
+
+    def child_session(self) -> ChildSession | None:
+        """None for a run that keeps no conversation."""
+        preset, wanted = self.preset(), self._request.child_session
+        name = preset.name if preset else ""
+        if preset and preset.sticky:
+            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd())
+        if preset is None or preset.keeps_session:
+            return own_session(self._project, wanted=wanted, preset=name, cwd=self.cwd())
+        if wanted is not None:
+            raise UsageError(
+                f'the preset "{one_line(name)}" keeps no child session to go on with',
+                where="session id",
+                hint='remove "session: none" from the preset, or leave the id out',
+            )
+        return None
+
+    def _system_prompt(self) -> str | None:
+        """The preset's words, and how a result is handed over where that is asked for."""
+        preset = self.preset()
+        prompt = preset.prompt if preset else self._request.prompt
+        parts = [prompt] if prompt.strip() else []
+        if preset and preset.finalize:
+            parts.append(INSTRUCTION)
+        return "\n\n".join(parts) or None
+
+    def limits(self) -> tuple[Limits, tuple[str, ...]]:
+        """What ends the run from outside, and which wishes of the preset have no effect."""
+        preset = self.preset()
+        return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
+
+    def max_attempts(self) -> int:
+        """How often a finalization is asked for in all; 1 where none is."""
+        preset = self.preset()
+        return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
+
+
+def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:
+    """Give runs that are launched together their common slots, and those of one sticky preset one new session."""
+    group, begun = planned[0].meta.run_id, dict[tuple[str, str], PlannedRun]()
+    grouped: list[PlannedRun] = []
+    for index, run in enumerate(planned):
+        session = run.child_session
+        if session and session.shared and not os.path.exists(session.shared):
+            first = begun.setdefault((run.meta.preset, run.meta.cwd), run)
+            run = replace(run, meta=_with_session_of(first.meta, run.meta), child_session=first.child_session)
+        grouped.append(replace(run, meta=replace(run.meta, group=Group(group, index, len(planned), max_parallel))))
+    return grouped
+
+
+def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
+    return replace(
+        meta,
+        child_session_id=first.child_session_id,
+        session_path=first.session_path,
+        session_lock=first.session_lock,
+    )
 
 
 def runner_of(name: str, settings: Settings) -> Runner:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from .document import DocumentError, Fields, Items, Node, Text, read_text
-from .errors import UsageError, nearest
+from .document import DocumentError, Fields, read_text
+from .errors import nearest
 from .frontmatter import split_markdown, without_blank_ends
 from .plain import one_line
-from .runs import PresetSource
-from .tool_policy import checked_tools, parse_tools
+from .preset_fields import FIELDS, TOOLS
+from .preset_tools import read_tools
+from .runs import Limits, PresetSource
+from .values import is_blank, read_value
 
 SUFFIX = ".md"
 NAME_LIMIT = 64
@@ -28,12 +31,31 @@ class Preset(Struct, frozen=True, kw_only=True):
     path: str
     model: str | None = None
     """As written; None when absent or blank."""
+    thinking: str | None = None
+    """One of `thinking.LEVELS`; a suffix of the model goes before it."""
     tools: tuple[str, ...] | None = None
     """The allowlist; None means the agent's own set, empty means no tools."""
+    denied_tools: tuple[str, ...] | None = None
+    """All but these; never together with `tools`."""
     prompt: str = ""
+    prompt_mode: str = "append"
+    """`append` or `replace`: what the prompt does to the agent's own system prompt."""
+    context_files: bool | None = None
+    """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
+    inherit_context: bool | None = None
+    """Whether a known parent's conversation goes before the task; None: as the settings have it."""
+    finalize: bool = False
+    max_attempts: int | None = None
+    """How often a finalization is asked for in all; None: as the settings have it."""
+    sticky: bool = False
+    """One child session of the preset and directory goes on from run to run."""
+    keeps_session: bool = True
+    """False for `session: none`: the child session is never on disk."""
+    agent: str | None = None
     runner: str | None = None
     """`process` or `tmux`."""
-    agent: str | None = None
+    limits: Limits = Limits()
+    """As written; only what is below the settings' own limits counts."""
     warnings: tuple[str, ...] = ()
 
 
@@ -51,32 +73,6 @@ class PresetProblem(Struct, frozen=True, kw_only=True):
     @property
     def where(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"
-
-
-_TOOL_KEYS = ("tools", "approved_tools", "allowed_tools")
-"""One thing under three names."""
-
-_KEYS = ("name", "description", "model", *_TOOL_KEYS, "prompt", "runner", "agent")
-
-_YES = frozenset({"true", "yes", "on"})
-_NO = frozenset({"false", "no", "off"})
-
-_TUNING: dict[str, frozenset[str]] = {
-    "thinking": frozenset(),
-    "prompt_mode": frozenset({"append"}),
-    "context_files": _YES,
-    "inherit_context": _NO,
-    "finalize": _NO,
-    "max_attempts": frozenset(),
-    "sticky": _NO,
-}
-"""Keys that nothing acts on yet, and the values that ask for what happens anyway; the others are warnings."""
-
-_RESTRICTING: dict[str, frozenset[str]] = {
-    key: frozenset() for key in ("denied_tools", "session", "timeout", "max_turns", "stall")
-}
-"""Keys that nothing acts on yet and that hold a child back: without them it would do more than its preset allows, so
-such a preset is refused."""
 
 
 def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | None:
@@ -125,19 +121,48 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
         line = fields.pairs["name"].line if "name" in fields.pairs else None
         raise DocumentError(fault, line=line, hint="change its name")
     description = _text(fields, "description") or ("" if lenient else _missing("description"))
-    prompt = without_blank_ends(_text(fields, "prompt", strip=False))
-    return Preset(
+    values = _values(fields)
+    prompt = without_blank_ends(values.pop("prompt", ""))
+    preset = Preset(
         name=name,
         description=description,
         source=source,
         path=path,
-        model=_text(fields, "model") or None,
-        tools=_tools(fields),
         prompt=prompt or markdown.body,
-        runner=_choice(fields, "runner", "process|tmux", "process or tmux"),
-        agent=_choice(fields, "agent", r"[A-Za-z0-9_-]+", "the name of an agent"),
-        warnings=(*_ignored(fields), *_unused_body(prompt, markdown.body)),
+        **values,
     )
+    _refuse_unkept(preset, fields)
+    return structs.replace(preset, warnings=(*_unknown(fields), *_ineffective(preset, prompt, markdown.body)))
+
+
+def _values(fields: Fields) -> dict[str, Any]:
+    """Read every field but name and description into the attributes of a preset; blank ones are absent."""
+    values: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for key, node in fields.pairs.items():
+        field = FIELDS.get(key)
+        if field is None or field.kind is TOOLS or is_blank(node):
+            continue
+        value = read_value(key, field.kind, node)
+        top, _, member = field.attribute.partition(".")
+        if member:
+            limits[member] = value
+        elif top:
+            values[top] = value
+    if "prompt" in fields.pairs:
+        values["prompt"] = read_value("prompt", FIELDS["prompt"].kind, fields.pairs["prompt"])
+    values["keeps_session"] = "session" not in fields.pairs or is_blank(fields.pairs["session"])
+    values["tools"], values["denied_tools"] = read_tools(fields)
+    values["limits"] = Limits(**limits)
+    return values
+
+
+def _refuse_unkept(preset: Preset, fields: Fields) -> None:
+    """A session that is never on disk can neither go on later nor be asked again for its result."""
+    for key, wanted in (("sticky", preset.sticky), ("finalize", preset.finalize)):
+        if wanted and not preset.keeps_session:
+            line = max(fields.pairs["session"].line, fields.pairs[key].line)
+            raise DocumentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
 
 
 def name_fault(name: str) -> str | None:
@@ -155,72 +180,26 @@ def _missing(key: str) -> str:
     raise DocumentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
 
 
-def _text(fields: Fields, key: str, *, strip: bool = True) -> str:
+def _text(fields: Fields, key: str) -> str:
     node = fields.pairs.get(key)
-    if node is None:
-        return ""
-    if not isinstance(node, Text):
-        raise DocumentError(f"{key}: a text was expected, found {_kind(node)}", line=node.line)
-    return node.value.strip() if strip else node.value
+    return "" if node is None else read_value(key, FIELDS[key].kind, node)
 
 
-def _choice(fields: Fields, key: str, pattern: str, words: str) -> str | None:
-    value = _text(fields, key)
-    if value and not re.fullmatch(pattern, value):
-        raise DocumentError(f'{key}: {words} was expected, found "{value}"', line=fields.pairs[key].line)
-    return value or None
+def _unknown(fields: Fields) -> Iterator[str]:
+    for key in fields.pairs:
+        if key not in FIELDS:
+            near = nearest(key, FIELDS)
+            ignored = f'the key "{one_line(key, 40)}" is unknown and is ignored'
+            yield f"{ignored}; {near}" if near else ignored
 
 
-def _tools(fields: Fields) -> tuple[str, ...] | None:
-    present = [key for key in _TOOL_KEYS if key in fields.pairs]
-    if not present:
-        return None
-    key, node = present[0], fields.pairs[present[0]]
-    if len(present) > 1:
-        line = fields.pairs[present[1]].line
-        raise DocumentError(f"{' and '.join(present)} mean the same thing", line=line, hint="keep one of them")
-    try:
-        if isinstance(node, Items):
-            return checked_tools(_names(key, node))
-        names = parse_tools(_text(fields, key))
-    except UsageError as error:
-        raise DocumentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
-    if not names:
-        hint = f'write "{key}: []" for no tools, or remove the line for all that the agent has'
-        raise DocumentError(f"{key} is blank", line=node.line, hint=hint)
-    return names
-
-
-def _names(key: str, node: Items) -> Iterator[str]:
-    for item in node.items:
-        if not isinstance(item, Text):
-            raise DocumentError(f"{key}: the name of a tool was expected, found {_kind(item)}", line=item.line)
-        yield item.value
-
-
-def _ignored(fields: Fields) -> Iterator[str]:
-    for key, node in fields.pairs.items():
-        value = node.value.strip().lower() if isinstance(node, Text) else None
-        if key in _KEYS or (key in _TUNING and value in _TUNING[key]):
-            continue
-        if key in _RESTRICTING:
-            hint = "the child could do more than this preset allows: remove the line to run it without"
-            raise DocumentError(f'"{key}" is not supported by this version', line=node.line, hint=hint)
-        if key in _TUNING:
-            yield f'"{key}" is not supported by this version and is ignored'
-            continue
-        near = nearest(key, (*_KEYS, *_TUNING, *_RESTRICTING))
-        ignored = f'the key "{one_line(key, 40)}" is unknown and is ignored'
-        yield f"{ignored}; {near}" if near else ignored
-
-
-def _unused_body(prompt: str, body: str) -> Iterator[str]:
+def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
     if prompt and body:
         yield 'the text below the frontmatter is not used: "prompt" goes first'
-
-
-def _kind(node: Node) -> str:
-    return "a list" if isinstance(node, Items) else "keys below it" if isinstance(node, Fields) else "a text"
+    if preset.prompt_mode == "replace" and not preset.prompt.strip():
+        yield '"prompt_mode: replace" has no effect: there is no prompt'
+    if preset.max_attempts is not None and not preset.finalize:
+        yield '"max_attempts" has no effect without "finalize: true"'
 
 
 _NAME_LINE = re.compile(r"^name:[ \t]*[\"']?([^\"'\n#]*)", re.MULTILINE)

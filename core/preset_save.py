@@ -43,7 +43,15 @@ def save_preset(
             path="",
         )
     )
-    path = os.path.join(directory, _file_name(name))
+    return place_preset(directory, name, _stem(name), text)
+
+
+def place_preset(directory: str, name: str, stem: str, text: str) -> str:
+    """Write the text of a preset into a directory, made when missing, and answer its path.
+
+    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
+    """
+    path = os.path.join(directory, stem + SUFFIX)
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         _refuse_second(directory, name)
@@ -79,9 +87,9 @@ def _checked_text(preset: Preset) -> str:
     return text
 
 
-def _file_name(name: str) -> str:
-    """Make a file name of letters and digits of any script, `_` and `-`."""
-    return (re.sub(r"[^\w]+", "-", name.lower()).strip("-") or "preset") + SUFFIX
+def _stem(name: str) -> str:
+    """Make the beginning of a file name of letters and digits of any script, `_` and `-`."""
+    return re.sub(r"[^\w]+", "-", name.lower()).strip("-") or "preset"
 
 
 def _refuse_second(directory: str, name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
+from .bundled import BUNDLED
 from .document import DocumentError
 from .errors import PresetError, nearest
 from .paths import Project, agent_dir
@@ -36,20 +37,22 @@ class PresetCatalog(Struct, frozen=True):
                 raise PresetError(
                     f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
                 )
+        if BUNDLED not in self.places and any(
+            path == os.path.join(BUNDLED, name + SUFFIX) for path in preset_files(BUNDLED)
+        ):
+            raise PresetError(f'the preset "{name}" comes with subdeck, and is off', hint="set bundled_presets: true")
         near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
         looked = f"looked for *.md in {', '.join(self.places)}"
         raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
 
 
 def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple[PresetSource, str], ...]:
-    """List the directories that may hold presets, nearest first, each once, whether they exist or not.
-
-    A bundled tier would be the last one.
-    """
+    """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
     places = (
         (PresetSource.PROJECT, _project_place(project, cwd)),
         *((PresetSource.DIR, directory) for directory in settings.preset_dirs),
         (PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
+        *(((PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
     )
     nearest_of: dict[str, tuple[PresetSource, str]] = {}
     for source, directory in places:

@@ -1,68 +1,26 @@
-"""Snapshots of all known runs: finished ones read once, open ones drained as they grow."""
+"""Snapshots of all known runs: finished ones read once, open ones drained as they grow.
+
+What only open runs need is loaded with the first of them: a list of finished ones reads no events and proves nothing.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from . import artifacts, paths
-from .artifacts import Doorbell
-from .liveness import Proof, look_after
 from .plain import one_line
 from .runs import Counts, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
-from .tail import EventTail
-from .timeline import Fold
+
+if TYPE_CHECKING:
+    from .open_run import OpenRun
 
 MESSAGE_LENGTH = 300
 """Characters of the one line that says how a run ended."""
-
-
-class OpenRun:
-    """A run without a result: its events so far, and how far they were read."""
-
-    def __init__(self, project: paths.Project, meta: RunMeta) -> None:
-        self.meta = meta
-        self.fold = Fold()
-        self.unknown = False
-        self._bell_path = os.path.join(project.active, meta.run_id)
-        self._events_path = os.path.join(project.run_dir(meta.run_id), paths.EVENTS)
-        self._tail = EventTail(self._events_path)
-        self._bell = Doorbell()
-
-    def drain(self) -> None:
-        for event in self._tail.read():
-            self.fold.apply(event)
-        self._bell = artifacts.read_doorbell(self._bell_path)
-
-    def has_grown(self) -> bool:
-        try:
-            return os.stat(self._events_path).st_size > self._tail.offset
-        except OSError:
-            return False
-
-    @property
-    def is_queued(self) -> bool:
-        return not self.fold.has_started
-
-    def snapshot(self, ahead: int | None) -> RunSnapshot:
-        fold = self.fold
-        return RunSnapshot(
-            meta=self.meta,
-            status=RunStatus.QUEUED if self.is_queued else RunStatus.RUNNING,
-            unknown=self.unknown,
-            activity=fold.activity,
-            sentence=self._bell.sentence if self._bell.seq >= fold.last_seq else "",
-            ahead=ahead,
-            usage=fold.usage,
-            attempt=fold.attempt,
-            started_at=fold.started_at,
-            last_event_at=fold.last_event_at,
-            last_seq=fold.last_seq,
-            warnings=fold.warnings or self.meta.all_warnings,
-        )
 
 
 class Registry:
@@ -147,26 +105,36 @@ class Registry:
             return
         run_dir = self._project.run_dir(run_id)
         result = artifacts.read_result(run_dir)
-        proof: Proof | None = None
-        if result is None and (prove or run is None):
-            proof = look_after(self._project, run_id, by=self._by)
-            if proof is Proof.FINISHED:
-                result = artifacts.read_result(run_dir) or unreadable_result(run_id)
+        if result is None:
+            self._look_at_open(run_id, run, prove or run is None)
+        else:
+            self._finish(run_id, run, result)
+
+    def _look_at_open(self, run_id: str, run: OpenRun | None, prove: bool) -> None:
+        """Look at a run that had no result a moment ago."""
+        from .liveness import Proof, look_after
+        from .open_run import OpenRun
+
+        run_dir = self._project.run_dir(run_id)
+        proof = look_after(self._project, run_id, by=self._by) if prove else None
         if proof is Proof.GONE or (proof and not os.path.isdir(run_dir)):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
-        meta = run.meta if run else _meta(run_dir, run_id)
-        if result is not None:
-            self._open.pop(run_id, None)
-            self._put(finished_snapshot(meta, result))
+        if proof is Proof.FINISHED:
+            self._finish(run_id, run, artifacts.read_result(run_dir) or unreadable_result(run_id))
             return
         if run is None:
-            run = self._open[run_id] = OpenRun(self._project, meta)
+            run = self._open[run_id] = OpenRun(self._project, _meta(run_dir, run_id))
         if proof is not None:
             run.unknown = proof is Proof.UNKNOWN
         run.drain()
         if not run.is_queued:
             self._put(run.snapshot(None))
+
+    def _finish(self, run_id: str, run: OpenRun | None, result: RunResult) -> None:
+        meta = run.meta if run else _meta(self._project.run_dir(run_id), run_id)
+        self._open.pop(run_id, None)
+        self._put(finished_snapshot(meta, result))
 
     def _put(self, snapshot: RunSnapshot) -> None:
         former = self._snapshots.get(snapshot.run_id)
@@ -199,6 +167,8 @@ class Registry:
         """Answer the queued runs that this registry was not asked for: they count for those that it was."""
         if self._only is None:
             return []
+        from .open_run import OpenRun
+
         for run_id in self._listed(self._project.active, only=None):
             if run_id not in self._only and run_id not in self._mates:
                 meta = artifacts.read_meta(self._project.run_dir(run_id))

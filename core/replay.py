@@ -19,7 +19,8 @@ from .runs import LaunchedBy, RunMeta, RunResult
 from .wrapper.intake import Intake
 from .wrapper.pane import header
 from .wrapper.records import Records
-from .wrapper.supervise import conclude, program_of, result_of
+from .wrapper.supervise import conclude
+from .wrapper.tries import program_of, result_of
 
 CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"

@@ -110,6 +110,16 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """Ad hoc only: the allowlist; None means the agent's own set."""
     prompt: str = ""
     """Ad hoc only: the system prompt."""
+    parent_tools: tuple[str, ...] | None = None
+    """The tools that a parent has active; they bound the preset's lists. None where no parent tells them."""
+    parent_model: str | None = None
+    """The model of a parent, for `default_model: inherit`."""
+    parent_session: str | None = None
+    """pi's session file of a parent; None where no parent is known."""
+    isolated: bool | None = None
+    """True for a run without its parent's context, False for one with it; None leaves it to preset and settings."""
+    child_session: str | None = None
+    """Id of the child session to go on with; None begins a new one, or takes the newest of a sticky preset."""
 
 
 class Group(Struct, frozen=True, rename="camel"):
@@ -194,9 +204,13 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """None in snapshots, which do not carry it, and where there is none."""
     system_prompt_path: str | None = None
     prompt_mode: str = "append"
+    context_files: bool | None = None
+    """Whether the child reads AGENTS.md and the like; None: unless its system prompt was replaced."""
     child_session_id: str | None = None
     session_path: str | None = None
     """None means that the child keeps no session."""
+    session_lock: str | None = None
+    """Lock of a session that several runs share; None for one of the run's own."""
     inherited: dict[str, int] | None = None
     isolated: bool | None = None
     finalize: bool = False
@@ -206,6 +220,13 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     grace_seconds: float = 3.0
     log_caps: LogCaps = LogCaps()
     origin: Origin = Origin()
+    warnings: tuple[str, ...] = ()
+    """What was decided otherwise than written: a limit, a thinking level, a model that is not known."""
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Those of the run as a whole and of its tools."""
+        return (*self.warnings, *self.tools.warnings)
 
     @property
     def short_id(self) -> str:

@@ -31,6 +31,16 @@ class Notifications(Struct, frozen=True):
     bell: bool = False
 
 
+class Inheritance(Struct, frozen=True):
+    """How much of a parent's conversation is handed over; a matter of the operator alone."""
+
+    recent_turns: int = 6
+    """Pairs of a user's and an assistant's turn."""
+    tool_output_window: int = 2
+    """Newest turns whose tool outputs stay whole."""
+    max_chars: int = 24_000
+
+
 class Retention(Struct, frozen=True):
     """What a clean-up of finished runs leaves; all None means that nothing is ever removed."""
 
@@ -46,6 +56,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     default_model: str | None = None
     models: tuple[str, ...] = ()
     """Model ids to offer beside what the agent knows; the user's first, then the project's."""
+    roles: dict[str, str] = {}
+    """Role name without its `@` -> the model it stands for; the project's go before the user's."""
+    bundled_presets: bool = False
+    """Whether the presets that come with subdeck are offered."""
+    inherit_context: bool = True
+    """Whether a known parent's conversation is handed over where the preset does not say."""
+    expose_isolated: bool = False
+    """Whether the tools offer `isolated`, by which a parent decides that per call."""
+    inheritance: Inheritance = Inheritance()
+    max_attempts: int = 3
+    """How often a finalization is asked for in all, where the preset does not say."""
     preset_dirs: tuple[str, ...] = ()
     """Absolute; the project's first, then the user's."""
     runner: str = "process"
@@ -143,6 +164,8 @@ def _merge(values: dict[str, Any], own: Mapping[str, _Sourced]) -> Iterator[str]
     """Put the project's values into the user's; yield what has no effect."""
     for key, sourced in own.items():
         match KEYS[key].project:
+            case ProjectMay.ADDS if isinstance(sourced.value, dict):
+                values[key] = {**values.get(key, {}), **sourced.value}
             case ProjectMay.ADDS:
                 others: tuple[str, ...] = values.get(key, ())
                 first, second = (others, sourced.value) if key == "models" else (sourced.value, others)
@@ -155,6 +178,14 @@ def _merge(values: dict[str, Any], own: Mapping[str, _Sourced]) -> Iterator[str]
                     yield f"{sourced.where}: {key} is above yours, which counts"
             case _:
                 values[key] = sourced.value
+
+
+def value_of(settings: Settings, key: str) -> Any:
+    """Answer what a key of the files has come to, in the units of the files."""
+    value: Any = settings
+    for part in KEYS[key].field.split("."):
+        value = getattr(value, part)
+    return value / (1024 * 1024) if key.startswith("logs.") else value
 
 
 def _default(field: str) -> Any:

@@ -68,7 +68,13 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
     command = find_pi(own.command if own else ("pi",))
     version = pi_version(command)
     return AgentChoice(
-        name, command, BUILTIN_TOOLS, True, default_tools=DEFAULT_TOOLS, levels=thinking_levels(version), version=version
+        name,
+        command,
+        BUILTIN_TOOLS,
+        True,
+        default_tools=DEFAULT_TOOLS,
+        levels=thinking_levels(version),
+        version=version,
     )
 
 

@@ -7,11 +7,14 @@ import os
 from ..errors import LaunchError
 from ..runs import RunMeta
 from .base import Command
+from .pi_default import default_provider
 from .pi_stream import PiStream
 
 COPILOT_PROVIDER = "github-copilot"
 COPILOT_INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
-COPILOT_EXTENSION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pi_extension", "copilot.ts")
+_EXTENSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pi_extension")
+COPILOT_EXTENSION = os.path.join(_EXTENSIONS, "copilot.ts")
+FINALIZE_EXTENSION = os.path.join(_EXTENSIONS, "finalize.ts")
 
 
 class PiProgram:
@@ -21,7 +24,7 @@ class PiProgram:
 
     def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command:
         """Answer argv and environment of one attempt; raises LaunchError when a file that pi needs is missing."""
-        copilot = meta.resolved_model.startswith(f"{COPILOT_PROVIDER}/")
+        copilot = _is_copilot(meta)
         argv = (
             *meta.agent_command,
             *pi_flags(meta, run_dir),
@@ -36,6 +39,13 @@ class PiProgram:
         return PiStream()
 
 
+def _is_copilot(meta: RunMeta) -> bool:
+    """Whether the effective model is one of GitHub Copilot; pi does not mind the case of a provider."""
+    model = meta.resolved_model
+    provider = model.partition("/")[0] if "/" in model else "" if model else default_provider(meta.cwd)
+    return provider.lower() == COPILOT_PROVIDER
+
+
 def pi_flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
     """Answer the flags that every agent speaking pi's JSON mode takes; raises LaunchError as `command` does."""
     return (
@@ -45,7 +55,16 @@ def pi_flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         *(("--thinking", meta.thinking) if meta.thinking else ()),
         *_tools(meta.tools.resolved),
         *_system_prompt(meta, run_dir),
+        *(() if reads_context_files(meta) else ("-nc",)),
+        *(("-e", _existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
     )
+
+
+def reads_context_files(meta: RunMeta) -> bool:
+    """Whether pi reads AGENTS.md and CLAUDE.md; a replaced system prompt leaves them out, unless they are wished."""
+    if meta.context_files is not None:
+        return meta.context_files
+    return not (meta.prompt_mode == "replace" and meta.system_prompt_path)
 
 
 def _tools(resolved: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -55,11 +74,10 @@ def _tools(resolved: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
-    """A replaced system prompt leaves out pi's context files (AGENTS.md, CLAUDE.md) too."""
     if not meta.system_prompt_path:
         return ()
     path = _existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
-    return ("--system-prompt", path, "-nc") if meta.prompt_mode == "replace" else ("--append-system-prompt", path)
+    return ("--system-prompt" if meta.prompt_mode == "replace" else "--append-system-prompt", path)
 
 
 def _existing(path: str, hint: str) -> str:

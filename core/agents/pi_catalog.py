@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import AgentUnavailable
+from ..thinking import LEVELS
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
@@ -21,6 +23,10 @@ _INSTALL = "install it (npm install -g @mariozechner/pi-coding-agent), or name i
 _PACKAGE = "pi-coding-agent"
 _LEVELS = 5
 """How far above the program its package.json is looked for."""
+
+
+MAX_SINCE = (0, 80, 6)
+"""The version of pi that brought the thinking level `max`."""
 
 
 class _Package(Struct):
@@ -47,24 +53,39 @@ def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
 
 
 def pi_version(command: Sequence[str]) -> str:
-    """Answer the version in the package.json above the program, as `0.73.1`; "" where there is none to read.
+    """Answer the version in the package.json above the program, as `0.73.1`; "" where there is none to read."""
+    directory = package_dir(command)
+    return _package(directory).version if directory else ""
+
+
+def package_dir(command: Sequence[str]) -> str:
+    """Answer the directory of pi's package above the program; "" where there is none.
 
     Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
     """
     for part in command:
-        if os.sep in part and (version := _package_version(os.path.realpath(part))):
-            return version
+        if os.sep in part and (directory := _package_above(os.path.realpath(part))):
+            return directory
     return ""
 
 
-def _package_version(path: str) -> str:
+def thinking_levels(version: str) -> tuple[str, ...]:
+    """Answer the levels that this version of pi takes; without a known version, all."""
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
+    return LEVELS[:-1] if numbers and numbers < MAX_SINCE else LEVELS
+
+
+def _package_above(path: str) -> str:
     for _ in range(_LEVELS):
         path = os.path.dirname(path)
-        try:
-            with open(os.path.join(path, "package.json"), "rb") as file:
-                package = msgspec.json.decode(file.read(), type=_Package)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if package.name.rpartition("/")[2] == _PACKAGE:
-            return package.version
+        if _package(path).name.rpartition("/")[2] == _PACKAGE:
+            return path
     return ""
+
+
+def _package(directory: str) -> _Package:
+    try:
+        with open(os.path.join(directory, "package.json"), "rb") as file:
+            return msgspec.json.decode(file.read(), type=_Package)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return _Package()

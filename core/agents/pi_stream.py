@@ -21,12 +21,11 @@ from ..events import (
     ToolResult,
     UsageReported,
 )
+from ..finalization import FINALIZE_TOOL
 from ..plain import one_line
 from ..runs import Usage
 from .base import Completion, Open, Settled, Settling, StreamFacts, add_usage
 from .pi_lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
-
-FINALIZE_TOOL = "subagent_finalize"
 
 SENTENCE_LIMIT = 2048
 """UTF-8 bytes."""

@@ -13,7 +13,7 @@ import click
 from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
 from ..plain import one_line
-from .output import drop_unwritten, say, show_error
+from .output import drop_unwritten, say, show_error, terminal_width
 
 
 class Entry(NamedTuple):
@@ -92,7 +92,10 @@ def main(open_app: Callable[[], int], arguments: Sequence[str] | None = None) ->
 
 
 def _deck(open_app: Callable[[], int]) -> Deck:
-    @click.command(cls=Deck, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+    # The width of help is the one click would choose, found without its shutil.
+    settings = {"help_option_names": ["-h", "--help"], "terminal_width": max(50, min(80, terminal_width()) - 2)}
+
+    @click.command(cls=Deck, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
     @click.option(
         "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print the version."

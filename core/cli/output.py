@@ -12,8 +12,11 @@ from ..plain import one_line, plain
 
 ERROR_LINE = 4000
 """Characters of a part of an error that are shown."""
+WIDE = 110
+"""Columns where there is no terminal."""
+LEAST = 20
 
-_UNSEEN = re.compile(r"[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_UNSEEN = r"[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 """What JSON lets stand raw although a terminal obeys it."""
 
 
@@ -52,6 +55,17 @@ def show_error(error: SubdeckError, *, as_json: bool) -> None:
     note("\n".join(lines))
 
 
+def terminal_width() -> int:
+    """Answer COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdigit() and int(named):
+        return max(LEAST, int(named))
+    try:
+        return max(LEAST, os.get_terminal_size(1).columns or WIDE)
+    except OSError:
+        return WIDE
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
@@ -86,4 +100,4 @@ def _json(content: Any) -> str:
 
         encoded = json.dumps(msgspec.to_builtins(content))
     text = msgspec.json.format(encoded, indent=2)
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

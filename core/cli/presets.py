@@ -12,9 +12,9 @@ from ..preset_schema import preset_schema
 from ..presets import Preset, PresetCatalog
 from ..preview import preview
 from .options import json_option
-from .output import document, say
+from .output import document, say, terminal_width
 from .preset_view import preset_document, preset_text
-from .table import Column, table, terminal_width
+from .table import Column, table
 
 COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))
 

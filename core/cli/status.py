@@ -15,18 +15,21 @@ from ..registry import count
 from ..runs import RunSnapshot
 from .options import json_option
 from .outcomes import run_document
-from .output import document, say
-from .table import Column, table, terminal_width
+from .output import document, say, terminal_width
+from .table import Column, table
 
 LAST = 20
 """Finished runs that are shown unless all are asked for."""
+
+DOING = 160
+"""Characters of what a run does or how it ended."""
 
 COLUMNS = (
     Column(11),
     Column(6),
     Column(20, least=8),
     Column(60, least=10),
-    Column(160, least=12),
+    Column(DOING, least=12),
     Column(9, right=True),
     Column(6, right=True),
 )
@@ -71,7 +74,7 @@ def rows(runs: Sequence[RunSnapshot]) -> list[str]:
             run.meta.short_id,
             run.meta.title,
             run.meta.description or run.meta.task,
-            describe.doing(run),
+            describe.doing(run, DOING),
             describe.elapsed(run, now),
             describe.tokens(run.usage.tokens),
         )

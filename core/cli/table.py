@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,9 +11,6 @@ from msgspec import Struct
 from ..plain import one_line
 
 GAP = "  "
-WIDE = 110
-"""Columns where there is no terminal."""
-LEAST = 20
 
 _NARROW = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u25a0-\u25cf\u2713\u2717\u2298]*")
 """Letters and signs that are known to take one cell each: ours, and most of what Latin writing has."""
@@ -28,28 +24,19 @@ class Column(Struct, frozen=True):
     right: bool = False
 
 
-def terminal_width() -> int:
-    """Answer COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isdigit() and int(named):
-        return max(LEAST, int(named))
-    try:
-        return max(LEAST, os.get_terminal_size(1).columns or WIDE)
-    except OSError:
-        return WIDE
-
-
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """Lay out rows of foreign text in lines of at most `width` cells.
 
     A column is as wide as its widest text; where there is too little room the widest of those that give way gives
     first.
     """
-    plain_rows = [[one_line(text, column.most) for text, column in zip(row, columns, strict=True)] for row in rows]
-    widths = [
-        min(column.most, max((cells(row[index]) for row in plain_rows), default=0))
-        for index, column in enumerate(columns)
+    if not rows:
+        return []
+    texts = [
+        [one_line(text, column.most) for text in written]
+        for column, written in zip(columns, zip(*rows, strict=True), strict=True)
     ]
+    widths = [min(column.most, max(map(cells, column_texts))) for column, column_texts in zip(columns, texts, strict=True)]
     excess = sum(widths) + len(GAP) * (len(columns) - 1) - width
     while excess > 0:
         giving = [index for index, column in enumerate(columns) if column.least and widths[index] > column.least]
@@ -57,19 +44,17 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
             break
         widths[max(giving, key=lambda index: widths[index])] -= 1
         excess -= 1
-    lines = [
-        GAP.join(
-            fit(text, cell_width, right=column.right)
-            for text, cell_width, column in zip(row, widths, columns, strict=True)
-        )
-        for row in plain_rows
+    fitted = [
+        [fit(text, cell_width, right=column.right) for text in column_texts]
+        for column, cell_width, column_texts in zip(columns, widths, texts, strict=True)
     ]
-    return [fit(line, width).rstrip() for line in lines]
+    lines = map(GAP.join, zip(*fitted, strict=True))
+    return [(fit(line, width) if excess > 0 else line).rstrip() for line in lines]
 
 
 def cells(text: str) -> int:
     """Answer how many cells a plain line takes in a terminal."""
-    return len(text) if _NARROW.fullmatch(text) else sum(map(_cells, text))
+    return len(text) if text.isascii() or _NARROW.fullmatch(text) else sum(map(_cells, text))
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:

@@ -43,7 +43,9 @@ def _answer(prompts: list[str], cwd: str, options: Options, session: Session) ->
     stream = EventStream(sys.stdout.fileno(), _pace())
     stream.emit("session", **{**{key: session.header[key] for key in session.header if key != "type"}, "cwd": cwd})
     for prompt in prompts:
-        answer_prompt(prompt, cwd=cwd, tools=options.tools, stream=stream, session=session)
+        answer_prompt(
+            prompt, cwd=cwd, tools=options.tools, stream=stream, session=session, hands_over=options.hands_over
+        )
         session.earlier_turns += 1
     return 0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..finalization import FINALIZE_TOOL
 from . import TOOL_NAMES
 
 THINKING_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -95,6 +97,10 @@ Environment:
 """
 
 
+FINALIZE_EXTENSION = "finalize.ts"
+"""The one extension of pi that has a meaning here; every other is accepted without effect."""
+
+
 class BadArguments(Exception):
     """The command line cannot be used; the text is what pi would print after `Error: `."""
 
@@ -112,6 +118,8 @@ class Options(NamedTuple):
     files: tuple[str, ...]
     """The `@file` arguments."""
     messages: tuple[str, ...]
+    hands_over: bool
+    """The answer goes to the tool `subagent_finalize`, as it would with the extension that is named."""
     show: str
     """`help`, `version` or empty."""
 
@@ -156,6 +164,7 @@ def parse_arguments(argv: Sequence[str]) -> Options:
         keep_session="no-session" not in switches,
         files=tuple(files),
         messages=tuple(messages),
+        hands_over=_hands_over(values),
         show=show,
     )
 
@@ -166,6 +175,11 @@ def _allowed_tools(switches: set[str], values: dict[str, str]) -> tuple[str, ...
     listed = _names(values["tools"]) if "tools" in values else set(TOOL_NAMES)
     excluded = _names(values.get("exclude-tools", ""))
     return tuple(name for name in TOOL_NAMES if name in listed and name not in excluded)
+
+
+def _hands_over(values: dict[str, str]) -> bool:
+    offered = os.path.basename(values.get("extension", "")) == FINALIZE_EXTENSION
+    return offered and ("tools" not in values or FINALIZE_TOOL in _names(values["tools"]))
 
 
 def _names(csv: str) -> set[str]:

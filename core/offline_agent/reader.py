@@ -15,8 +15,10 @@ from .tree import Tree
 _UNREADABLE_NAMED = 5
 
 
-def answer_prompt(prompt: str, *, cwd: str, tools: tuple[str, ...], stream: EventStream, session: Session) -> None:
-    """Carry out the steps that the allowed tools permit, then answer."""
+def answer_prompt(
+    prompt: str, *, cwd: str, tools: tuple[str, ...], stream: EventStream, session: Session, hands_over: bool
+) -> None:
+    """Carry out the steps that the allowed tools permit, then answer, or hand the answer over to the tool for it."""
     tree = Tree(cwd)
     toolbox = Toolbox(tree, tools)
     task = understand(prompt, tree.kind)
@@ -34,7 +36,10 @@ def answer_prompt(prompt: str, *, cwd: str, tools: tuple[str, ...], stream: Even
         for call, outcome in zip(calls, outcomes, strict=True):
             findings.add(call, outcome)
     answer = write_answer(findings, tools=tools, earlier_turns=earlier_turns, incomplete=_incomplete(tree))
-    conversation.turn(answer, [], toolbox)
+    if hands_over:
+        conversation.hand_over(answer)
+    else:
+        conversation.turn(answer, [], toolbox)
     conversation.end()
 
 

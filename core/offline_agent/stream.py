@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ..finalization import FINALIZE_TOOL
 from . import MODEL
 from .session import Session, encode
 from .tools import Call, Outcome, Toolbox
@@ -83,6 +84,21 @@ class Conversation:
             self._stream.emit("turn_start")
         return outcomes
 
+    def hand_over(self, answer: str) -> None:
+        """Give the answer to the tool that ends a conversation, as pi does with a terminating tool."""
+        call = Call(FINALIZE_TOOL, {"status": "SUCCESS", "result": answer})
+        call_id = f"{self._call_prefix}{self._calls + 1}"
+        message = self._assistant("", [call], [call_id])
+        outcome = Outcome("The result is handed over.")
+        self._stream.emit("tool_execution_start", toolCallId=call_id, toolName=call.name, args=call.args)
+        result = {"content": [_text(outcome.text)], "details": call.args, "terminate": True}
+        self._stream.emit(
+            "tool_execution_end", toolCallId=call_id, toolName=call.name, result=result, isError=False, durationMs=0
+        )
+        answered = _tool_result(call, call_id, outcome)
+        self._add(answered)
+        self._stream.emit("turn_end", message=message, toolResults=[answered])
+
     def end(self) -> None:
         self._stream.emit("agent_end", messages=self._messages, willRetry=False)
         self._stream.emit("agent_settled", aborted=False)
@@ -101,9 +117,11 @@ class Conversation:
             "timestamp": began,
         }
         self._stream.emit("message_start", message=message)
-        self._stream.write_text(said, 0)
-        content: list[dict[str, Any]] = [_text(said)]
-        for index, (call, call_id) in enumerate(zip(calls, ids, strict=True), 1):
+        content: list[dict[str, Any]] = []
+        if said:
+            self._stream.write_text(said, 0)
+            content.append(_text(said))
+        for index, (call, call_id) in enumerate(zip(calls, ids, strict=True), len(content)):
             tool_call = {"type": "toolCall", "id": call_id, "name": call.name, "arguments": call.args}
             self._stream.update(type="toolcall_start", contentIndex=index, id=call_id, toolName=call.name)
             self._stream.update(type="toolcall_end", contentIndex=index, toolCall=tool_call)

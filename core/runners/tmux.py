@@ -54,7 +54,8 @@ class TmuxRunner:
         rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
         stay = (";", "set-option", "-w", "-t", f"={session}:={window}", "remain-on-exit", "on")
         in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
-        with_session = ("new-session", "-d", "-s", session, "-x", "200", "-y", "50", *rest, *stay)
+        # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
+        with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
         complaint = "it gave no reason"
         for command in (in_session, with_session, in_session):
             answer = _tmux(self._socket, command)

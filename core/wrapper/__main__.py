@@ -17,7 +17,7 @@ from .places import Place, Queue, Session, Slots, StopAsked, take_all, watch_sig
 
 def main(arguments: list[str]) -> int:
     run_dir, doorbell, *options = arguments
-    places, tmux = _read_options(options)
+    places, tmux = _read_options(options, run_dir)
     signals = watch_signals()
     lock = _hold(run_dir)
     if lock is None:
@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
         # Who stops a run writes the wish, then looks for whom to signal; we say who we are, then look for the wish.
         is_stopped = os.path.exists(os.path.join(run_dir, paths.STOP))
         held = [] if is_stopped else take_all(places, queue, signals)
+        _end_holders_before(places)
     except StopAsked:
         held = []  # the supervisor finds the same signal and writes a result without a start
     from .supervise import supervise
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _read_options(options: list[str]) -> tuple[list[Place], tuple[str, ...]]:
+def _read_options(options: list[str], run_dir: str) -> tuple[list[Place], tuple[str, ...]]:
     """Places in the order in which they are taken: a child session first, so that nobody waits for one with a slot."""
     places: list[Place] = []
     tmux: tuple[str, ...] = ()
@@ -51,12 +52,23 @@ def _read_options(options: list[str]) -> tuple[list[Place], tuple[str, ...]]:
             limit, directory = options.pop(0), options.pop(0)
             places.append(Slots(directory, int(limit)))
         elif option == "--session":
-            places.append(Session(options.pop(0)))
+            places.append(Session(options.pop(0), run_dir))
         elif option == "--tmux":
             tmux = (options.pop(0), options.pop(0), options.pop(0))
         else:
             raise SystemExit(f"unknown option of the wrapper: {option}")
     return places, tmux
+
+
+def _end_holders_before(places: list[Place]) -> None:
+    """Finish a run whose wrapper died with a child session in its hands: its child may still write to it."""
+    for place in places:
+        before = place.holder_before if isinstance(place, Session) else ""
+        if before and not os.path.exists(os.path.join(before, paths.RESULT)):
+            from ..liveness import look_after
+
+            home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(before))))
+            look_after(paths.Project(home), os.path.basename(before), by="wrapper")
 
 
 def _hold(run_dir: str) -> int | None:

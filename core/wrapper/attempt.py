@@ -45,12 +45,17 @@ class Attempt:
         """True when somebody wants it to end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
 
-    def run(self, command: Command, number: int, most: int) -> Outcome:
-        """Run one child to its end. Raises OSError when it cannot be started."""
+    def run(self, command: Command, number: int, *, began: float, turns: int = 0) -> Outcome:
+        """Run one child to its end. Raises OSError when it cannot be started.
+
+        Limits go over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had before.
+        """
+        self._watchdog = Watchdog(self._meta.limits, began)
+        self._turns = turns
         processes.become_subreaper()
         child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
         try:
-            self._announce(child, number, most)
+            self._announce(child, number)
             returncode = self._follow(child)
         finally:
             patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS
@@ -67,9 +72,10 @@ class Attempt:
             limit=self._limit,
             signal=self._signal,
             stderr=self._intake.last_words,
+            finalize=self._meta.finalize,
         )
 
-    def _announce(self, child: Child, number: int, most: int) -> None:
+    def _announce(self, child: Child, number: int) -> None:
         own = os.getpid()
         started = RunStarted(
             pid=own,
@@ -77,15 +83,15 @@ class Attempt:
             pid_started=processes.start_time(own),
             child_pid_started=child.started,
             attempt=number,
-            max_attempts=most,
+            max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
         self._records.ring()
 
     def _follow(self, child: Child) -> int:
         """Serve pipes, signals and clocks until the child has ended; answer its return code."""
-        self._watchdog = Watchdog(self._meta.limits, time.monotonic())
         self._heard = time.monotonic()
+        self._watchdog.heard(self._heard, 0)
         woken = _wake_on_signals()
         pidfd = os.pidfd_open(child.pid)
         poller = select.poll()
@@ -128,7 +134,7 @@ class Attempt:
         if not self._ladder.climbing and self._limit is None:
             facts = self._stream.facts
             goes_on = facts.stop_reason == "toolUse"
-            self._limit = self._watchdog.overstepped(now, facts.usage.turns, goes_on)
+            self._limit = self._watchdog.overstepped(now, self._turns + facts.usage.turns, goes_on)
             if self._limit:
                 self._ladder.stop(now)
         if not self._ladder.climbing and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):

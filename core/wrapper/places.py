@@ -82,8 +82,11 @@ class Slots:
 class Session:
     """The lock of a child session that several runs share; one at a time goes on with it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, run_dir: str) -> None:
         self._path = path
+        self._run_dir = run_dir
+        self.holder_before = ""
+        """Run directory of who went on with the session last; its child may have outlived its wrapper."""
 
     def take(self, queue: Queue) -> int:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
@@ -91,6 +94,9 @@ class Session:
         if not _try(lock):
             queue.enter("session")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        self.holder_before = os.fsdecode(os.pread(lock, 4096, 0))
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, os.fsencode(self._run_dir), 0)
         return lock
 
 

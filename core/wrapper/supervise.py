@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import time
-import traceback
 
 import msgspec
 
 from .. import artifacts, paths
-from ..agents.base import AgentProgram, StreamFacts
-from ..errors import SubdeckError
-from ..events import Notice, RunEnded
-from ..outcome import Outcome, StartError, decide
+from ..events import RunEnded
 from ..plain import plain
-from ..runs import RunMeta, RunReason, RunResult, RunStatus
-from .attempt import Attempt
+from ..runs import RunReason, RunResult, RunStatus
 from .pane import header, pane
 from .places import Signals
 from .records import Bell, Records
+from .tries import Tries
 
 
 def supervise(run_dir: str, doorbell: str, signals: Signals, events_written: int) -> None:
@@ -38,7 +33,7 @@ def supervise(run_dir: str, doorbell: str, signals: Signals, events_written: int
     except OSError as error:
         records.troubles.add(paths.RESULT, error)
     records.transcript(header(meta))
-    conclude(run_dir, records, _supervised(meta, run_dir, records, signals))
+    conclude(run_dir, records, Tries(meta, run_dir, records, signals).run())
 
 
 def conclude(run_dir: str, records: Records, result: RunResult) -> None:
@@ -49,68 +44,6 @@ def conclude(run_dir: str, records: Records, result: RunResult) -> None:
     records.close()
     artifacts.write_result(run_dir, msgspec.structs.replace(result, artifact_errors=records.troubles.all))
     records.bell.remove()
-
-
-def _supervised(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> RunResult:
-    started_at, started = paths.now_iso(), time.monotonic()
-    program = program_of(meta.agent)
-    stream = program.stream()
-    attempt = Attempt(meta, run_dir, records, signals, stream)
-    was_started = False
-    if attempt.is_stopped:
-        outcome = attempt.outcome(None)
-    else:
-        for warning in meta.all_warnings:
-            records.event(Notice(level="warning", text=warning))
-        try:
-            command = program.command(meta, run_dir, 1)
-            outcome = attempt.run(command, number=1, most=meta.max_attempts)
-            was_started = True
-        except OSError as error:
-            outcome = decide(stream.facts, start_error=StartError.of(error, meta.agent_command[0]))
-        except SubdeckError as error:
-            outcome = decide(stream.facts, start_error=StartError(RunReason.START_FAILED, str(error)))
-        except Exception as error:
-            # A fault of ours, or arguments that no program can get: it ends here, and the run is told how.
-            traceback.print_exc()
-            fault = f"its wrapper failed with {type(error).__name__}: {error}"
-            outcome = decide(stream.facts, start_error=StartError(RunReason.START_FAILED, fault))
-    duration_ms = round((time.monotonic() - started) * 1000)
-    return result_of(meta, stream.facts, outcome, started=(started_at, duration_ms) if was_started else None)
-
-
-def result_of(meta: RunMeta, facts: StreamFacts, outcome: Outcome, *, started: tuple[str, int] | None) -> RunResult:
-    """Put together the result of a run; `started` is when its child started and how many ms it took, None where
-    there never was a child."""
-    started_at, duration_ms = started or (None, None)
-    return RunResult(
-        run_id=meta.run_id,
-        status=outcome.status,
-        reason=outcome.reason,
-        written_by="wrapper",
-        exit_code=outcome.exit_code,
-        signal=outcome.signal,
-        stop_reason=outcome.stop_reason,
-        error_message=outcome.message,
-        final_text=facts.final_text,
-        resolved_model=facts.model or meta.resolved_model,
-        child_session_id=facts.session_id or meta.child_session_id,
-        usage=facts.usage,
-        started_at=started_at,
-        ended_at=paths.now_iso(),
-        duration_ms=duration_ms,
-    )
-
-
-def program_of(agent: str) -> AgentProgram:
-    """Answer the program of an agent by its name; a name of the settings speaks as pi does."""
-    if agent == "offline":
-        from ..agents.offline import OfflineProgram
-
-        return OfflineProgram()
-    from ..agents.pi import PiProgram
-
-    return PiProgram()
 
 
 def _unreadable(run_dir: str) -> RunResult:

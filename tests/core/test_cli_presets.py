@@ -51,7 +51,8 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
     subdeck("models", "--refresh", cwd=project_dir)
     write_preset(
         project_dir,
-        extra='model: "@fast"\ndenied_tools: [bash, Edit]\nprompt_mode: replace\nfinalize: true\ntimeout: 10m\nmdl: x\n',
+        extra='model: "@fast"\ndenied_tools: [bash, Edit]\nprompt_mode: replace\nfinalize: true\n'
+        "timeout: 10m\nmdl: x\n",
     )
     done = subdeck("presets", "scout", cwd=project_dir)
 

@@ -6,12 +6,17 @@ import pytest
 from subdeck.core.errors import ModelError
 from subdeck.core.models import ResolvedModel, resolve_model
 from subdeck.core.preset_file import Preset
+from subdeck.core.resolvers import Probe
 from subdeck.core.runs import PresetSource
 from subdeck.core.settings import Settings
 
+from tests.core.models import catalog
 
-def preset(model: str | None) -> Preset:
-    return Preset(name="scout", description="d", source=PresetSource.PROJECT, path="/p/scout.md", model=model)
+
+def preset(model: str | None, thinking: str | None = None) -> Preset:
+    return Preset(
+        name="scout", description="d", source=PresetSource.PROJECT, path="/p/scout.md", model=model, thinking=thinking
+    )
 
 
 @pytest.mark.parametrize(
@@ -23,8 +28,7 @@ def preset(model: str | None) -> Preset:
         ("", "a/preset", None, ResolvedModel("a/preset", "a/preset", "preset")),
         (" \t", "  ", "a/default", ResolvedModel("a/default", "a/default", "default_model")),
         (" a/call ", None, None, ResolvedModel("a/call", "a/call", "call")),
-        ("fake/org/llama:8b:high", None, None, ResolvedModel(*["fake/org/llama:8b:high"] * 2, "call")),
-        ("haiku", None, None, ResolvedModel("haiku", "haiku", "call")),
+        ("a/call", "a/preset", "inherit", ResolvedModel("a/call", "a/call", "call")),
     ],
 )
 def test_the_nearest_model_counts(
@@ -56,29 +60,63 @@ def test_an_ad_hoc_run_without_a_model() -> None:
 
 
 @pytest.mark.parametrize(
+    ("parent", "resolved"), [("anthropic/opus", "anthropic/opus"), (None, ""), ("  ", ""), (" a/b ", "a/b")]
+)
+def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> None:
+    """`default_model: inherit` is the parent's model, and without a known one the agent's own default."""
+    model = resolve_model(None, preset(None), Settings(default_model="inherit"), "pi", parent=parent)
+
+    assert ResolvedModel("inherit", resolved, "default_model") == model
+
+
+@pytest.mark.parametrize(("call", "of_preset"), [("inherit", None), (None, "inherit")])
+def test_only_the_default_inherits(call: str | None, of_preset: str | None) -> None:
+    """In a call or a preset `inherit` names nothing."""
+    with pytest.raises(ModelError, match="is a value of the setting default_model alone"):
+        resolve_model(call, preset(of_preset), Settings(), "pi", parent="a/b")
+
+
+@pytest.mark.parametrize(
     ("call", "expected"),
     [
         (None, ResolvedModel("", "offline/reader", "agent")),
         ("never/heard-of", ResolvedModel("never/heard-of", "offline/reader", "call")),
+        ("haiku", ResolvedModel("haiku", "offline/reader", "call")),
+        ("x/y:high", ResolvedModel("x/y:high", "offline/reader", "call", "high")),
+        ("@fast", ResolvedModel("@fast", "offline/reader", "call", "low")),
+        ("@bare", ResolvedModel("@bare", "offline/reader", "call")),
     ],
 )
 def test_the_offline_agent_uses_no_model(call: str | None, expected: ResolvedModel) -> None:
-    """It needs none and takes any literal id, and what it resolves to is what it will report."""
-    assert expected == resolve_model(call, None, Settings(), "offline")
+    """It needs none and takes any literal id unseen, and what it resolves to is what it will report."""
+    settings = Settings(roles={"fast": "a/b:low", "bare": "never-seen"})
+
+    assert expected == resolve_model(call, None, settings, "offline", catalog=catalog("a/b"))
+
+
+def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
+    """What another package would refuse does not keep the offline agent from running."""
+
+    def refuse(probe: Probe) -> None:
+        probe.error = "no"
+
+    assert "offline/reader" == resolve_model("a/b", None, Settings(), "offline", resolvers=[refuse]).resolved
 
 
 @pytest.mark.parametrize("agent", ["pi", "offline"])
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("@fast", 'the model "@fast" names a role, and no role of that name is known'),
+        ("@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
         ("@", "names a role"),
-        ("inherit", "no parent is known"),
         ("-h", 'begins with "-"'),
         ("a/b\x00", "control character"),
         ("a/b\nc", "control character or a line break"),
         ("a\x1b[31m/b", 'the model "a/b" has a control character'),
         ("a/b\udc80", "control character"),
+        ("/b", "has nothing before or after its /"),
+        ("a/", "has nothing before or after its /"),
+        ("a/:", "has nothing before or after its /"),
     ],
 )
 def test_what_cannot_be_a_model(agent: str, model: str, why: str) -> None:
@@ -93,7 +131,7 @@ def test_what_cannot_be_a_model(agent: str, model: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("call", "of_preset", "default", "where"),
     [
-        ("@x", None, None, "the model of this call"),
+        ("@x", None, None, "the model of this call (tool-call argument)"),
         (None, "@x", None, "/p/scout.md"),
         (None, None, "@x", "the setting default_model"),
     ],
@@ -106,3 +144,30 @@ def test_an_error_names_where_the_model_came_from(
         resolve_model(call, preset(of_preset), Settings(default_model=default), "pi")
 
     assert where == caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("model", "of_preset", "expected"),
+    [
+        ("a/b", None, None),
+        ("a/b", "high", "high"),
+        ("a/b:low", "high", "low"),
+        ("a/b:off", "high", "off"),
+        ("@deep", "low", "xhigh"),
+        ("@plain", "low", "low"),
+    ],
+)
+def test_a_suffix_goes_before_the_preset(model: str, of_preset: str | None, expected: str | None) -> None:
+    """How hard a model thinks is said by the suffix of the reference or of its role, else by the preset."""
+    settings = Settings(roles={"deep": "a/b:xhigh", "plain": "a/b"})
+
+    assert expected == resolve_model(model, preset(None, of_preset), settings, "pi").thinking
+
+
+@pytest.mark.parametrize("model", ["a/b:max", "a/b"])
+def test_more_thinking_than_the_agent_knows(model: str) -> None:
+    """An agent without the highest level gets its own highest, which is said."""
+    resolved = resolve_model(model, preset(None, "max"), Settings(), "pi", levels=("off", "high", "xhigh"))
+
+    assert "xhigh" == resolved.thinking
+    assert ('thinking "max" is more than this agent knows: it gets "xhigh"',) == resolved.notices

@@ -79,6 +79,28 @@ def test_replaced_system_prompt(prompt: str) -> None:
     assert ("--system-prompt", prompt, "-nc") == argv(system_prompt_path=prompt, prompt_mode="replace")[-3:]
 
 
+@pytest.mark.parametrize(
+    ("mode", "context_files", "leaves_out"),
+    [
+        ("append", None, False),
+        ("append", True, False),
+        ("append", False, True),
+        ("replace", None, True),
+        ("replace", True, False),
+        ("replace", False, True),
+    ],
+)
+def test_context_files(prompt: str, mode: str, context_files: bool | None, leaves_out: bool) -> None:
+    """A preset says whether pi reads its context files; if it does not, a replaced prompt leaves them out."""
+    command = argv(system_prompt_path=prompt, prompt_mode=mode, context_files=context_files)
+    assert leaves_out is ("-nc" in command)
+
+
+def test_no_context_files_without_a_prompt() -> None:
+    """They can be left out without any system prompt of our own."""
+    assert "-nc" == argv(context_files=False)[-1]
+
+
 def test_replaced_by_nothing() -> None:
     """Without text there is nothing to replace with."""
     assert (*BASE, "--model", "fake/test", *SESSION) == argv(prompt_mode="replace")
@@ -128,6 +150,37 @@ def test_copilot_environment() -> None:
     assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID, INITIATOR: "agent"} == command.env
     assert () == command.unset
     assert ("-e", COPILOT_EXTENSION) == command.argv[-2:]
+
+
+@pytest.mark.parametrize("model", ["GitHub-Copilot/gpt-4.1", "github-copilot/org/x:8b"])
+def test_copilot_by_another_spelling(model: str) -> None:
+    """pi does not mind the case of a provider, so neither do we."""
+    assert "-e" in argv(resolved_model=model)
+
+
+@pytest.mark.parametrize(
+    ("users", "projects", "expected"),
+    [
+        ('{"defaultProvider": "github-copilot"}', None, True),
+        ('{"defaultProvider": "anthropic"}', None, False),
+        ('{"defaultProvider": "anthropic"}', '{"defaultProvider": "github-copilot"}', True),
+        ('{"defaultProvider": "github-copilot"}', '{"defaultProvider": "anthropic"}', False),
+        ('{"defaultProvider": "github-copilot"}', "{", True),
+        ('{"defaultProvider": ["github-copilot"]}', None, False),
+        ("{", None, False),
+        (None, None, False),
+    ],
+)
+def test_copilot_as_pis_own_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str | None, projects: str | None, expected: bool
+) -> None:
+    """A child that is told no model takes the default of pi's settings, and that may be Copilot."""
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "agent"))
+    for directory, text in ((tmp_path / "agent", users), (tmp_path / "here" / ".pi", projects)):
+        directory.mkdir(parents=True)
+        if text is not None:
+            (directory / "settings.json").write_text(text)
+    assert expected is ("-e" in argv(resolved_model="", cwd=str(tmp_path / "here")))
 
 
 def test_requested_model_does_not_count() -> None:

@@ -169,7 +169,7 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
         (f"---\n{HEAD}tools: ','\n---\n", 4, "tools is blank"),
         (f"---\n{HEAD}tools: read, -bash\n---\n", 4, 'tools: "-bash" is not the name of a tool'),
         (f"---\n{HEAD}tools: [read, [x]]\n---\n", 4, "tools: the name of a tool was expected, found a list"),
-        (f"---\n{HEAD}tools: {{read: true}}\n---\n", 4, "tools: a text was expected, found keys below it"),
+        (f"---\n{HEAD}tools: {{read: true}}\n---\n", 4, "tools: a list of tools was expected, found keys below it"),
         (f"---\n{HEAD}tools: read\nallowed_tools: ls\n---\n", 5, "tools and allowed_tools mean the same thing"),
         (f"---\n{HEAD}x: &a b\n---\n", 4, "anchors and aliases"),
         ("---\nname: a/b\ndescription: d\n---\n", 2, "has a path separator"),
@@ -213,13 +213,9 @@ def test_a_name_of_64_characters() -> None:
         ("modle: x", 'the key "modle" is unknown and is ignored; did you mean model'),
         ("allowed-tools: x", "did you mean allowed_tools"),
         ("qqqqq: x", 'the key "qqqqq" is unknown and is ignored'),
-        ("thinking: high", '"thinking" is not supported by this version and is ignored'),
-        ("prompt_mode: replace", '"prompt_mode" is not supported'),
-        ("context_files: false", '"context_files" is not supported'),
-        ("inherit_context: true", '"inherit_context" is not supported'),
-        ("finalize: true", '"finalize" is not supported'),
-        ("max_attempts: 5", '"max_attempts" is not supported'),
-        ("sticky: yes", '"sticky" is not supported'),
+        ("prompt-mode: replace", "did you mean prompt_mode"),
+        ("deny_tools: [bash]", "did you mean denied_tools"),
+        ("max_attempts: 5", '"max_attempts" has no effect without "finalize: true"'),
     ],
 )
 def test_what_has_no_effect_is_a_warning(field: str, warning: str) -> None:
@@ -229,22 +225,11 @@ def test_what_has_no_effect_is_a_warning(field: str, warning: str) -> None:
     assert only.startswith(warning) or warning in only
 
 
-@pytest.mark.parametrize(
-    "field", ["prompt_mode: append", "context_files: yes", "inherit_context: off", "finalize: false", "sticky: No"]
-)
-def test_what_happens_anyway_is_no_warning(field: str) -> None:
-    """A value that asks for what is done today is kept to."""
-    assert () == preset(f"{field}\n").warnings
+def test_nothing_to_replace_with() -> None:
+    """Replacing the agent's system prompt by nothing is said to have no effect."""
+    (warning,) = preset("prompt_mode: replace\n", body="").warnings
 
-
-@pytest.mark.parametrize("field", ["denied_tools: [bash]", "session: none", "timeout: 60", "max_turns: 5", "stall: 9"])
-def test_a_restriction_is_never_dropped(field: str) -> None:
-    """A preset that holds its child back in a way we cannot is refused, not run without it."""
-    with pytest.raises(DocumentError, match="is not supported by this version") as caught:
-        preset(f"{field}\n")
-
-    assert 4 == caught.value.line
-    assert "could do more than this preset allows" in caught.value.hint
+    assert '"prompt_mode: replace" has no effect: there is no prompt' == warning
 
 
 def problem(path: Path) -> PresetProblem:

@@ -8,10 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from subdeck.core.document import parse_mapping
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project
 from subdeck.core.runs import Limits, LogCaps
-from subdeck.core.settings import AgentSettings, Notifications, Retention, Settings, TmuxSettings, load_settings
+from subdeck.core.settings import (
+    AgentSettings,
+    Inheritance,
+    Notifications,
+    Retention,
+    Settings,
+    TmuxSettings,
+    load_settings,
+    value_of,
+)
+from subdeck.core.settings_example import example_settings
+from subdeck.core.settings_schema import KEYS, ProjectMay, read_entries
 
 
 @pytest.fixture
@@ -64,6 +76,12 @@ agent: mine
 agents:
   mine: {command: [~/bin/pi, --flag, "a b"]}
 default_model: anthropic/claude-haiku-4-5
+roles: {fast: a/one, "@deep": "b/two:high"}
+bundled_presets: on
+inherit_context: off
+expose_isolated: yes
+inheritance: {recent_turns: 3, tool_output_window: 0, max_chars: 1000}
+max_attempts: 5
 models: [a/one, "b/two:high"]
 preset_dirs: [.pi/agents, ~/presets, /srv/presets]
 runner: tmux
@@ -71,7 +89,7 @@ tmux: {socket: my-socket_1}
 max_parallel: 8
 max_running: 20
 grace_seconds: 0.5
-limits: {timeout: 600, max_turns: 30, stall: 90.5}
+limits: {timeout: 10m, max_turns: 30, stall: 90.5s}
 logs: {stdout_mb: 1, stderr_mb: 0.5}
 theme: nord
 keys:
@@ -86,6 +104,12 @@ retention: {days: 14, keep: 100, max_mb: 500}
         agent="mine",
         agents={"mine": AgentSettings((f"{home}/bin/pi", "--flag", "a b"))},
         default_model="anthropic/claude-haiku-4-5",
+        roles={"fast": "a/one", "deep": "b/two:high"},
+        bundled_presets=True,
+        inherit_context=False,
+        expose_isolated=True,
+        inheritance=Inheritance(recent_turns=3, tool_output_window=0, max_chars=1000),
+        max_attempts=5,
         models=("a/one", "b/two:high"),
         preset_dirs=(f"{project.root}/.pi/agents", f"{home}/presets", "/srv/presets"),
         runner="tmux",
@@ -152,9 +176,25 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
     [
         ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is no setting', "max_parallel"),
         ("tmux:\n  soket: x\n", 2, '"tmux.soket" is no setting', "tmux.socket"),
-        ("qqqq: 1\n", 1, '"qqqq" is no setting', "known here: agent, agents, default_model"),
+        ("qqqq: 1\n", 1, '"qqqq" is no setting', "known here: agent, agents, bundled_presets"),
         ("logs: {zz: 1}\n", 1, '"logs.zz" is no setting', "known here: stdout_mb, stderr_mb"),
-        ("roles: {fast: a/b}\n", 1, '"roles" is not supported', "remove"),
+        ("roles: [fast]\n", 1, "roles: lines of the form", ""),
+        ("roles:\n  fast:\n", 2, "roles.fast: a model like provider/id was expected, found nothing", ""),
+        ("roles:\n  fast: [a/b]\n", 2, "roles.fast: a model like provider/id was expected, found a list", ""),
+        ("roles:\n  'a b': c/d\n", 2, 'roles: the name "a b" has other characters', ""),
+        ("roles:\n  fast: a/b\n  '@fast': c/d\n", 3, 'roles: "fast" is there twice', ""),
+        ("roles: {fast: @x}\n", 1, "cannot start any token", '"@x"'),
+        ("bundled_presets: sure\n", 1, 'bundled_presets: true or false was expected, found "sure"', ""),
+        ("inherit_context: 2\n", 1, "inherit_context: true or false", ""),
+        ("expose_isolatd: true\n", 1, '"expose_isolatd" is no setting', "expose_isolated"),
+        ("inheritance: {recent_turns: 0}\n", 1, "inheritance.recent_turns: a whole number of at least 1", ""),
+        ("inheritance: {tool_output_window: 1.5}\n", 1, "inheritance.tool_output_window: a whole number", ""),
+        ("inheritance: {max_chars: all}\n", 1, "inheritance.max_chars: a whole number of at least 1", ""),
+        ("inheritance: {recentTurns: 6}\n", 1, '"inheritance.recentTurns" is no setting', "inheritance.recent_turns"),
+        ("inheritance: 6\n", 1, "inheritance: keys below it (recent_turns, tool_output_window, max_chars)", ""),
+        ("max_attempts: 0\n", 1, "max_attempts: a whole number of at least 1", ""),
+        ("limits: {timeout: 10 minutes}\n", 1, 'a time like 90s, 10m or 2h, was expected, found "10 minutes"', ""),
+        ("limits: {stall: 1d}\n", 1, "limits.stall: a number of seconds above 0", ""),
         ("max_parallel: many\n", 1, 'max_parallel: a whole number of at least 1 was expected, found "many"', ""),
         ("max_parallel: 0\n", 1, 'at least 1 was expected, found "0"', ""),
         ("max_parallel: 1.5\n", 1, 'found "1.5"', ""),
@@ -273,6 +313,16 @@ def test_the_project_goes_before_the_user(project: Project, user_file: Path, pro
     assert (f"{project.root}/.pi/agents", f"{project.root}/prompts", "/srv/presets") == settings.preset_dirs
 
 
+def test_a_project_has_roles_and_switches(project: Project, user_file: Path, project_file: Path) -> None:
+    """The project's roles go before the user's of the same name, and its switches before the user's."""
+    user_file.write_text("roles: {fast: my/one, deep: my/two}\nbundled_presets: no\ninherit_context: yes\n")
+    project_file.write_text("roles: {fast: our/one}\nbundled_presets: yes\ninherit_context: no\n")
+    settings = load_settings(project)
+
+    assert {"fast": "our/one", "deep": "my/two"} == settings.roles
+    assert (True, False) == (settings.bundled_presets, settings.inherit_context)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -285,6 +335,8 @@ def test_the_project_goes_before_the_user(project: Project, user_file: Path, pro
         "keys: {stop: x}",
         "notifications: {bell: true}",
         "retention: {keep: 1}",
+        "expose_isolated: true",
+        "inheritance: {max_chars: 9}",
     ],
 )
 def test_what_a_project_may_not_set(project: Project, project_file: Path, user_file: Path, text: str) -> None:
@@ -304,6 +356,7 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
         ("", "max_running: 9", Settings(max_running=9)),
         ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=Limits(timeout=30))),
         ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=Limits(timeout=60, stall=5))),
+        ("max_attempts: 5", "max_attempts: 2", Settings(max_attempts=2)),
         ("", "logs: {stdout_mb: 1}", Settings(log_caps=LogCaps(stdout=1024 * 1024))),
     ],
 )
@@ -359,3 +412,35 @@ def test_built_in_agents_need_no_entry(project: Project, user_file: Path, name: 
     user_file.write_text(f"agent: {name}\n")
 
     assert name == load_settings(project).agent
+
+
+def uncommented(example: str) -> str:
+    return "\n".join(line.removeprefix("# ") for line in example.splitlines() if not line.startswith("##"))
+
+
+def test_the_example_has_every_key(project: Project, user_file: Path) -> None:
+    """As printed it sets nothing; with its comment signs removed it is a valid file with every key in it."""
+    example = example_settings()
+    user_file.write_text(example)
+    assert Settings() == load_settings(project)
+
+    user_file.write_text(uncommented(example))
+    load_settings(project)
+    assert list(KEYS) == [entry.key for entry in read_entries(parse_mapping(uncommented(example)))]
+
+
+def test_the_example_explains_every_key() -> None:
+    """Each key has a sentence above it, and the projects' share is marked."""
+    lines = example_settings().splitlines()
+    for name, key in KEYS.items():
+        at = next(i for i, line in enumerate(lines) if line.startswith(f"## {key.meaning}"))
+        assert lines[at + 1].startswith("# ")
+        assert f"{name.rpartition('.')[2]}: {key.example}" in lines[at + 1]
+        assert ("[project: " in lines[at]) == (key.project is not ProjectMay.NOTHING)
+
+
+def test_each_key_has_a_place() -> None:
+    """What is read for a key lands in a field that exists, and is told in the units of the files."""
+    for key in KEYS:
+        value_of(Settings(), key)
+    assert (64, 8) == (value_of(Settings(), "logs.stdout_mb"), value_of(Settings(), "logs.stderr_mb"))

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.errors import UsageError
+from subdeck.core.finalization import FINALIZE_TOOL
 from subdeck.core.runs import Tools
-from subdeck.core.tool_policy import DELEGATION_TOOLS, checked_tools, parse_tools, resolve_tools
+from subdeck.core.tool_policy import (
+    DELEGATION_TOOLS,
+    Offer,
+    checked_tools,
+    parse_tools,
+    resolve_tools,
+    with_finalize,
+)
 
 OFFERED = ("read", "grep", "find", "ls")
+CLOSED = Offer(OFFERED, OFFERED, closed=True)
+OPEN = Offer((*OFFERED, "bash", "edit", "write"), ("read", "bash", "edit", "write"))
+UNKNOWN = Offer()
 
 
 @pytest.mark.parametrize(
@@ -46,17 +57,17 @@ def test_a_blank_name_in_a_list() -> None:
 
 def test_no_list_is_the_agents_own_set() -> None:
     """A preset without a tools field gives the child no flag at all."""
-    assert Tools(policy="agent", resolved=None) == resolve_tools(None, OFFERED, closed=True)
+    assert Tools(policy="agent", resolved=None) == resolve_tools(None, offer=CLOSED)
 
 
 def test_an_empty_list_is_no_tools() -> None:
     """What was written empty stays empty."""
-    assert Tools(policy="allow", resolved=()) == resolve_tools((), OFFERED, closed=True)
+    assert Tools(policy="allow", resolved=()) == resolve_tools((), offer=CLOSED)
 
 
 def test_a_list_of_offered_tools() -> None:
     """The order of the preset is kept, and there is nothing to warn of."""
-    assert Tools(policy="allow", resolved=("ls", "read")) == resolve_tools(("ls", "read"), OFFERED, closed=True)
+    assert Tools(policy="allow", resolved=("ls", "read")) == resolve_tools(("ls", "read"), offer=CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +78,12 @@ def test_delegation_is_never_handed_on(name: str) -> None:
     expected = Tools(policy="allow", resolved=("read",), warnings=(f"{name} is left out: a child does not delegate",))
 
     assert name in DELEGATION_TOOLS
-    assert expected == resolve_tools((name, "read"), (*OFFERED, name))
+    assert expected == resolve_tools((name, "read"), offer=Offer((*OFFERED, name)))
 
 
 def test_an_agent_with_a_closed_set() -> None:
     """What it does not offer is left out, with the near names."""
-    tools = resolve_tools(("Read", "read", "webfetch"), OFFERED, closed=True)
+    tools = resolve_tools(("Read", "read", "webfetch"), offer=CLOSED)
 
     assert ("read",) == tools.resolved
     assert (
@@ -83,7 +94,7 @@ def test_an_agent_with_a_closed_set() -> None:
 
 def test_an_agent_with_extensions() -> None:
     """A name that is not built in is kept, since an extension may bring it, and is said."""
-    tools = resolve_tools(("read", "webfetch"), OFFERED)
+    tools = resolve_tools(("read", "webfetch"), offer=OPEN)
 
     assert ("read", "webfetch") == tools.resolved
     assert ("webfetch is not built in: an extension has to bring it",) == tools.warnings
@@ -91,22 +102,127 @@ def test_an_agent_with_extensions() -> None:
 
 def test_an_agent_of_which_nothing_is_known() -> None:
     """Without knowledge there is nothing to leave out or to warn of."""
-    assert Tools(policy="allow", resolved=("anything",)) == resolve_tools(("anything",), None)
+    assert Tools(policy="allow", resolved=("anything",)) == resolve_tools(("anything",), offer=UNKNOWN)
 
 
 @pytest.mark.parametrize(
-    ("allow", "offered", "closed", "hint"),
+    ("allow", "offer", "parent", "hint"),
     [
-        (("subagent", "Agent"), None, False, "name a tool that the agent offers"),
-        (("bash", "write"), OFFERED, True, "the agent offers read, grep, find, ls; write an empty list for no tools"),
+        (("subagent", "Agent"), UNKNOWN, None, "name a tool that the agent offers"),
+        (("bash", "write"), CLOSED, None, "the agent offers read, grep, find, ls; write an empty list for no tools"),
+        (("bash",), OPEN, ("read", "Agent"), "the parent has read; write an empty list for no tools"),
+        (("bash",), OPEN, (), "the parent has no tools to hand on"),
+        (("bash",), CLOSED, ("bash",), "the parent has bash"),
     ],
 )
 def test_nothing_left_of_a_list(
-    allow: tuple[str, ...], offered: tuple[str, ...] | None, closed: bool, hint: str
+    allow: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, hint: str
 ) -> None:
     """A list that ends up empty is an error: it neither becomes "no tools" nor "all tools" by itself."""
     with pytest.raises(UsageError) as caught:
-        resolve_tools(allow, offered, closed=closed)
+        resolve_tools(allow, offer=offer, parent=parent)
 
     assert f"no tool is left of the list {', '.join(allow)}" == caught.value.what
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("parent", [None, (), ("read",)])
+def test_no_tools_is_what_was_written(parent: tuple[str, ...] | None) -> None:
+    """An empty list is no tools, whatever a parent has."""
+    assert Tools(policy="allow", resolved=()) == resolve_tools((), offer=OPEN, parent=parent)
+
+
+@pytest.mark.parametrize("parent", [None, ("read",)])
+def test_without_a_field_there_is_no_flag(parent: tuple[str, ...] | None) -> None:
+    """A parent bounds what a preset lists; a preset that lists nothing gets the agent's own set."""
+    assert Tools() == resolve_tools(None, offer=OPEN, parent=parent)
+
+
+def test_a_list_is_bounded_by_the_parent() -> None:
+    """Allowed is what is in the list and active in the parent; the rest is left out and said, with near names."""
+    tools = resolve_tools(("read", "bash", "web_fetch"), offer=OPEN, parent=("read", "webfetch", "write", "subagent"))
+
+    assert (
+        Tools(
+            policy="allow",
+            resolved=("read",),
+            warnings=(
+                "bash is left out: the parent does not have it",
+                "web_fetch is left out: the parent does not have it; did you mean webfetch?",
+            ),
+        )
+        == tools
+    )
+
+
+def test_an_extension_tool_of_the_parent() -> None:
+    """What the parent has active is there for the child too: no warning that an extension has to bring it."""
+    assert Tools(policy="allow", resolved=("webfetch",)) == resolve_tools(
+        ("webfetch",), offer=OPEN, parent=("read", "webfetch")
+    )
+
+
+@pytest.mark.parametrize(
+    ("deny", "offer", "parent", "expected"),
+    [
+        (("bash",), OPEN, None, ("read", "edit", "write")),
+        ((), OPEN, None, ("read", "bash", "edit", "write")),
+        (("bash", "edit", "write"), OPEN, None, ("read",)),
+        (("grep",), CLOSED, None, ("read", "find", "ls")),
+        (("bash",), OPEN, ("read", "bash", "webfetch", "subagent", "Agent"), ("read", "webfetch")),
+        ((), OPEN, ("read", "background_agent", "background_agent_status", FINALIZE_TOOL), ("read",)),
+        (("read",), CLOSED, ("read", "ls", "webfetch", "ls"), ("ls",)),
+        (("subagent",), OPEN, None, ("read", "bash", "edit", "write")),
+    ],
+)
+def test_a_denial(
+    deny: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, expected: tuple[str, ...]
+) -> None:
+    """Denied tools are taken from the parent's active ones, else from the agent's default set; delegation always is."""
+    assert Tools(policy="deny", resolved=expected) == resolve_tools(None, deny, offer=offer, parent=parent)
+
+
+def test_a_denial_of_what_is_not_offered() -> None:
+    """A denied name that nobody has is a warning: it may be mistyped, and the tool that was meant stays allowed."""
+    tools = resolve_tools(None, ("Bash", "webfetch", "grep"), offer=OPEN)
+
+    assert ("read", "bash", "edit", "write") == tools.resolved
+    assert (
+        "Bash is denied, but it is not offered anyway; did you mean bash?",
+        "webfetch is denied, but it is not offered anyway",
+    ) == tools.warnings
+
+
+@pytest.mark.parametrize(
+    ("deny", "offer", "parent", "what", "hint"),
+    [
+        (OPEN.default, OPEN, None, "no tool is left without read, bash, edit, write", "the agent offers read, grep"),
+        (("read",), OPEN, ("read", "subagent"), "no tool is left without read", "the parent has read;"),
+        ((), OPEN, ("subagent",), "no tool is left to hand on", "the parent has no tools to hand on"),
+        (("x",), UNKNOWN, None, "no tool is left without x", "name a tool that the agent offers"),
+    ],
+)
+def test_nothing_left_after_a_denial(
+    deny: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, what: str, hint: str
+) -> None:
+    """A denial of everything is an error; no tools at all are written as an empty list."""
+    with pytest.raises(UsageError) as caught:
+        resolve_tools(None, deny, offer=offer, parent=parent)
+
+    assert (what, "denied_tools") == (caught.value.what, caught.value.where)
+    assert caught.value.hint.startswith(hint)
+    assert caught.value.hint.endswith("write tools: [] for no tools")
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (Tools(), None),
+        (Tools(policy="allow", resolved=("read",)), ("read", FINALIZE_TOOL)),
+        (Tools(policy="allow", resolved=()), (FINALIZE_TOOL,)),
+        (Tools(policy="deny", resolved=("ls",)), ("ls", FINALIZE_TOOL)),
+    ],
+)
+def test_finalization_is_added_after_the_policy(tools: Tools, expected: tuple[str, ...] | None) -> None:
+    """A list of tools has to name the tool of finalization; without a list the agent has it anyway."""
+    assert expected == with_finalize(tools).resolved

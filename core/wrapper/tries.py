@@ -1,0 +1,145 @@
+"""The attempts of one run: the first, and further ones while the child does not hand over its result."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+
+from msgspec.structs import replace
+
+from .. import artifacts, paths
+from ..agents.base import AgentProgram, ChildStream, StreamFacts
+from ..errors import SubdeckError
+from ..events import Notice, Retry
+from ..finalization import Finalized, feedback, read_payload
+from ..outcome import Outcome, StartError, decide
+from ..runs import RunMeta, RunReason, RunResult, Usage
+from .attempt import Attempt
+from .places import Signals
+from .records import Records
+
+
+class Tries:
+    """Goes on with the same child session until there is an end that asking again would not change."""
+
+    def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> None:
+        self._meta = meta
+        self._run_dir = run_dir
+        self._records = records
+        self._signals = signals
+        self._program = program_of(meta.agent)
+        self._started: float | None = None
+        """Monotonic seconds; None until there was a child."""
+        self._started_at = ""
+
+    def run(self) -> RunResult:
+        """Answer the result of the last attempt, with what all of them used."""
+        facts = StreamFacts()
+        number = 1
+        while True:
+            stream = self._program.stream()
+            outcome = self._attempt(stream, number, facts.usage.turns)
+            facts = _together(facts, stream.facts)
+            if outcome.reason is not RunReason.FINALIZE_MISSING or number >= self._meta.max_attempts:
+                break
+            number += 1
+            if not self._ask_again(number, facts):
+                break
+        started = None
+        if self._started is not None:
+            started = (self._started_at, round((time.monotonic() - self._started) * 1000))
+        return result_of(self._meta, facts, outcome, started=started, attempts=number)
+
+    def _attempt(self, stream: ChildStream, number: int, turns: int) -> Outcome:
+        attempt = Attempt(self._meta, self._run_dir, self._records, self._signals, stream)
+        if attempt.is_stopped:
+            return attempt.outcome(None)
+        if number == 1:
+            for warning in self._meta.all_warnings:
+                self._records.event(Notice(level="warning", text=warning))
+        began, began_at = time.monotonic(), paths.now_iso()
+        try:
+            command = self._program.command(self._meta, self._run_dir, number)
+            outcome = attempt.run(command, number, began=self._started or began, turns=turns)
+        except OSError as error:
+            return decide(stream.facts, start_error=StartError.of(error, self._meta.agent_command[0]))
+        except SubdeckError as error:
+            return decide(stream.facts, start_error=StartError(RunReason.START_FAILED, str(error)))
+        except Exception as error:
+            # A fault of ours, or arguments that no program can get: it ends here, and the run is told how.
+            traceback.print_exc()
+            fault = f"its wrapper failed with {type(error).__name__}: {error}"
+            return decide(stream.facts, start_error=StartError(RunReason.START_FAILED, fault))
+        if self._started is None:
+            self._started, self._started_at = began, began_at
+        return outcome
+
+    def _ask_again(self, number: int, facts: StreamFacts) -> bool:
+        """Write what the same child session reads next; False when the disk says no."""
+        fault = read_payload(facts.finalized)
+        said = fault if isinstance(fault, str) else ""
+        try:
+            path = os.path.join(self._run_dir, paths.prompt_name(number))
+            artifacts.write_whole(path, feedback(said).encode())
+        except OSError as error:
+            self._records.troubles.add(paths.prompt_name(number), error)
+            return False
+        reason = f"no result was handed over: {said}"
+        self._records.event(Retry(attempt=number, max_attempts=self._meta.max_attempts, delay_ms=0, reason=reason))
+        return True
+
+
+def result_of(
+    meta: RunMeta, facts: StreamFacts, outcome: Outcome, *, started: tuple[str, int] | None, attempts: int = 1
+) -> RunResult:
+    """Put together the result of a run; `started` is when its child started and how many ms it took, None where
+    there never was a child."""
+    started_at, duration_ms = started or (None, None)
+    handed = read_payload(facts.finalized) if meta.finalize else None
+    finalized = handed if isinstance(handed, Finalized) else None
+    return RunResult(
+        run_id=meta.run_id,
+        status=outcome.status,
+        reason=outcome.reason,
+        written_by="wrapper",
+        exit_code=outcome.exit_code,
+        signal=outcome.signal,
+        stop_reason=outcome.stop_reason,
+        error_message=outcome.message,
+        final_text=(finalized.result if finalized else None) or facts.final_text,
+        finalized=finalized.fields() if finalized else None,
+        attempts=attempts,
+        resolved_model=facts.model or meta.resolved_model,
+        child_session_id=facts.session_id or meta.child_session_id,
+        usage=facts.usage,
+        started_at=started_at,
+        ended_at=paths.now_iso(),
+        duration_ms=duration_ms,
+    )
+
+
+def program_of(agent: str) -> AgentProgram:
+    """Answer the program of an agent by its name; a name of the settings speaks as pi does."""
+    if agent == "offline":
+        from ..agents.offline import OfflineProgram
+
+        return OfflineProgram()
+    from ..agents.pi import PiProgram
+
+    return PiProgram()
+
+
+def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
+    """Facts of the last attempt, with the text, the names and the sums of those before it."""
+    return replace(
+        last,
+        final_text=last.final_text or before.final_text,
+        usage=_sum(before.usage, last.usage),
+        model=last.model or before.model,
+        session_id=last.session_id or before.session_id,
+    )
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(*(getattr(first, name) + getattr(second, name) for name in Usage.__struct_fields__))

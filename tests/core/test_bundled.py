@@ -1,0 +1,146 @@
+"""The bundled tier: when it is offered, what Explore is, and how one makes it one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from subdeck.core.bundled import BUNDLED
+from subdeck.core.errors import ModelError, PresetError
+from subdeck.core.paths import Project
+from subdeck.core.preset_copy import bundled_presets, copy_bundled, needs_model
+from subdeck.core.preset_file import Preset, read_preset
+from subdeck.core.presets import discover, preset_places
+from subdeck.core.runs import PresetSource
+from subdeck.core.settings import Settings
+
+ON = Settings(bundled_presets=True)
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+def explore() -> Preset:
+    (preset,) = bundled_presets()
+    return preset
+
+
+def test_off_by_default(project: Project) -> None:
+    """Nobody gets a role that was not asked for."""
+    assert () == discover(project, project.root, Settings()).presets
+    assert BUNDLED not in dict(preset_places(project, project.root, Settings())).values()
+
+
+def test_an_error_knows_what_is_off(project: Project) -> None:
+    """Whoever asks for a bundled preset that is off learns how to turn it on; other names are just unknown."""
+    presets = discover(project, project.root, Settings())
+    with pytest.raises(PresetError, match='the preset "Explore" comes with subdeck, and is off') as caught:
+        presets.get("Explore")
+    with pytest.raises(PresetError, match="no preset is called"):
+        presets.get("../bundled/Explore")
+
+    assert "set bundled_presets: true" == caught.value.hint
+
+
+def test_on_by_a_setting(project: Project) -> None:
+    """With the setting Explore is there, and its origin says where it comes from."""
+    catalog = discover(project, project.root, ON)
+
+    assert [("Explore", PresetSource.BUNDLED)] == [(preset.name, preset.source) for preset in catalog.presets]
+    assert ((), BUNDLED) == (catalog.problems, catalog.places[-1])
+
+
+@pytest.mark.parametrize("nearer", ["project", "dir", "global"])
+def test_the_most_specific_wins(project: Project, home: Path, nearer: str) -> None:
+    """A preset of that name in any of the user's places stands in for the bundled one."""
+    places = {
+        "project": Path(project.home),
+        "dir": Path(project.root, "agents"),
+        "global": home / ".pi" / "agent" / "subagents",
+    }
+    places[nearer].mkdir(parents=True)
+    (places[nearer] / "Explore.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
+    settings = Settings(bundled_presets=True, preset_dirs=(str(places["dir"]),))
+    (preset,) = discover(project, project.root, settings).presets
+
+    assert (nearer, "mine") == (preset.source, preset.description)
+
+
+def test_what_explore_is() -> None:
+    """Read-only tools, the role for a fast model, a fresh window, an answer in three parts with a limit."""
+    preset = explore()
+
+    assert ("read", "grep", "find", "ls", "bash") == preset.tools
+    assert ("@fast", False, "append", ()) == (
+        preset.model, preset.inherit_context, preset.prompt_mode, preset.warnings,
+    )  # fmt: skip
+    for part in ("## Answer", "## Evidence", "## Notes", "2000 tokens", "Never\npaste whole files"):
+        assert part in preset.prompt
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [(Settings(), True), (Settings(roles={"fast": "a/b"}), False), (Settings(roles={"fast": "@x"}), True)],
+)
+def test_a_copy_asks_for_a_model(settings: Settings, expected: bool) -> None:
+    """A model is asked for exactly when the role of the preset does not lead to one."""
+    assert expected is needs_model(explore(), settings)
+
+
+def test_a_copy_of_one_whose_role_is_set(tmp_path: Path) -> None:
+    """With the role set the copy is the same text, in a directory made for it."""
+    path = copy_bundled("Explore", str(tmp_path / "new"), Settings(roles={"fast": "a/b"}))
+
+    assert str(tmp_path / "new" / "Explore.md") == path
+    assert Path(explore().path).read_text() == Path(path).read_text()
+
+
+@pytest.mark.parametrize("model", ["anthropic/haiku", "fake/llama:8b:low", "@slow", "  a/b "])
+def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
+    """A model that is given stands in the copy instead of the role; everything else is as it was."""
+    path = copy_bundled("Explore", str(tmp_path), Settings(), model)
+    copied = read_preset(path, PresetSource.PROJECT)
+
+    assert isinstance(copied, Preset)
+    assert model.strip() == copied.model
+    assert (explore().prompt, explore().tools) == (copied.prompt, copied.tools)
+
+
+def test_a_copy_without_a_model(tmp_path: Path) -> None:
+    """Without the role and without a model nothing is written, and the error says what to do."""
+    with pytest.raises(ModelError, match='the model "@fast" of Explore is a role that is not set') as caught:
+        copy_bundled("Explore", str(tmp_path), Settings(), "  ")
+
+    assert "name a model for the copy, or set fast below roles in the settings" == caught.value.hint
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
+    """A file or preset of that name stays."""
+    (tmp_path / "other.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
+    with pytest.raises(PresetError, match='there is a preset "Explore" already'):
+        copy_bundled("Explore", str(tmp_path), Settings(), "a/b")
+    (tmp_path / "other.md").rename(tmp_path / "Explore.md")
+    with pytest.raises(PresetError):
+        copy_bundled("Explore", str(tmp_path), Settings(), "a/b")
+
+    assert "mine" in (tmp_path / "Explore.md").read_text()
+
+
+def test_a_copy_of_what_does_not_come_along(tmp_path: Path) -> None:
+    """An unknown name is told with the near ones."""
+    with pytest.raises(PresetError, match='no preset "Explorer" comes along') as caught:
+        copy_bundled("Explorer", str(tmp_path), Settings(), "a/b")
+
+    assert "did you mean Explore?" == caught.value.hint
+
+
+@pytest.mark.parametrize("model", ["a\nb: c", "a\x00b", "-a", "a/"])
+def test_a_model_that_cannot_be_written(tmp_path: Path, model: str) -> None:
+    """What can be no model is refused, and nothing is written."""
+    with pytest.raises(ModelError):
+        copy_bundled("Explore", str(tmp_path), Settings(), model)
+
+    assert [] == list(tmp_path.iterdir())

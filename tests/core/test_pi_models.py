@@ -1,0 +1,252 @@
+"""pi's models: what is known without starting it, and the one command that starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.agents.choice import AgentChoice, catalog_of, choose_agent
+from subdeck.core.agents.pi_catalog import thinking_levels
+from subdeck.core.agents.pi_list import refresh_models
+from subdeck.core.agents.pi_models import (
+    built_in_listing,
+    cache_file,
+    cached_listing,
+    list_key,
+    models_json_listing,
+)
+from subdeck.core.catalog import Listing, Model
+from subdeck.core.errors import AgentUnavailable
+from subdeck.core.settings import Settings
+
+TABLE = """\
+provider  model         context  max-out  thinking  images
+fake      org/llama:8b  128K     16.4K    yes       no    
+fake      test          128K     16.4K    no        no    
+"""  # noqa: W291 - as pi pads it
+LISTED = (Model("fake", "org/llama:8b", "pi", True), Model("fake", "test", "pi", False))
+
+
+@pytest.fixture
+def agent_dir(home: Path) -> Path:
+    path = home / ".pi" / "agent"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def program(path: Path, script: str) -> tuple[str, ...]:
+    """Make a pi that is a shell script; it counts how often it was started."""
+    path.write_text(f'#!/bin/sh\necho started "$@" >> {path}.starts\n{script}\n')
+    path.chmod(0o755)
+    return (str(path),)
+
+
+def starts(command: tuple[str, ...]) -> list[str]:
+    file = Path(f"{command[0]}.starts")
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def listing(tmp_path: Path, table: str = TABLE, *, stream: int = 1) -> tuple[str, ...]:
+    (tmp_path / "table").write_text(table)
+    return program(tmp_path / "pi", f"cat {tmp_path}/table >&{stream}")
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_refreshing_starts_pi_once(tmp_path: Path, stream: int) -> None:
+    """The table is found on either stream, and kept: looking at it later starts nothing."""
+    command = listing(tmp_path, stream=stream)
+
+    assert LISTED == refresh_models(command)
+    assert ["started --list-models"] == starts(command)
+    for _ in range(3):
+        assert Listing(LISTED, own=True, complete=True) == cached_listing(command)
+    assert ["started --list-models"] == starts(command)
+    assert 0o600 == os.stat(cache_file(command)).st_mode & 0o777
+
+
+def test_a_refused_start_keeps_the_older_list(tmp_path: Path) -> None:
+    """When pi fails, the list it gave before stays."""
+    command = listing(tmp_path)
+    refresh_models(command)
+    program(tmp_path / "pi", "echo 'Error: \x1b[31mbad flag' >&2; exit 1")
+    with pytest.raises(AgentUnavailable, match="pi could not list its models: Error: bad flag") as caught:
+        refresh_models(command)
+
+    assert f"{command[0]} --list-models" == caught.value.where
+    assert LISTED == cached_listing(command).models
+
+
+@pytest.mark.parametrize("script", ["exit 3", "true", "echo hello", "kill -9 $$"])
+def test_a_program_that_lists_nothing(tmp_path: Path, script: str) -> None:
+    """What has neither a table nor pi's word for none is no list."""
+    with pytest.raises(AgentUnavailable, match="could not list its models"):
+        refresh_models(program(tmp_path / "pi", script))
+
+
+def test_a_program_that_is_gone(tmp_path: Path) -> None:
+    """A pi that cannot be started is said to be so."""
+    with pytest.raises(AgentUnavailable, match="No such file"):
+        refresh_models((str(tmp_path / "gone"),))
+
+
+def test_no_models_is_a_list(tmp_path: Path) -> None:
+    """A pi without any key says so in words: an empty list that is complete."""
+    command = program(tmp_path / "pi", "echo 'No models available. Use /login to log into a provider.'")
+
+    assert () == refresh_models(command)
+    assert Listing((), own=True, complete=True) == cached_listing(command)
+
+
+@pytest.mark.parametrize("changed", ["pi", "models.json", "auth.json", "settings.json", "environment"])
+def test_a_list_gets_out_of_date(
+    tmp_path: Path, agent_dir: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """A change of pi, of its files or of the keys in the environment: models are known still, but maybe not all."""
+    command = listing(tmp_path)
+    refresh_models(command)
+    if changed == "environment":
+        monkeypatch.setenv("SOME_API_KEY", "secret")
+    elif changed == "pi":
+        os.utime(command[0], ns=(1, 1))
+    else:
+        (agent_dir / changed).write_text("{}")
+
+    assert Listing(LISTED, own=True, complete=False) == cached_listing(command)
+    assert "secret" not in str(list_key(command))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"key": 1}'])
+def test_a_broken_cache_is_no_list(tmp_path: Path, content: bytes) -> None:
+    """What is in the cache can be found out again, so a broken file is no error."""
+    command = listing(tmp_path)
+    refresh_models(command)
+    Path(cache_file(command)).write_bytes(content)
+
+    assert Listing() == cached_listing(command)
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error with its place, for the wish was to keep the list."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(AgentUnavailable, match="the list of models cannot be kept") as caught:
+        refresh_models(listing(tmp_path))
+
+    assert paths.cache_dir() == caught.value.where
+
+
+def test_models_json(agent_dir: Path) -> None:
+    """The user's own models are known, with pi's comments and trailing commas, and so are providers without any."""
+    (agent_dir / "models.json").write_text(
+        """{"providers": { // mine
+          "fake": {"baseUrl": "http://127.0.0.1/v1",
+            "models": [{"id": "a/b:8b", "reasoning": true,}, {"id": "c"}, {}, 5]},
+          "anthropic": {"baseUrl": "http://x//y"},
+        }}"""
+    )
+
+    assert (
+        Listing(
+            (Model("fake", "a/b:8b", "models.json", True), Model("fake", "c", "models.json", False)),
+            ("fake", "anthropic"),
+        )
+        == models_json_listing()
+    )
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"providers": []}', '{"providers": {"x": 1}}'])
+def test_a_strange_models_json(agent_dir: Path, content: str) -> None:
+    """What is no list of models has no models in it."""
+    assert Listing() == models_json_listing()
+    (agent_dir / "models.json").write_text(content)
+    assert () == models_json_listing().models
+
+
+@pytest.mark.parametrize(("content", "what"), [(b"{", "it is not valid JSON"), (b"\xff", "it is not UTF-8 text")])
+def test_a_broken_models_json(agent_dir: Path, content: bytes, what: str) -> None:
+    """It is a problem with its path, because pi then knows none of its models and does not say why."""
+    (agent_dir / "models.json").write_bytes(content)
+
+    assert models_json_listing().problem.startswith(f"{agent_dir}/models.json: {what}")
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> tuple[str, ...]:
+    """A pi as npm installs it, with the file of models that its build makes."""
+    scope = tmp_path / "node_modules" / "@scope"
+    for name in ("pi-coding-agent", "pi-ai"):
+        (scope / name / "dist").mkdir(parents=True)
+    (scope / "pi-coding-agent" / "package.json").write_text('{"name": "@scope/pi-coding-agent", "version": "0.73.1"}')
+    program(scope / "pi-coding-agent" / "dist" / "cli.js", "exit 99")
+    models = "".join(
+        f'        "{id_}": {{\n            id: "{id_}",\n            name: "N",\n            provider: "{provider}",\n'
+        f"            reasoning: {thinks},\n            cost: {{\n                input: 1,\n"
+        "            },\n        },\n"
+        for provider, id_, thinks in (("anthropic", "haiku", "true"), ("router", "a/b:free", "false"))
+    )
+    (scope / "pi-ai" / "dist" / "models.generated.js").write_text(f"export const MODELS = {{\n{models}}};\n")
+    return (str(scope / "pi-coding-agent" / "dist" / "cli.js"),)
+
+
+def test_what_the_package_brings(package: tuple[str, ...]) -> None:
+    """The models of pi's package are read from its file, without node."""
+    assert Listing(
+        (Model("anthropic", "haiku", "built in", True), Model("router", "a/b:free", "built in", False)), own=True
+    ) == built_in_listing(package)
+    assert [] == starts(package)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"export const M={a:{id:'a'}}", None])
+def test_a_package_of_another_make(package: tuple[str, ...], content: bytes | None) -> None:
+    """Where the file is not there or looks different nothing is known from it."""
+    file = Path(package[0]).parents[2] / "pi-ai" / "dist" / "models.generated.js"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+
+    assert Listing() == built_in_listing(package)
+
+
+def test_the_order_of_the_catalog(package: tuple[str, ...], agent_dir: Path) -> None:
+    """The settings go first, then models.json, then what pi listed, then what it brings; nothing is started."""
+    (agent_dir / "models.json").write_text('{"providers": {"mine": {"models": [{"id": "haiku"}]}}}')
+    choice = AgentChoice("pi", package, (), True)
+    catalog = catalog_of(choice, Settings(models=("set/haiku", "@role", "bare")))
+
+    assert catalog
+    assert ["set/haiku", "mine/haiku", "anthropic/haiku"] == [model.ref for model in catalog.named("haiku")]
+    assert (True, False) == (catalog.has_own_list, catalog.is_complete)
+    assert [] == starts(package)
+
+
+def test_the_offline_agent_has_no_catalog() -> None:
+    """It takes any model."""
+    settings = Settings()
+
+    assert catalog_of(choose_agent("offline", settings), settings) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "highest"), [("0.73.1", "xhigh"), ("0.80.5", "xhigh"), ("0.80.6", "max"), ("1.5.2", "max"), ("", "max")]
+)
+def test_thinking_levels(version: str, highest: str) -> None:
+    """Newer versions of pi have one level more; of an unknown version all are taken."""
+    assert highest == thinking_levels(version)[-1]
+
+
+@pytest.mark.pi
+def test_the_real_pi(pi_executable: str, agent_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real package brings hundreds of models, and the real list has the user's own."""
+    monkeypatch.setenv("PI_OFFLINE", "1")
+    config = {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions", "apiKey": "sk-fake"}
+    models = [{"id": "test"}, {"id": "org/llama:8b", "reasoning": True}]
+    (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": {**config, "models": models}}}))
+    built_in = built_in_listing((pi_executable,)).models
+
+    assert len(built_in) > 500
+    assert {"anthropic", "openai", "openrouter"} < {model.provider for model in built_in}
+    assert LISTED == refresh_models((pi_executable,))

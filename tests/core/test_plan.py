@@ -1,0 +1,169 @@
+"""What a preset decides about a run: model, thinking, tools, prompt, session and limits in its meta."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.engine import Engine
+from subdeck.core.errors import ModelError, SettingsError, UsageError
+from subdeck.core.finalization import FINALIZE_TOOL
+from subdeck.core.limits import effective_limits
+from subdeck.core.paths import Project
+from subdeck.core.plan import Plan
+from subdeck.core.runs import LaunchedBy, Limits, RunMeta, RunRequest
+from subdeck.core.settings import AgentSettings, Settings
+
+PI = Settings(agent="pi", agents={"pi": AgentSettings(("/bin/true",))}, default_model="a/b")
+OFFLINE = Settings(agent="offline")
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    (project_dir / ".pi" / "subagents").mkdir(parents=True)
+    return Project(str(project_dir))
+
+
+def plan(project: Project, fields: str, settings: Settings = PI, body: str = "Look.", **request: Any) -> Plan:
+    Path(project.home, "scout.md").write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\n{body}")
+    wanted = RunRequest(task="look", preset="scout", **request)
+    return Plan(wanted, project=project, cwd=project.root, settings=settings)
+
+
+def meta(project: Project, fields: str, settings: Settings = PI, body: str = "Look.", **request: Any) -> RunMeta:
+    planned = plan(project, fields, settings, body, **request)
+    return planned.decide(background=False, launched_by=LaunchedBy("operator", "cli")).meta
+
+
+def test_every_decision_of_a_preset(project: Project) -> None:
+    """Each field that concerns the start of the child is in the meta of the run."""
+    decided = meta(
+        project,
+        'model: "@fast"\ndenied_tools: [bash]\nprompt_mode: replace\ncontext_files: true\nfinalize: true\n'
+        "max_attempts: 5\ntimeout: 10m\nmax_turns: 4\nstall: 30",
+        replace(PI, roles={"fast": "x/y:low"}),
+    )
+
+    assert ("@fast", "x/y", "low") == (decided.requested_model, decided.resolved_model, decided.thinking)
+    assert ("deny", ("read", "edit", "write", FINALIZE_TOOL)) == (decided.tools.policy, decided.tools.resolved)
+    assert ("replace", True, True, 5) == (
+        decided.prompt_mode, decided.context_files, decided.finalize, decided.max_attempts,
+    )  # fmt: skip
+    assert Limits(timeout=600, max_turns=4, stall=30) == decided.limits
+    assert () == decided.all_warnings
+
+
+def test_a_preset_that_decides_nothing(project: Project) -> None:
+    """Without fields the settings and the agent's own ways count."""
+    decided = meta(project, "", replace(PI, limits=Limits(timeout=60)))
+
+    assert ("a/b", None, None, "append", None) == (
+        decided.resolved_model, decided.thinking, decided.tools.resolved, decided.prompt_mode, decided.context_files,
+    )  # fmt: skip
+    assert (False, 1, Limits(timeout=60)) == (decided.finalize, decided.max_attempts, decided.limits)
+    assert decided.session_path
+
+
+def test_nothing_is_no_prompt_to_replace_with(project: Project) -> None:
+    """Without a prompt of its own a preset keeps the agent's, also when finalization adds its line."""
+    decided = meta(project, "prompt_mode: replace\nfinalize: true", body="")
+
+    assert ("append", True) == (decided.prompt_mode, decided.system_prompt is not None)
+
+
+def test_attempts_of_the_settings(project: Project) -> None:
+    """Where a preset that finalizes does not say how often, the settings do."""
+    assert 3 == meta(project, "finalize: yes").max_attempts
+    assert 7 == meta(project, "finalize: yes", replace(PI, max_attempts=7)).max_attempts
+
+
+def test_a_session_that_is_not_kept(project: Project) -> None:
+    """`session: none` leaves no file to keep a session in."""
+    assert None is meta(project, "session: none").session_path
+
+
+def test_the_tools_of_a_parent(project: Project) -> None:
+    """What a parent has active bounds what the preset lists."""
+    bound = meta(project, "denied_tools: bash", parent_tools=("read", "bash", "webfetch", "subagent"))
+    allowed = meta(project, "tools: read, write", parent_tools=("read", "bash"))
+
+    assert ("read", "webfetch") == bound.tools.resolved
+    assert ("read",) == allowed.tools.resolved
+    assert ("write is left out: the parent does not have it",) == allowed.all_warnings
+
+
+def test_the_model_of_a_parent(project: Project) -> None:
+    """`default_model: inherit` takes the parent's model, and names none where none is known."""
+    settings = replace(PI, default_model="inherit")
+
+    assert "par/ent" == meta(project, "", settings, parent_model="par/ent").resolved_model
+    assert "" == meta(project, "", settings).resolved_model
+
+
+@pytest.mark.parametrize(
+    ("preset", "settings", "expected", "warnings"),
+    [
+        (Limits(), Limits(), Limits(), 0),
+        (Limits(timeout=5), Limits(), Limits(timeout=5), 0),
+        (Limits(), Limits(stall=5), Limits(stall=5), 0),
+        (Limits(timeout=5, max_turns=2), Limits(timeout=9, max_turns=2), Limits(timeout=5, max_turns=2), 0),
+        (Limits(timeout=90, stall=1), Limits(timeout=9, stall=9), Limits(timeout=9, stall=1), 1),
+        (Limits(max_turns=50, stall=50), Limits(max_turns=5, stall=5), Limits(max_turns=5, stall=5), 2),
+    ],
+)
+def test_a_preset_only_lowers_limits(preset: Limits, settings: Limits, expected: Limits, warnings: int) -> None:
+    """The lower limit counts, whoever set it; a wish above the settings is said to have no effect."""
+    limits, said = effective_limits(preset, settings)
+
+    assert (expected, warnings) == (limits, len(said))
+
+
+def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> None:
+    """Who reads the run sees which limit counted instead."""
+    decided = meta(project, "timeout: 2m", replace(PI, limits=Limits(timeout=60)))
+
+    assert ("timeout 120 of the preset is above the 60 of the settings, which counts",) == decided.warnings
+
+
+def test_a_role_must_resolve_offline(project: Project) -> None:
+    """The offline agent takes any literal id, but a role that nobody has set is refused there too."""
+    assert "offline/reader" == meta(project, "model: never/seen", OFFLINE).resolved_model
+    with pytest.raises(ModelError, match="nobody here resolves roles"):
+        meta(project, 'model: "@fast"', OFFLINE)
+    assert "offline/reader" == meta(project, 'model: "@fast"', replace(OFFLINE, roles={"fast": "a/b"})).resolved_model
+
+
+def test_all_problems_at_once(project: Project) -> None:
+    """What keeps a preset from being launched is told in one go."""
+    problems = plan(project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls]', OFFLINE, cwd="gone").problems()
+
+    assert {ModelError, UsageError} == {type(problem) for problem in problems}
+    assert 3 == len(problems)
+
+
+def test_settings_are_read_again_at_each_launch(project: Project, home: Path) -> None:
+    """What the settings say at the launch counts; broken ones keep anything from being started."""
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("agent: offline\n")
+    engine = Engine.open(project.root)
+    config.write_text("agent: offline\nlimits: {max_turns: 9}\n")
+    (run,) = engine.launch((RunRequest(task="look"),), background=False)
+    engine.wait((run.run_id,), timeout=60)
+    config.write_text("limit: {max_turns: 9}\n")
+    with pytest.raises(SettingsError, match='"limit" is no setting'):
+        engine.launch((RunRequest(task="look"),), background=False)
+
+    assert Limits(max_turns=9) == run.meta.limits
+    assert [run.run_id] == [snapshot.run_id for snapshot in engine.snapshots()]
+
+
+def test_planning_looks_at_the_files_of_now(project: Project) -> None:
+    """A preset that is changed before the launch counts as it is then."""
+    plan(project, "thinking: low")
+
+    assert "high" == meta(project, "thinking: high").thinking
+    assert os.path.isfile(os.path.join(project.home, "scout.md"))

@@ -1,0 +1,268 @@
+"""The fields of a preset: what each value means, what is refused, and the schema made of the same table."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.document import DocumentError, parse_mapping
+from subdeck.core.preset_fields import FIELDS
+from subdeck.core.preset_file import Preset, PresetProblem, parse_preset, read_preset
+from subdeck.core.preset_schema import preset_schema
+from subdeck.core.runs import Limits, PresetSource
+
+HEAD = "name: scout\ndescription: d\n"
+
+
+def preset(fields: str, body: str = "Look.") -> Preset:
+    return parse_preset(f"---\n{HEAD}{fields}\n---\n{body}", "/p/file.md", PresetSource.PROJECT)
+
+
+def test_every_field() -> None:
+    """Each key of the schema lands in the preset, in the units of the engine."""
+    read = preset(
+        """
+model: "@fast"
+thinking: xhigh
+denied_tools: [bash, write]
+prompt: You read.
+prompt_mode: replace
+context_files: true
+inherit_context: false
+finalize: yes
+max_attempts: 5
+sticky: on
+agent: offline
+runner: tmux
+timeout: 10m
+max_turns: 30
+stall: 90
+""",
+        body="",
+    )
+
+    assert (
+        Preset(
+            name="scout",
+            description="d",
+            source=PresetSource.PROJECT,
+            path="/p/file.md",
+            model="@fast",
+            thinking="xhigh",
+            denied_tools=("bash", "write"),
+            prompt="You read.",
+            prompt_mode="replace",
+            context_files=True,
+            inherit_context=False,
+            finalize=True,
+            max_attempts=5,
+            sticky=True,
+            agent="offline",
+            runner="tmux",
+            limits=Limits(timeout=600, max_turns=30, stall=90),
+        )
+        == read
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "attribute", "expected"),
+    [
+        ("thinking: off", "thinking", "off"),
+        ("thinking: HIGH", "thinking", "high"),
+        ("thinking: max", "thinking", "max"),
+        ("thinking:", "thinking", None),
+        ("prompt_mode: ' replace '", "prompt_mode", "replace"),
+        ("prompt_mode:", "prompt_mode", "append"),
+        ("context_files: no", "context_files", False),
+        ("context_files: ~", "context_files", None),
+        ("inherit_context: True", "inherit_context", True),
+        ("inherit_context:", "inherit_context", None),
+        ("finalize: off", "finalize", False),
+        ("finalize:", "finalize", False),
+        ("sticky: no", "sticky", False),
+        ("session: none", "keeps_session", False),
+        ("session:", "keeps_session", True),
+        ("denied_tools: bash, write", "denied_tools", ("bash", "write")),
+        ("denied_tools: []", "denied_tools", ()),
+        ("allowed_tools: read", "tools", ("read",)),
+        ("timeout: 90", "limits", Limits(timeout=90)),
+        ("timeout: 90s", "limits", Limits(timeout=90)),
+        ("timeout: 1.5h", "limits", Limits(timeout=5400)),
+        ("stall: '2 m'", "limits", Limits(stall=120)),
+        ("stall:", "limits", Limits()),
+        ("max_turns: 7", "limits", Limits(max_turns=7)),
+    ],
+)
+def test_a_value(field: str, attribute: str, expected: object) -> None:
+    """Words are taken whatever their case, blank is absent, and times have units."""
+    assert expected == getattr(preset(f"{field}\n"), attribute)
+
+
+@pytest.mark.parametrize(
+    ("field", "what"),
+    [
+        ("thinking: hard", 'thinking: off, minimal, low, medium, high, xhigh or max was expected, found "hard"'),
+        ("thinking: [high]", "thinking: off, minimal, low, medium, high, xhigh or max was expected, found a list"),
+        ("thinking: true", 'found "true"'),
+        ("prompt_mode: prepend", 'prompt_mode: append or replace was expected, found "prepend"'),
+        ("context_files: maybe", 'context_files: true or false was expected, found "maybe"'),
+        ("inherit_context: 1", "inherit_context: true or false was expected"),
+        ("finalize: sometimes", "finalize: true or false was expected"),
+        ("finalize: {on: true}", "finalize: true or false was expected, found keys below it"),
+        ("sticky: abc123", "sticky: true or false was expected"),
+        ("session: keep", 'session: none was expected, found "keep"'),
+        ("session: [none]", "session: none was expected, found a list"),
+        ("max_attempts: 0", "max_attempts: a whole number of at least 1 was expected"),
+        ("max_attempts: many", "max_attempts: a whole number"),
+        ("max_attempts: -1", "max_attempts: a whole number"),
+        ("max_turns: 1.5", "max_turns: a whole number of at least 1 was expected"),
+        ("max_turns: 1e3", "max_turns: a whole number"),
+        ("timeout: 0", "timeout: a number of seconds above 0"),
+        ("timeout: -5", "timeout: a number of seconds above 0"),
+        ("timeout: soon", "timeout: a number of seconds above 0"),
+        ("timeout: 1d", "timeout: a number of seconds above 0"),
+        ("timeout: 10M", "timeout: a number of seconds above 0"),
+        ("timeout: 10m30s", "a time like 90s, 10m or 2h, was expected"),
+        ("timeout: inf", "timeout: a number of seconds above 0"),
+        ("timeout: .nan", "timeout: a number of seconds above 0"),
+        ("stall: [1]", "stall: a number of seconds above 0"),
+        ("agent: /bin/sh", "agent: the name of an agent was expected"),
+        ("agent: [pi]", "agent: the name of an agent was expected, found a list"),
+        ("runner: screen", "runner: process or tmux was expected"),
+        ("prompt: [a]", "prompt: a text was expected, found a list"),
+        ("denied_tools:", "denied_tools is blank"),
+        ("denied_tools: ','", "denied_tools is blank"),
+        ("denied_tools: ~", "denied_tools is blank"),
+        ("denied_tools: [-bash]", 'denied_tools: "-bash" is not the name of a tool'),
+        ("denied_tools: [[a]]", "denied_tools: the name of a tool was expected, found a list"),
+        ("denied_tools: {bash: true}", "denied_tools: a list of tools was expected, found keys below it"),
+        ("approved_tools:", "approved_tools is blank"),
+    ],
+)
+def test_a_wrong_value(field: str, what: str) -> None:
+    """A value that could mean anything is refused with its line, and says what was expected and found."""
+    with pytest.raises(DocumentError) as caught:
+        preset(field)
+
+    assert what in caught.value.what
+    assert 4 == caught.value.line
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ("tools: read\ndenied_tools: bash", "tools and denied_tools contradict each other"),
+        ("approved_tools: []\ndenied_tools: []", "approved_tools and denied_tools contradict each other"),
+        ("denied_tools: bash\nallowed_tools: read", "allowed_tools and denied_tools contradict each other"),
+        ("approved_tools: read\nallowed_tools: read", "approved_tools and allowed_tools mean the same thing"),
+        ("tools: a\napproved_tools: a", "tools and approved_tools mean the same thing"),
+        ("tools:\ndenied_tools: bash", "tools and denied_tools contradict each other"),
+    ],
+)
+def test_ambiguous_tools_are_refused(tmp_path: Path, fields: str, what: str) -> None:
+    """Two fields of tools leave open what is meant: the problem names the file and both keys."""
+    path = tmp_path / "a.md"
+    path.write_text(f"---\n{HEAD}{fields}\n---\n")
+    read = read_preset(str(path), PresetSource.PROJECT)
+
+    assert isinstance(read, PresetProblem)
+    assert (f"{path}:5", f"{what}; keep one of them") == (read.where, read.message)
+
+
+@pytest.mark.parametrize("other", ["sticky", "finalize"])
+def test_a_session_that_is_not_kept(other: str) -> None:
+    """A session that is never on disk can neither go on in another run nor be asked again."""
+    with pytest.raises(DocumentError, match=f'"session: none" cannot go with {other}') as caught:
+        preset(f"session: none\n{other}: true")
+
+    assert (5, "remove one of the two lines") == (caught.value.line, caught.value.hint)
+    assert not preset(f"session: none\n{other}: false").keeps_session
+
+
+def test_a_bare_role_is_told_to_be_quoted(tmp_path: Path) -> None:
+    """What YAML cannot read comes with the way to write it."""
+    path = tmp_path / "a.md"
+    path.write_text(f"---\n{HEAD}model: @fast\n---\n")
+    read = read_preset(str(path), PresetSource.PROJECT)
+
+    assert isinstance(read, PresetProblem)
+    assert f"{path}:4" == read.where
+    assert 'put quotes around it: "@fast"' in read.message
+
+
+def test_the_schema_is_made_of_the_table() -> None:
+    """Editors see each field with its meaning, what is required, and what excludes each other."""
+    schema = preset_schema()
+
+    assert list(FIELDS) == list(schema["properties"])
+    for name, field in FIELDS.items():
+        assert {**field.kind.schema, "description": field.meaning} == schema["properties"][name]
+        assert field.meaning.endswith(".")
+    assert ["name", "description"] == schema["required"]
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def accepts(schema: dict[str, Any], value: Any) -> bool:
+    """Check a value against the few words of JSON Schema that are used here."""
+    kinds = {"string": str, "boolean": bool, "array": list, "object": dict, "integer": int, "number": (int, float)}
+    wanted = schema.get("type")
+    if wanted and (not isinstance(value, kinds[wanted]) or (isinstance(value, bool) and wanted != "boolean")):
+        return False
+    checks = (
+        "enum" not in schema or value in schema["enum"],
+        "const" not in schema or value == schema["const"],
+        "pattern" not in schema or re.search(schema["pattern"], value),
+        "minLength" not in schema or len(value) >= schema["minLength"],
+        "minimum" not in schema or value >= schema["minimum"],
+        "exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"],
+        "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"]),
+        all(accepts(part, value) for part in schema.get("allOf", ())),
+        "not" not in schema or not accepts(schema["not"], value),
+        all(accepts(schema["items"], item) for item in value) if "items" in schema else True,
+    )
+    if not all(checks):
+        return False
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        return (
+            all(name in value for name in schema.get("required", ()))
+            and (schema.get("additionalProperties", True) or all(name in properties for name in value))
+            and all(accepts(properties[name], item) for name, item in value.items() if name in properties)
+        )
+    return True
+
+
+@pytest.mark.parametrize(
+    ("fields", "valid"),
+    [
+        ({}, True),
+        ({"tools": ["read", "grep"], "thinking": "high", "timeout": "10m", "finalize": True}, True),
+        ({"tools": "read,grep", "timeout": 90, "max_turns": 3}, True),
+        ({"tools": [], "session": "none"}, True),
+        ({"modle": "x"}, False),
+        ({"tools": ["read"], "denied_tools": ["bash"]}, False),
+        ({"approved_tools": ["read"], "allowed_tools": ["read"]}, False),
+        ({"session": "none", "sticky": True}, False),
+        ({"session": "none", "finalize": True}, False),
+        ({"session": "none", "finalize": False}, True),
+        ({"thinking": "hard"}, False),
+        ({"max_turns": 0}, False),
+        ({"timeout": "soon"}, False),
+    ],
+)
+def test_schema_and_reader_agree(fields: dict[str, Any], valid: bool) -> None:
+    """What an editor marks as wrong is what we refuse or warn of, and the other way round."""
+    whole = {"name": "x", "description": "d", **fields}
+    assert valid == accepts(preset_schema(), whole)
+
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in whole.items())
+    parse_mapping(text)
+    try:
+        clean = not parse_preset(f"---\n{text}---\nbody", "/p/x.md", PresetSource.PROJECT).warnings
+    except DocumentError:
+        clean = False
+    assert valid == clean

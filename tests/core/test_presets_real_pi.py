@@ -1,0 +1,102 @@
+"""Presets with the real pi: what a field decides is what the model server is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.runs import RunRequest, RunSnapshot
+
+from tests.fake_llm import FakeLLM
+
+pytestmark = pytest.mark.pi
+
+ANSWER: dict[str, Any] = {"turns": [{"steps": [{"text": "Seen."}]}]}
+PATIENCE = 90
+
+Ask = Callable[[str, str], tuple[RunSnapshot, dict[str, Any]]]
+
+
+@pytest.fixture
+def ask(project_dir: Path, home: Path, pi_executable: str, tmp_path: Path) -> Iterator[Ask]:
+    """Run one preset with the real pi; answer how it ended, and the first request of its child."""
+    agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
+    agent_dir.mkdir(parents=True, exist_ok=True)
+    log = tmp_path / "requests.jsonl"
+    (project_dir / "AGENTS.md").write_text("Context of the project.")
+    settings = {"agents": {"pi": {"command": [pi_executable]}}, "roles": {"deep": "org/think:8b:high"}}
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(json.dumps(settings))
+    with FakeLLM(ANSWER, log_path=str(log)) as server:
+        models: Sequence[dict[str, Any]] = ({"id": "test"}, {"id": "org/think:8b", "reasoning": True})
+        provider = {"baseUrl": server.base_url, "api": "openai-completions", "apiKey": "sk-fake", "models": models}
+        (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
+
+        def run(fields: str, body: str) -> tuple[RunSnapshot, dict[str, Any]]:
+            path = project_dir / ".pi" / "subagents" / "scout.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\n{body}\n")
+            log.write_text("")
+            engine = Engine.open(str(project_dir))
+            (launched,) = engine.launch((RunRequest(task="look", preset="scout"),), background=False)
+            (ended,) = engine.wait((launched.run_id,), timeout=PATIENCE)
+            records = map(json.loads, log.read_text().splitlines())
+            return ended, next(record["body"] for record in records if record["event"] == "request")
+
+        yield run
+
+
+def system_text(request: dict[str, Any]) -> str:
+    return json.dumps([message for message in request["messages"] if message["role"] in ("system", "developer")])
+
+
+def tools(request: dict[str, Any]) -> set[str]:
+    return {tool["function"]["name"] for tool in request.get("tools", ())}
+
+
+def test_a_role_thinks_as_it_says(ask: Ask) -> None:
+    """A role leads to an id with a slash and a colon in it, and its suffix goes before the preset's thinking."""
+    run, request = ask('model: "@deep"\nthinking: low', "Read.")
+
+    assert "completed" == run.status, run.message
+    assert ("org/think:8b", "high") == (request["model"], request["reasoning_effort"])
+    assert ("@deep", "fake/org/think:8b", ()) == (run.meta.requested_model, run.meta.resolved_model, run.warnings)
+
+
+def test_a_denial_and_a_replaced_prompt(ask: Ask) -> None:
+    """Without the denied tools, with our prompt alone, and with the context files because they were asked for."""
+    run, request = ask(
+        "model: fake/test\ndenied_tools: [bash, write]\nprompt_mode: replace\ncontext_files: true", "You are a scout."
+    )
+
+    assert "completed" == run.status, run.message
+    assert {"read", "edit"} == tools(request)
+    assert "You are a scout." in system_text(request)
+    assert "Context of the project." in system_text(request)
+    assert "operating inside pi" not in system_text(request)
+
+
+def test_an_allowlist_and_an_appended_prompt(ask: Ask) -> None:
+    """Tools that are off by default are on when they are listed, and context files can be left out alone."""
+    run, request = ask("model: test\ntools: grep, find\ncontext_files: false", "You are a scout.")
+
+    assert "completed" == run.status, run.message
+    assert ("test", {"grep", "find"}) == (request["model"], tools(request))
+    assert "You are a scout." in system_text(request)
+    assert "Context of the project." not in system_text(request)
+
+
+def test_no_tools_and_no_session(ask: Ask) -> None:
+    """An empty list leaves the child without tools, and `session: none` leaves no session on disk."""
+    run, request = ask("model: fake/test\ntools: []\nsession: none", "You are a scout.")
+
+    assert "completed" == run.status, run.message
+    assert set() == tools(request)
+    assert None is run.meta.session_path
+    assert [] == list(Path(os.environ["PI_CODING_AGENT_DIR"]).rglob("*.jsonl"))

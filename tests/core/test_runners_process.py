@@ -1,0 +1,102 @@
+"""The process runner: a wrapper that belongs to nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core import artifacts, processes
+from subdeck.core.errors import LaunchError
+from subdeck.core.runners.base import WrapperCall
+from subdeck.core.runners.process import ProcessRunner
+
+from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
+
+
+def test_the_wrapper_is_detached(project_dir: Path) -> None:
+    """The wrapper leads a session of its own and works in /, so that no terminal or directory is tied to it."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    pids = started(engine, run)
+    assert (pids.pid, "/") == (os.getsid(pids.pid), os.readlink(f"/proc/{pids.pid}/cwd"))
+    streams = [os.readlink(f"/proc/{pids.pid}/fd/{number}") for number in (0, 1, 2)]
+    assert ["/dev/null", "/dev/null", str(run_dir(engine, run) / "stderr.log")] == streams
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+
+
+def test_runner_facts(project_dir: Path) -> None:
+    """runner.json says which machine, boot and process hold a run."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    pids = started(engine, run)
+    expected = artifacts.RunnerFacts(
+        kind="process",
+        host=processes.host(),
+        boot_id=processes.boot_id(),
+        pid_namespace=processes.pid_namespace(),
+        pid=pids.pid,
+        pid_started=processes.start_time(pids.pid),
+    )
+    assert expected == artifacts.read_runner(str(run_dir(engine, run)))
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+
+
+def test_python_variables_do_not_reach_the_wrapper(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's PYTHONPATH or PYTHONSTARTUP cannot replace what supervises; nor can a module in the cwd."""
+    for name in ("msgspec.py", "subprocess.py", "select.py"):
+        (tmp_path / name).write_text("raise SystemExit('hijacked')\n")
+    engine = open_engine(project_dir)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert "completed" == wait_for_end(engine, start(engine, "answer ok", cwd=str(tmp_path)).run_id).status
+
+
+def test_ctrl_c_at_the_launcher_does_not_reach_the_run(project_dir: Path, tmp_path: Path) -> None:
+    """A signal to the launcher's process group leaves its runs alone."""
+    write_settings()
+    gate = tmp_path / "gate"
+    code = (
+        "import sys; from subdeck.core.engine import Engine; from subdeck.core.runs import RunRequest\n"
+        "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
+        "print(run.run_id, flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, f"wait-for {gate}\nanswer ok"],
+        cwd=project_dir,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as launcher:
+        assert launcher.stdout is not None
+        run_id = launcher.stdout.readline().strip()
+        os.killpg(launcher.pid, signal.SIGINT)
+        launcher.wait()
+    gate.touch()
+    from subdeck.core.engine import Engine
+
+    assert "completed" == wait_for_end(Engine.open(str(project_dir)), run_id).status
+
+
+def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not even the wrapper can be started, the launch says so and the run has failed."""
+    engine = open_engine(project_dir)
+    meta, lock = make_run(engine.project)
+    run_directory = engine.project.run_dir(meta.run_id)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    call = WrapperCall(meta=meta, project=str(project_dir), run_dir=run_directory, arguments=(), environment={})
+    with pytest.raises(LaunchError, match="wrapper could not be started"):
+        ProcessRunner().launch(call)
+    run = start(engine, "answer ok")
+    assert ("failed", "start_failed") == (run.status, run.reason)
+    assert "/no/such/python" in run.message
+    os.close(lock)

@@ -1,0 +1,326 @@
+"""The tmux runner, in a real tmux on a socket of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from subdeck.core import artifacts
+from subdeck.core.artifacts import TmuxPlace
+from subdeck.core.engine import Engine
+from subdeck.core.errors import RunnerUnavailable, SubdeckError
+from subdeck.core.runners.tmux import attach_argv, find_pane, session_name, window_name
+from subdeck.core.runs import RunSnapshot
+
+from tests.factories import (
+    RECORDER,
+    events_of,
+    lives,
+    open_engine,
+    pid_in,
+    request,
+    result_of,
+    run_dir,
+    run_to_end,
+    start,
+    started,
+    wait_for_end,
+    wait_until_gone,
+)
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.tmux
+
+SOCKET = "deck-test"
+IN_TMUX = {"runner": "tmux"}
+
+
+def tmux(*arguments: str) -> str:
+    return subprocess.run(
+        ["tmux", "-L", SOCKET, *arguments], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    ).stdout
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
+
+
+def place_of(engine: Engine, run: RunSnapshot) -> TmuxPlace:
+    facts = artifacts.read_runner(str(run_dir(engine, run)))
+    assert facts is not None and facts.tmux is not None
+    return facts.tmux
+
+
+def screen(engine: Engine, run: RunSnapshot) -> str:
+    return tmux("capture-pane", "-p", "-S", "-", "-t", place_of(engine, run).pane)
+
+
+def test_same_files_and_events(engine: Engine) -> None:
+    """A run in tmux leaves the files and event types of a plain one."""
+    script = ("complain a word", "tool read", "answer Done.")
+    one, other = run_to_end(engine, *script), run_to_end(engine, *script, runner="process")
+    assert [("completed", "Done.")] * 2 == [(run.status, run.message) for run in (one, other)]
+    assert [type(event) for event in events_of(engine, other)] == [type(event) for event in events_of(engine, one)]
+    assert set(engine.artifacts(other.run_id)) == set(engine.artifacts(one.run_id))
+    read = [(run_dir(engine, run) / "stdout.log").read_bytes() for run in (one, other)]
+    assert read[0] == read[1]
+
+
+def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:
+    """The pane shows what a person reads, while the run goes on and after its end."""
+    gate = Path(engine.project.root, "gate")
+    run = start(engine, "say One moment.", f"wait-for {gate}", "answer Red \x1b[31mherring.")
+    started(engine, run)
+    wait_until(lambda: "One moment." in screen(engine, run), "the first words in the pane")
+    gate.touch()
+    wait_for_end(engine, run.run_id)
+    wait_until(lambda: "Red herring." in screen(engine, run), "the answer in the pane")
+    wait_until(lambda: "Pane is dead" in screen(engine, run), "the pane to outlive its wrapper")
+    assert "1" == tmux("display-message", "-p", "-t", place_of(engine, run).pane, "#{pane_dead}").strip()
+
+
+def test_deleting_closes_the_pane(engine: Engine) -> None:
+    """A deleted run takes its pane along, and no other one."""
+    one, other = run_to_end(engine, "answer one"), run_to_end(engine, "answer two")
+    places = [place_of(engine, run) for run in (one, other)]
+    assert all(find_pane(place) for place in places)
+    engine.delete([one.run_id])
+    assert [True, False] == [find_pane(place) is None for place in places]
+
+
+def test_deleting_without_a_server(engine: Engine) -> None:
+    """A run whose tmux server has gone can be deleted."""
+    run = run_to_end(engine, "answer one")
+    tmux("kill-server")
+    assert (run.run_id,) == engine.delete([run.run_id])
+
+
+@pytest.mark.parametrize("name", ["#(touch x)", "$(touch x)", "#{pane_id}", "a:b.c", "-n", "ä ö", "#[fg=red]"])
+def test_names_execute_nothing(project_dir: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name of a preset, project or directory is a format or a shell command."""
+    project = tmp_path / name / name
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    presets = project / ".pi" / "subagents"
+    presets.mkdir(parents=True)
+    (presets / "odd.md").write_text(f"---\nname: {json.dumps(name)}\ndescription: odd\n---\n")
+    engine = open_engine(project, runner="tmux", tmux={"socket": SOCKET})
+    (run,) = engine.launch([request("detach-unmarked pid", "answer ok", preset=name)], background=True)
+    run = wait_for_end(engine, run.run_id)
+    assert ("completed", name) == (run.status, run.meta.preset)
+    place = place_of(engine, run)
+    allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+    assert set(place.window + place.session) <= allowed
+    assert f"{place.session} {place.window}" in tmux("list-panes", "-a", "-F", "#{session_name} #{window_name}")
+    tmux("refresh-client", "-S") if tmux("list-clients") else None
+    assert {".git", ".pi", "pid"} == set(os.listdir(project))
+
+
+def test_the_environment_travels_in_private(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child gets the environment of its launcher, not of the server; it is in no argv, and its file is gone."""
+    engine = open_engine(project_dir, RECORDER, runner="tmux", tmux={"socket": SOCKET})
+    secrets = []
+    for number in (1, 2):
+        secret = f"secret {number} = ' \" $(id)\nsecond line"
+        monkeypatch.setenv("RECORD", str(tmp_path / f"record{number}"))
+        monkeypatch.setenv("A_KEY", secret)
+        run = start(engine, "note this")
+        argv = tmux("list-panes", "-a", "-F", "#{pane_start_command}")
+        assert "secret" not in argv
+        run = wait_for_end(engine, run.run_id)
+        facts = json.loads((tmp_path / f"record{number}").read_text())
+        secrets.append((secret, facts["environment"]["A_KEY"]))
+        place = place_of(engine, run)
+        assert place.pane == facts["environment"]["TMUX_PANE"]
+        assert os.path.basename(facts["environment"]["TMUX"].partition(",")[0]) == SOCKET
+        assert not (run_dir(engine, run) / "environment").exists()
+    assert all(sent == got for sent, got in secrets)
+
+
+def test_an_environment_file_is_private(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the environment is in a file only its owner may read it; a launch that fails takes it away."""
+    modes: list[int] = []
+    from subdeck.core.runners import tmux as runner
+
+    def refuse(socket: str, command: object) -> object:
+        (run,) = (entry for entry in os.scandir(engine.project.runs) if entry.name != ".slots")
+        modes.append(os.stat(os.path.join(run.path, "environment")).st_mode & 0o777)
+        raise SubdeckError("tmux could not be run: refused")
+
+    monkeypatch.setattr(runner, "_tmux", refuse)
+    run = start(engine, "answer ok")
+    assert ([0o600], "failed", "start_failed") == (modes, run.status, run.reason)
+    assert not (run_dir(engine, run) / "environment").exists()
+
+
+def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
+    """A ctrl-C typed in the pane is a soft stop by a signal, and takes the whole tree."""
+    run = start(engine, f"detach {tmp_path}/a", "hang")
+    pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
+    tmux("send-keys", "-t", place_of(engine, run).pane, "C-c")
+    run = wait_for_end(engine, run.run_id)
+    assert ("aborted", "signal", "its wrapper was ended by SIGINT") == (run.status, run.reason, run.message)
+    wait_until_gone(*pids)
+
+
+@pytest.mark.parametrize("key", ["C-s", "C-z"])
+def test_keys_do_not_hold_up_a_run(engine: Engine, key: str) -> None:
+    """Keys that stop the output of a terminal or suspend its program do not keep a run from its end."""
+    gate = Path(engine.project.root, "gate")
+    run = start(engine, "say One.", f"wait-for {gate}", "say-big 300000", "say-many 50", "answer End.")
+    started(engine, run)
+    tmux("send-keys", "-t", place_of(engine, run).pane, key)
+    wait_until(lambda: "One." in screen(engine, run), "the pane to be drawn")
+    gate.touch()
+    run = wait_for_end(engine, run.run_id)
+    assert ("completed", "End.") == (run.status, run.message)
+    assert "line 49" in (run_dir(engine, run) / "transcript.log").read_text()
+
+
+def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
+    """When the tmux server goes, the run ends by the hang-up of its terminal, with all that it ran."""
+    run = start(engine, f"detach {tmp_path}/a", "hang")
+    pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
+    tmux("kill-server")
+    run = wait_for_end(engine, run.run_id)
+    assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (run.status, run.reason, run.message)
+    wait_until_gone(*pids)
+
+
+def test_a_killed_wrapper_in_its_pane(engine: Engine, tmp_path: Path) -> None:
+    """A wrapper killed in its pane is lost like any other; its pane can still be looked at."""
+    run = start(engine, f"detach {tmp_path}/a", "hang")
+    pids, detached = started(engine, run), pid_in(tmp_path / "a")
+    os.kill(pids.pid, signal.SIGKILL)
+    run = wait_for_end(engine, run.run_id)
+    assert ("failed", "lost") == (run.status, run.reason)
+    wait_until_gone(pids.child_pid, detached)
+    assert find_pane(place_of(engine, run)) is not None
+
+
+def test_stopping_in_tmux(engine: Engine) -> None:
+    """A run in a pane is stopped as any other."""
+    run = start(engine, "deaf", "hang")
+    started(engine, run)
+    engine.stop([run.run_id], force=True)
+    run = wait_for_end(engine, run.run_id)
+    assert ("aborted", "killed", "SIGKILL") == (run.status, run.reason, result_of(engine, run).signal)
+
+
+def test_attaching_from_a_plain_terminal(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside tmux, attaching is a client on the run's server that shows the run's pane."""
+    run = run_to_end(engine, "answer ok")
+    pane = place_of(engine, run).pane
+    monkeypatch.delenv("TMUX", raising=False)
+    expected = (shutil.which("tmux"), "-L", SOCKET, "attach-session", "-t", pane)
+    assert expected == engine.attach_argv(run.run_id)
+
+
+def test_attaching_inside_tmux(engine: Engine) -> None:
+    """Inside the run's own server the client switches; inside another one it may hold this one."""
+    place = place_of(engine, run_to_end(engine, "answer ok"))
+    program = shutil.which("tmux")
+    switch = (program, "-L", SOCKET, "switch-client", "-t", place.pane)
+    assert switch == attach_argv(place, {"TMUX": f"/tmp/tmux-0/{SOCKET},123,0"})
+    nested = ("env", "-u", "TMUX", program, "-L", SOCKET, "attach-session", "-t", place.pane)
+    assert nested == attach_argv(place, {"TMUX": "/tmp/tmux-0/default,123,0"})
+
+
+def test_attaching_works(engine: Engine) -> None:
+    """The argv, run in a terminal of another server, shows there what the run said, though it has ended."""
+    outside = ["tmux", "-L", "outside"]
+    for name in ("first", "second"):
+        run = run_to_end(engine, f"answer The {name}.")
+        argv = attach_argv(place_of(engine, run), {"TMUX": "/tmp/outside,1,0"})
+        subprocess.run([*outside, "new-session", "-d", "-s", name, *argv], check=True)
+        look = [*outside, "capture-pane", "-p", "-t", name]
+        wait_until(
+            lambda look=look, said=f"The {name}.": said in subprocess.check_output(look, text=True),
+            "the run's pane to be shown outside",
+        )
+
+
+def test_attaching_to_nothing(engine: Engine) -> None:
+    """A plain run has no pane, and a closed pane is gone; both are errors that say what to do instead."""
+    plain = run_to_end(engine, "answer ok", runner="process")
+    with pytest.raises(SubdeckError, match="has no tmux pane"):
+        engine.attach_argv(plain.run_id)
+    run = run_to_end(engine, "answer ok")
+    tmux("kill-server")
+    with pytest.raises(SubdeckError, match="pane of this run is gone"):
+        engine.attach_argv(run.run_id)
+
+
+def test_launchers_share_one_session(engine: Engine, project_dir: Path) -> None:
+    """Several launchers at the same moment, with no server yet, open windows of one tmux session."""
+    together = threading.Barrier(4)
+    runs: list[RunSnapshot] = []
+
+    def launch() -> None:
+        mine = Engine.open(str(project_dir))
+        together.wait()
+        runs.append(start(mine, "answer ok"))
+
+    threads = [threading.Thread(target=launch) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ends = engine.wait([run.run_id for run in runs], timeout=30)
+    assert ["completed"] * 4 == [run.status for run in ends]
+    windows = {place_of(engine, run).window for run in ends}
+    assert windows == set(tmux("list-windows", "-a", "-F", "#{window_name}").split())
+    assert [session_name(str(project_dir))] == tmux("list-sessions", "-F", "#{session_name}").split()
+
+
+def test_a_group_in_tmux(project_dir: Path) -> None:
+    """Queued runs wait in their panes and go on when a slot is free."""
+    engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET}, max_parallel=1)
+    runs = engine.launch([request(f"answer {number}") for number in range(3)], background=False)
+    ends = engine.wait([run.run_id for run in runs], timeout=30)
+    assert [("completed", "0"), ("completed", "1"), ("completed", "2")] == [(run.status, run.message) for run in ends]
+
+
+def test_tmux_missing(engine: Engine, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without tmux a launch names the package and creates nothing; other runners go on."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(RunnerUnavailable, match="apt install tmux"):
+        engine.launch([request("answer ok")], background=True)
+    assert [".git"] == os.listdir(project_dir)
+    assert "completed" == run_to_end(engine, "answer ok", runner="process").status
+
+
+def test_names() -> None:
+    """Windows are called by preset and short id, tmux sessions by the project, certain even where names are alike."""
+    assert "scout-abc123" == window_name("scout", "abc123")
+    assert "run-abc123" == window_name("…", "abc123")
+    assert 40 + 7 == len(window_name("x" * 100, "abc123"))
+    one, other = session_name("/a/deck"), session_name("/b/deck")
+    assert one.startswith("deck-") and other.startswith("deck-") and one != other
+    assert session_name("/").startswith("project-")
+
+
+def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path: Path) -> None:
+    """A run in tmux goes on when its launcher is killed."""
+    open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
+    gate = tmp_path / "gate"
+    code = (
+        "import os, sys; from subdeck.core.engine import Engine; from subdeck.core.runs import RunRequest\n"
+        "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
+        "print(run.run_id, flush=True); os.kill(os.getpid(), 9)\n"
+    )
+    argv = [sys.executable, "-c", code, f"wait-for {gate}\nanswer ok"]
+    run_id = subprocess.run(argv, cwd=project_dir, capture_output=True, text=True).stdout.strip()
+    engine = Engine.open(str(project_dir))
+    (run,) = engine.snapshots([run_id])
+    assert "running" == run.status and lives(started(engine, run).pid)
+    gate.touch()
+    assert "completed" == wait_for_end(engine, run_id).status
