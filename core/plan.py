@@ -15,6 +15,7 @@ from .artifacts import read_result
 from .child_session import ChildSession, own_session, sticky_session
 from .errors import RunnerUnavailable, SubdeckError, UsageError, nearest
 from .finalization import INSTRUCTION
+from .inherit import Inherited, inherit_from, inherits, prompt_with_context
 from .limits import effective_limits
 from .models import ResolvedModel, resolve_model
 from .plain import one_line
@@ -53,6 +54,7 @@ class Plan:
         found: dict[str, SubdeckError] = {}
         parts: tuple[Callable[[], Any], ...] = (
             self.preset, self.task, self.cwd, self.agent, self.runner, self.model, self.tools, self.child_session,
+            self.inherited,
         )  # fmt: skip
         for part in parts:
             try:
@@ -70,7 +72,7 @@ class Plan:
         run_dir = self._project.run_dir(run_id)
         system_prompt = self._system_prompt()
         limits, limit_warnings = self.limits()
-        session = self.child_session()
+        session, inherited = self.child_session(), self.inherited()
         meta = RunMeta(
             run_id=run_id,
             task=task,
@@ -96,6 +98,8 @@ class Plan:
             child_session_id=session.id if session else None,
             session_path=session.path_in(run_dir) if session else None,
             session_lock=session.lock if session and session.shared else None,
+            inherited={"turns": inherited.turns, "chars": inherited.chars} if inherited else None,
+            isolated=None if request.parent_session is None else inherited is None,
             finalize=preset is not None and preset.finalize,
             max_attempts=self.max_attempts(),
             max_running=settings.max_running,
@@ -105,7 +109,7 @@ class Plan:
             origin=Origin(previous=request.previous),
             warnings=(*model.notices, *limit_warnings),
         )
-        return PlannedRun(meta, task, session)
+        return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
 
     def preset(self) -> Preset | None:
         """None for an ad hoc run."""
@@ -187,6 +191,21 @@ class Plan:
                 hint='remove "session: none" from the preset, or leave the id out',
             )
         return None
+
+    def inherited(self) -> Inherited | None:
+        """What a parent's conversation hands over; None without a parent, or where it is not wished."""
+        request, preset, settings = self._request, self.preset(), self._settings
+        wished = inherits(
+            setting=settings.inherit_context,
+            exposed=settings.expose_isolated,
+            isolated=request.isolated,
+            preset=preset.inherit_context if preset else None,
+            known_parent=request.parent_session is not None,
+        )
+        if not wished or request.parent_session is None:
+            return None
+        path = os.path.join(self._launcher_cwd, os.path.expanduser(request.parent_session))
+        return inherit_from(path, settings.inheritance)
 
     def _system_prompt(self) -> str | None:
         """The preset's words, and how a result is handed over where that is asked for."""

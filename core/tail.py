@@ -33,7 +33,10 @@ class LineTail:
                 self.offset = 0
             rest, position, end = b"", self.offset, None if limit is None else self.offset + limit
             while end is None or position < end or rest:
-                chunk = os.pread(descriptor, CHUNK, position)
+                try:
+                    chunk = os.pread(descriptor, CHUNK, position)
+                except OSError:
+                    return  # a directory in its place, or a disk that fails
                 if not chunk:
                     return
                 position += len(chunk)

@@ -32,6 +32,8 @@ class LaunchOptions(TypedDict):
     runner: str | None
     agent: str | None
     previous: str | None
+    session_id: str | None
+    parent_session: str | None
     description: str
     no_preset: bool
     tools: str | None
@@ -45,6 +47,8 @@ _OPTIONS = (
     click.option("--runner", metavar="R", help="process or tmux."),
     click.option("--agent", metavar="A", help="pi, offline, or a name in the settings."),
     click.option("--previous", metavar="RUN", help="The run whose answer stands for {previous} in the task."),
+    click.option("--session-id", metavar="ID", help="Go on with this child session of the preset here."),
+    click.option("--parent-session", metavar="FILE", help="pi session file whose last turns the child is told."),
     click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
     click.option("--no-preset", is_flag=True, help="Run without a preset: only TASK is given."),
     click.option("--tools", metavar="CSV", help="With --no-preset: the tools it may use; empty for none."),
@@ -79,6 +83,8 @@ def read_request(engine: Engine, words: Sequence[str], options: LaunchOptions) -
         runner=options["runner"],
         description=options["description"],
         previous=previous,
+        child_session=options["session_id"],
+        parent_session=options["parent_session"],
         tools=None if tools is None else parse_tools(tools),
         prompt=_read_prompt(options["prompt"]) if options["prompt"] else "",
     )

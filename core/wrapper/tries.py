@@ -56,8 +56,7 @@ class Tries:
         if attempt.is_stopped:
             return attempt.outcome(None)
         if number == 1:
-            for warning in self._meta.all_warnings:
-                self._records.event(Notice(level="warning", text=warning))
+            self._tell_before_start()
         began, began_at = time.monotonic(), paths.now_iso()
         try:
             command = self._program.command(self._meta, self._run_dir, number)
@@ -74,6 +73,13 @@ class Tries:
         if self._started is None:
             self._started, self._started_at = began, began_at
         return outcome
+
+    def _tell_before_start(self) -> None:
+        for warning in self._meta.all_warnings:
+            self._records.event(Notice(level="warning", text=warning))
+        if inherited := self._meta.inherited:
+            text = f"handed over from the parent: {inherited['turns']} turns, {inherited['chars']} characters"
+            self._records.event(Notice(level="info", text=text))
 
     def _ask_again(self, number: int, facts: StreamFacts) -> bool:
         """Write what the same child session reads next; False when the disk says no."""

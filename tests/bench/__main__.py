@@ -1,4 +1,4 @@
-"""Run the benchmarks: all of them, or those named (`start_up wrapper following many_runs`)."""
+"""Run the benchmarks: all of them, or those named (`start_up wrapper following many_runs parent_session`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 
 from .figures import Figure, print_table
 
-ALL = ("start_up", "wrapper", "following", "many_runs")
+ALL = ("start_up", "wrapper", "following", "many_runs", "parent_session")
 
 
 def main(names: list[str]) -> int:
