@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from . import artifacts, paths
 from .errors import RunBusy, SubdeckError, UnknownRun
-from .liveness import hold
 from .plain import one_line
 
 KEPT = 24 * 3600.0
@@ -17,6 +16,8 @@ KEPT = 24 * 3600.0
 
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     """Move finished runs to the trash; answer their ids. Raises RunBusy for one that somebody still holds."""
+    from .liveness import hold  # not needed to open an engine
+
     moved: list[str] = []
     for run_id in map(_checked, run_ids):
         run_dir = project.run_dir(run_id)

@@ -71,7 +71,7 @@ class StartedPane:
         self._started = processes.start_time(pid)
 
     def has_gone(self) -> bool:
-        return self._started is None or processes.start_time(self._pid) != self._started
+        return self._started is None or not processes.is_alive(self._pid, self._started)
 
 
 def session_name(project: str) -> str:

@@ -16,7 +16,7 @@ from subdeck.core import artifacts
 from subdeck.core.artifacts import TmuxPlace
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunnerUnavailable, SubdeckError
-from subdeck.core.runners.tmux import attach_argv, find_pane, session_name, window_name
+from subdeck.core.runners.tmux import StartedPane, attach_argv, find_pane, session_name, window_name
 from subdeck.core.runs import RunSnapshot
 
 from tests.factories import (
@@ -39,7 +39,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.tmux
 
 SOCKET = "deck-test"
-IN_TMUX = {"runner": "tmux"}
 
 
 def tmux(*arguments: str) -> str:
@@ -83,8 +82,9 @@ def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:
     gate.touch()
     wait_for_end(engine, run.run_id)
     wait_until(lambda: "Red herring." in screen(engine, run), "the answer in the pane")
-    wait_until(lambda: "Pane is dead" in screen(engine, run), "the pane to outlive its wrapper")
-    assert "1" == tmux("display-message", "-p", "-t", place_of(engine, run).pane, "#{pane_dead}").strip()
+    dead = ("display-message", "-p", "-t", place_of(engine, run).pane, "#{pane_dead}")
+    wait_until(lambda: tmux(*dead).strip() == "1", "the pane to outlive its wrapper")
+    assert "Red herring." in screen(engine, run)
 
 
 def test_deleting_closes_the_pane(engine: Engine) -> None:
@@ -324,3 +324,14 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
     assert "running" == run.status and lives(started(engine, run).pid)
     gate.touch()
     assert "completed" == wait_for_end(engine, run_id).status
+
+
+def test_a_pane_whose_process_died(engine: Engine) -> None:
+    """A wrapper that died and that tmux has not reaped yet has gone: its launcher does not wait for it."""
+    child = subprocess.Popen(["sleep", "1000"])
+    pane = StartedPane(child.pid)
+    assert not pane.has_gone()
+    child.kill()
+    wait_until(pane.has_gone, "the zombie to be seen as gone")
+    child.wait()
+    assert (True, True) == (pane.has_gone(), StartedPane(child.pid).has_gone())

@@ -1,0 +1,168 @@
+"""A child program that speaks pi's JSON mode and does what its task says, a command a line; see `COMMANDS`.
+
+Standard library only, so that `python -I -S` starts it in a few milliseconds. Paths are relative to its cwd.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+
+def quoted(text):
+    """A JSON string, without the 15 ms of importing json."""
+    signs = {'"': '\\"', "\\": "\\\\", "\n": "\\n"}
+    return '"' + "".join(signs.get(sign, sign if sign >= " " else f"\\u{ord(sign):04x}") for sign in text) + '"'
+
+
+def write(line):
+    rest = memoryview(line.encode("utf-8", "surrogateescape") + b"\n")
+    while rest:
+        rest = rest[os.write(1, rest) :]
+
+
+def message(content, stop_reason, more=""):
+    usage = '{"input":10,"output":5,"cacheRead":2,"cacheWrite":1,"cost":{"total":0.5}}'
+    write(
+        f'{{"type":"message_end","message":{{"role":"assistant","content":[{content}],"provider":"fake",'
+        f'"model":"puppet","usage":{usage},"stopReason":"{stop_reason}"{more}}}}}'
+    )
+
+
+def text(said):
+    return f'{{"type":"text","text":{quoted(said)}}}'
+
+
+def say(said):
+    message(text(said), "stop")
+
+
+def ask_for_more(said):
+    """A turn after which the agent goes on."""
+    message(text(said), "toolUse")
+
+
+def say_many(number):
+    for count in range(int(number)):
+        say(f"line {count}")
+
+
+def say_big(size):
+    say("x" * int(size))
+
+
+def cut_off(said):
+    message(text(said), "length")
+
+
+def empty(_):
+    message("", "stop")
+
+
+def error(said):
+    message("", "error", f',"errorMessage":{quoted(said)}')
+
+
+def update(said):
+    delta = f'{{"type":"text_delta","contentIndex":0,"delta":{quoted(said)}}}'
+    write(f'{{"type":"message_update","assistantMessageEvent":{delta}}}')
+
+
+def tool(name):
+    write(f'{{"type":"tool_execution_start","toolCallId":"c1","toolName":"{name}","args":{{"path":"a.py"}}}}')
+    result = '{"content":[{"type":"text","text":"found"}]}'
+    write(f'{{"type":"tool_execution_end","toolCallId":"c1","toolName":"{name}","isError":false,"result":{result}}}')
+
+
+def finish(_):
+    """As pi since 0.80.4: it says that nothing more will come."""
+    write('{"type":"agent_end","messages":[],"willRetry":false}')
+    write('{"type":"agent_settled","aborted":false}')
+
+
+def finish_old(_):
+    """As pi 0.73.1: the end of the turn is all it says."""
+    write('{"type":"agent_end","messages":[]}')
+
+
+def answer(said):
+    say(said)
+    finish("")
+
+
+def raw(escaped):
+    write(escaped.encode().decode("unicode_escape"))
+
+
+def garbage(size):
+    os.write(1, os.urandom(int(size)) + b"\n")
+
+
+def complain(said):
+    os.write(2, said.encode() + b"\n")
+
+
+def close_stdout(_):
+    os.close(1)
+
+
+def leave(code):
+    os._exit(int(code))
+
+
+def die(name):
+    os.kill(os.getpid(), getattr(signal, name))
+
+
+def deaf(_):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def hang(_):
+    while True:
+        signal.pause()
+
+
+def touch(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.005)
+
+
+def linger(seconds):
+    time.sleep(float(seconds))
+
+
+def detach(path, environment=None):
+    """Leave a process in a session of its own behind, and its pid in a file."""
+    nowhere = subprocess.DEVNULL
+    sleeper = subprocess.Popen(
+        ["sleep", "1000"], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, env=environment
+    )
+    with open(path + ".new", "w") as file:
+        file.write(str(sleeper.pid))
+    os.rename(path + ".new", path)
+
+
+def detach_unmarked(path):
+    kept = ("PATH", "SUBDECK_TEST_ID")
+    detach(path, {name: os.environ[name] for name in kept if name in os.environ})
+
+
+COMMANDS = {
+    function.__name__.replace("_", "-"): function
+    for function in (
+        say, ask_for_more, say_many, say_big, cut_off, empty, error, update, tool, finish, finish_old, answer, raw,
+        garbage, complain, close_stdout, leave, die, deaf, hang, touch, wait_for, linger, detach, detach_unmarked,
+    )
+}  # fmt: skip
+
+for line in sys.stdin.buffer.read().decode("utf-8", "replace").splitlines():
+    command, _, argument = line.strip().partition(" ")
+    if command:
+        COMMANDS[command](argument)

@@ -1,0 +1,355 @@
+"""Following a project: the first update, every change, each end once, and no event lost."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from subdeck.core import artifacts, follow, paths, watch
+from subdeck.core.engine import Engine, Update
+from subdeck.core.events import AssistantText, RunStarted, encode_event
+from subdeck.core.runs import Counts, RunSnapshot
+
+from tests.factories import (
+    make_finished,
+    make_meta,
+    make_result,
+    make_run,
+    open_engine,
+    request,
+    run_dir,
+    run_to_end,
+    start,
+    started,
+)
+from tests.waiting import wait_until
+
+
+class Followed:
+    """Collects the updates of an engine, as the bridge of the app does."""
+
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+        self.runs: dict[str, RunSnapshot] = {}
+
+    def take(self, update: Update) -> None:
+        self.runs |= {run.run_id: run for run in update.runs}
+        for run_id in update.removed:
+            self.runs.pop(run_id, None)
+        self.updates.append(update)
+
+    @property
+    def ended(self) -> list[str]:
+        return [run.run_id for update in self.updates for run in update.ended]
+
+    def wait_for(self, run_id: str, condition: Callable[[RunSnapshot], object], what: str) -> RunSnapshot:
+        wait_until(lambda: run_id in self.runs and condition(self.runs[run_id]), what)
+        return self.runs[run_id]
+
+
+@contextmanager
+def following(engine: Engine) -> Iterator[Followed]:
+    """Follow in a thread from the first update on."""
+    followed, stop = Followed(), threading.Event()
+
+    def iterate() -> None:
+        for update in engine.updates(stop):
+            followed.take(update)
+
+    thread = threading.Thread(target=iterate)
+    thread.start()
+    try:
+        wait_until(lambda: followed.updates, "the first update")
+        yield followed
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir)
+
+
+def test_the_first_update(engine: Engine) -> None:
+    """The first update has what is there: runs newest first, counts, and that presets are to be read."""
+    runs = [run_to_end(engine, "answer one", background=False), run_to_end(engine, "leave 1")]
+    with following(engine) as followed:
+        first = followed.updates[0]
+    newest_first = sorted((run.run_id for run in runs), reverse=True)
+    assert newest_first == [run.run_id for run in first.runs]
+    assert (Counts(completed=1, failed=1, total=2), Counts(failed=1, total=1)) == (first.counts, first.background)
+    assert (True, True, (), ()) == (first.complete, first.presets_changed, first.ended, first.removed)
+
+
+def test_an_empty_project(engine: Engine, project_dir: Path) -> None:
+    """Following a project without runs makes nothing in it, and sees its first run."""
+    with following(engine) as followed:
+        assert ((), Counts()) == (followed.updates[0].runs, followed.updates[0].counts)
+        assert [".git"] == os.listdir(project_dir)
+        run = start(engine, "answer ok")
+        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        assert [run.run_id] == followed.ended
+
+
+def test_from_start_to_end(engine: Engine, tmp_path: Path) -> None:
+    """A run is followed through activity, sentence and usage to its end, which is told once."""
+    gates = [tmp_path / name for name in ("a", "b", "c")]
+    script = [
+        f"wait-for {gates[0]}",
+        "ask-for-more I will look.",
+        "tool read",
+        "update Half a sen",
+        f"wait-for {gates[1]}",
+        "answer Done.",
+        f"wait-for {gates[2]}",
+    ]
+    with following(engine) as followed:
+        run = start(engine, *script)
+        followed.wait_for(run.run_id, lambda run: run.status == "running", "the run to start")
+        gates[0].touch()
+        seen = followed.wait_for(run.run_id, lambda run: run.sentence, "the sentence being written")
+        assert ("Half a sen", 1, 1) == (seen.sentence, seen.usage.turns, seen.usage.tool_uses)
+        gates[1].touch()
+        gates[2].touch()
+        ended = followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        assert ("completed", "done", "Done.", "") == (ended.status, ended.reason, ended.message, ended.sentence)
+        wait_until(lambda: followed.updates[-1].counts == Counts(completed=1, total=1), "the counts")
+    assert [run.run_id] == followed.ended
+
+
+@pytest.mark.parametrize("script", ["answer ok", "leave 1"])
+def test_short_runs_end_once_too(engine: Engine, project_dir: Path, script: str) -> None:
+    """A run of another program that begins and ends between two looks is told as ended, once."""
+    other = Engine.open(str(project_dir))
+    with following(engine) as followed:
+        ids = [run_to_end(other, script).run_id for _ in range(3)]
+        wait_until(lambda: set(ids) <= set(followed.ended), "the ends")
+        last = start(other, "answer last")
+        followed.wait_for(last.run_id, lambda run: run.is_terminal, "the last run to end")
+        wait_until(lambda: last.run_id in followed.ended, "the last end")
+    assert sorted([*ids, last.run_id]) == sorted(followed.ended)
+
+
+def test_a_run_made_in_one_moment(engine: Engine) -> None:
+    """A finished run that appears as a whole is told as ended."""
+    with following(engine) as followed:
+        meta = make_finished(engine.project)
+        followed.wait_for(meta.run_id, lambda run: run.is_terminal, "the run to be seen")
+    assert [meta.run_id] == followed.ended
+
+
+def test_what_came_back_did_not_end_again(engine: Engine) -> None:
+    """A run that is deleted is removed from the list, and when it is restored its end is no news."""
+    old = make_finished(engine.project)
+    with following(engine) as followed:
+        new = run_to_end(engine, "answer ok")
+        followed.wait_for(new.run_id, lambda run: run.is_terminal, "the run to end")
+        engine.delete([old.run_id, new.run_id])
+        wait_until(lambda: not followed.runs, "the runs to be removed")
+        assert Counts() == followed.updates[-1].counts
+        engine.restore([old.run_id, new.run_id])
+        wait_until(lambda: len(followed.runs) == 2, "the runs to be back")
+        assert Counts(completed=2, total=2) == followed.updates[-1].counts
+    assert [new.run_id] == followed.ended
+
+
+def test_two_engines_see_the_same(engine: Engine, project_dir: Path, tmp_path: Path) -> None:
+    """Two followers of one project come to equal pictures, and each tells each end once."""
+    other = Engine.open(str(project_dir), session="other", kind="app")
+    gate = tmp_path / "gate"
+    with following(engine) as one, following(other) as two:
+        runs = [start(engine, f"wait-for {gate}", "answer a"), start(other, f"wait-for {gate}", "leave 2")]
+        for followed in (one, two):
+            for run in runs:
+                followed.wait_for(run.run_id, lambda run: run.status == "running", "the run to start")
+        gate.touch()
+        for followed in (one, two):
+            wait_until(lambda followed=followed: len(followed.ended) == 2, "both ends")
+    assert one.runs == two.runs
+    assert sorted(one.ended) == sorted(two.ended) == sorted(run.run_id for run in runs)
+
+
+def test_no_event_is_lost(engine: Engine, tmp_path: Path) -> None:
+    """While many runs write at once, who follows has read every event of each file."""
+    gate, lines = tmp_path / "gate", 300
+    with following(engine) as followed:
+        runs = [start(engine, f"wait-for {gate}", f"say-many {lines}", "hang") for _ in range(8)]
+        gate.touch()
+        last = 1 + 2 * lines
+        for run in runs:
+            seen = followed.wait_for(run.run_id, lambda run: run.last_seq == last, f"event {last} of each run")
+            assert (lines, "running") == (seen.usage.turns, seen.status)
+        for run in runs:
+            assert last == (run_dir(engine, run) / "events.jsonl").read_bytes().count(b"\n")
+        engine.stop([run.run_id for run in runs], force=True)
+        wait_until(lambda: len(followed.ended) == 8, "all ends")
+    counted = followed.updates[-1].counts
+    assert Counts(aborted=8, total=8) == counted == followed.updates[-1].background
+
+
+def test_events_without_a_doorbell(engine: Engine) -> None:
+    """Events of a run that nobody rings for are found by the sweep."""
+    meta, lock = make_run(engine.project, bell=False)
+    events = Path(engine.project.run_dir(meta.run_id), paths.EVENTS)
+    with following(engine) as followed:
+        followed.wait_for(meta.run_id, lambda run: run.status == "queued", "the run to be seen")
+        begun = RunStarted(seq=1, ts="now", pid=1, child_pid=1, attempt=1, max_attempts=1)
+        events.write_bytes(encode_event(begun) + encode_event(AssistantText(seq=2, text="Hello.")))
+        seen = followed.wait_for(meta.run_id, lambda run: run.last_seq == 2, "its events")
+        assert ("running", "Hello.") == (seen.status, seen.activity)
+        artifacts.write_result(engine.project.run_dir(meta.run_id), make_result(meta.run_id))
+        followed.wait_for(meta.run_id, lambda run: run.is_terminal, "its end")
+    os.close(lock)
+
+
+def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel refuses to watch, everything is still found."""
+
+    def refuse(*_: object) -> Iterator[watch.Changes]:
+        raise OSError(28, "inotify watch limit reached")
+        yield
+
+    monkeypatch.setattr(watch, "_watch", refuse)
+    with following(engine) as followed:
+        run = start(engine, "answer ok")
+        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+    assert [run.run_id] == followed.ended
+
+
+def test_nothing_happens_nothing_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Running and queued runs that do nothing cause no updates, however often they are looked at."""
+    engine = open_engine(Path(engine.project.root), max_running=1)
+    monkeypatch.setattr(follow, "SWEEP", 0.0)
+    sweeps = threading.Semaphore(0)
+    sweep = follow.Follower._sweep
+    monkeypatch.setattr(follow.Follower, "_sweep", lambda self: (sweep(self), sweeps.release())[0])
+    runs = [start(engine, "hang"), start(engine, "hang"), start(engine, "hang")]
+    started(engine, runs[0])
+    with following(engine) as followed:
+        wait_until(lambda: followed.updates[-1].presets_changed and len(followed.updates) > 1, "the watch to begin")
+        before = len(followed.updates)
+        for _ in range(6):
+            assert sweeps.acquire(timeout=20)
+        assert before == len(followed.updates)
+        assert ["queued", "queued", "running"] == sorted(run.status for run in followed.runs.values())
+        engine.stop([run.run_id for run in runs])
+        wait_until(lambda: len(followed.ended) == 3, "all ends")
+
+
+def test_presets(engine: Engine, project_dir: Path) -> None:
+    """A preset file that is written, changed or removed is news, even in a directory that did not exist."""
+    place = project_dir / ".pi" / "subagents"
+    with following(engine) as followed:
+
+        def changed_by(act: Callable[[], object]) -> None:
+            before = len(followed.updates)
+            act()
+            wait_until(lambda: any(one.presets_changed for one in followed.updates[before:]), "presets to change")
+
+        place.mkdir(parents=True)
+        file = place / "scout.md"
+        changed_by(lambda: file.write_text("---\nname: scout\ndescription: x\n---\n"))
+        wait_until(lambda: engine.presets().presets, "the preset")
+        changed_by(lambda: file.write_text("---\nname: scout\ndescription: y\n---\n"))
+        changed_by(file.unlink)
+
+
+def test_a_preset_directory_that_comes_back(engine: Engine, project_dir: Path) -> None:
+    """A directory of presets that is removed and made again is still watched."""
+    place = project_dir / ".pi" / "subagents"
+    place.mkdir(parents=True)
+    with following(engine) as followed:
+        for _ in range(2):
+            place.rmdir()
+            place.mkdir()
+            before = len(followed.updates)
+            wait_until(lambda: any(one.presets_changed for one in followed.updates[before:]), "the change")  # noqa: B023
+            before = len(followed.updates)
+            (place / "scout.md").touch()
+            wait_until(lambda: any(one.presets_changed for one in followed.updates[before:]), "the file")  # noqa: B023
+            (place / "scout.md").unlink()
+
+
+def test_many_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest runs and all unfinished ones come first, the older ones follow in batches, and no end is news."""
+    monkeypatch.setattr(follow, "NEWEST", 5)
+    monkeypatch.setattr(follow, "BATCH", 4)
+    ids = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
+    for run_id in ids[1:]:
+        make_finished(engine.project, make_meta(run_id))
+    _, lock = make_run(engine.project, make_meta(ids[0]))
+    with following(engine) as followed:
+        wait_until(lambda: followed.updates[-1].complete, "all runs")
+        sizes = [len(update.runs) for update in followed.updates[:4]]
+    assert [6, 4, 4, 2] == sizes
+    assert {ids[0], *ids[-5:]} == {run.run_id for run in followed.updates[0].runs}
+    assert [False, False, False, True] == [update.complete for update in followed.updates[:4]]
+    assert ([], Counts(running=1, queued=1, completed=15, total=16)) == (followed.ended, followed.updates[3].counts)
+    os.close(lock)
+
+
+def test_waiting_for_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for more runs than a first update has waits for all of them, doorbells or not."""
+    monkeypatch.setattr(follow, "NEWEST", 2)
+    ids = [f"20260101-0000{second:02}-abcdef" for second in range(6)]
+    for run_id in ids[1:]:
+        make_finished(engine.project, make_meta(run_id))
+    _, lock = make_run(engine.project, make_meta(ids[0]), bell=False)
+    threading.Timer(0.1, os.close, (lock,)).start()
+    assert ["lost", *["done"] * 5] == [run.reason for run in engine.wait(ids, timeout=30)]
+
+
+def test_waiting_with_a_time_limit(engine: Engine) -> None:
+    """A waiter whose time is over gets the runs as they stand, in the order asked; unknown ones are left out."""
+    done, running = run_to_end(engine, "answer ok"), start(engine, "hang")
+    started(engine, running)
+    stood = engine.wait([running.run_id, "20260101-000000-abcdef", done.run_id], timeout=0.3)
+    assert [(running.run_id, "running"), (done.run_id, "completed")] == [(run.run_id, run.status) for run in stood]
+    engine.stop([running.run_id])
+    assert ("aborted",) == tuple(run.status for run in engine.wait([running.run_id], timeout=30))
+
+
+def test_waiting_tells_progress(engine: Engine) -> None:
+    """Who waits for a run gets its updates, and of no other run."""
+    gate = Path(engine.project.root, "gate")
+    other = start(engine, f"wait-for {gate}", "say-many 20", "finish")
+    run = start(engine, f"wait-for {gate}", "tool read", "answer ok")
+    gate.touch()
+    updates: list[Update] = []
+    engine.wait([run.run_id], timeout=30, on_update=updates.append)
+    assert {run.run_id} == {seen.run_id for update in updates for seen in update.runs}
+    engine.wait([other.run_id], timeout=30)
+
+
+def test_waiting_for_a_run_that_is_deleted(engine: Engine) -> None:
+    """A run that is gone is not waited for."""
+    meta = make_finished(engine.project)
+    engine.delete([meta.run_id])
+    assert () == engine.wait([meta.run_id], timeout=30)
+
+
+def test_groups_are_followed(project_dir: Path) -> None:
+    """Each queued run of a group says how many go first, until its turn comes."""
+    engine = open_engine(project_dir, max_parallel=1)
+    with following(engine) as followed:
+        runs = engine.launch([request("hang") for _ in range(4)], background=False)
+        ids = [run.run_id for run in runs]
+
+        def picture() -> list[tuple[str, int | None]]:
+            return sorted((run.status.value, run.ahead) for run in followed.runs.values())
+
+        wait_until(
+            lambda: picture() == [("queued", 0), ("queued", 1), ("queued", 2), ("running", None)], "the queue", 20
+        )
+        (running,) = (run for run in followed.runs.values() if run.status == "running")
+        engine.stop([running.run_id])
+        wait_until(
+            lambda: picture() == [("aborted", None), ("queued", 0), ("queued", 1), ("running", None)], "the next turn"
+        )
+        engine.stop(ids)
+        wait_until(lambda: len(followed.ended) == 4, "all ends")

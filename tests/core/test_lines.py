@@ -1,0 +1,108 @@
+"""Cutting a child's output into lines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+from subdeck.core.agents.base import UPDATE_HEAD
+from subdeck.core.wrapper import lines as module
+from subdeck.core.wrapper.lines import Line, LineSplitter, Piece, UpdateLine
+
+UPDATE = b'{"type":"message_update"'
+OTHER_UPDATE = b'{"type":"tool_execution_update"'
+PREFIXES = (UPDATE, OTHER_UPDATE)
+
+MATERIAL = [
+    b"",
+    b"x",
+    b'{"type":"message_end"}',
+    b'{"type":"message_updat',
+    UPDATE,
+    UPDATE + b',"delta":"' + b"y" * 100 + b'"}',
+    UPDATE + b"z" * (3 * UPDATE_HEAD),
+    OTHER_UPDATE + b"}",
+    "one\u2028two\x85three\x0c".encode(),
+    b"\r",
+    b"\x00\xff",
+    b"w" * 10_000,
+]
+
+
+def pieces(chunks: Iterable[bytes]) -> list[Piece]:
+    splitter = LineSplitter(PREFIXES)
+    found = [piece for chunk in chunks for piece in splitter.split(chunk)]
+    return [*found, *splitter.rest()]
+
+
+def cut(content: bytes, chance: random.Random, largest: int) -> list[bytes]:
+    chunks: list[bytes] = []
+    while content:
+        size = chance.randint(1, largest)
+        chunks.append(content[:size])
+        content = content[size:]
+    return chunks
+
+
+def expected(content: bytes) -> list[Piece]:
+    """What the lines of `content` are, said as plainly as it goes."""
+    lines = content.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [UpdateLine(line[:UPDATE_HEAD]) if line.startswith(PREFIXES) else Line(line) for line in lines]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_chunks_do_not_matter(seed: int) -> None:
+    """However the output is cut into chunks, its lines are the same, with or without a newline at the end."""
+    chance = random.Random(seed)
+    content = b"\n".join(chance.choices(MATERIAL, k=30)) + chance.choice((b"", b"\n"))
+    assert expected(content) == pieces(cut(content, chance, chance.choice((1, 7, 40, 5000))))
+
+
+def test_only_newlines_end_lines() -> None:
+    """Carriage returns, form feeds and Unicode's line separators are part of a line."""
+    content = "a\r\x0b\x0c\x1c\x85\u2028\u2029b".encode()
+    assert [Line(content)] == pieces([content + b"\n"])
+
+
+def test_update_lines_are_not_held() -> None:
+    """Of a line that a later one repeats no more than a chunk is kept, however long it grows."""
+    splitter = LineSplitter(PREFIXES)
+    chunk = b"y" * 65536
+    assert [] == list(splitter.split(UPDATE))
+    for _ in range(200):
+        assert [] == list(splitter.split(chunk))
+    assert splitter.held <= UPDATE_HEAD
+    (piece,) = splitter.split(b"\n")
+    assert UpdateLine((UPDATE + chunk)[:UPDATE_HEAD]) == piece
+
+
+def test_a_long_update_in_one_chunk_is_not_held() -> None:
+    """An update line of which a first chunk has much more than its head is held up to its head."""
+    splitter = LineSplitter(PREFIXES)
+    assert [] == list(splitter.split(UPDATE + b"y" * 200_000))
+    assert splitter.held <= UPDATE_HEAD
+
+
+def test_endless_lines_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line without an end takes no more memory than the limit, and the next line is whole."""
+    monkeypatch.setattr(module, "LINE_LIMIT", 1000)
+    splitter = LineSplitter(PREFIXES)
+    for _ in range(100):
+        assert [] == list(splitter.split(b"x" * 999))
+        assert splitter.held <= 1000
+    assert [Line(b"x" * 1000), Line(b"next")] == list(splitter.split(b"\nnext\n"))
+
+
+def test_nothing_is_nothing() -> None:
+    """No output is no line, and an empty line is one."""
+    assert [] == pieces([])
+    assert [Line(b""), Line(b"")] == pieces([b"\n", b"\n"])
+
+
+def test_without_prefixes() -> None:
+    """An agent without update lines gets every line whole."""
+    splitter = LineSplitter(())
+    assert [Line(UPDATE + b"}")] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]

@@ -1,0 +1,313 @@
+"""Who is responsible for a run: a kernel lock tells; who finds nobody writes the result, once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from subdeck.core import artifacts, paths, processes
+from subdeck.core.artifacts import RunnerFacts, StopWish
+from subdeck.core.events import AssistantText, RunEnded, RunStarted, encode_event
+from subdeck.core.liveness import Proof, hold, look_after
+from subdeck.core.paths import Project
+
+from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
+from tests.waiting import wait_until
+
+HERE = {"host": processes.host(), "boot_id": processes.boot_id(), "pid_namespace": processes.pid_namespace()}
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+def facts(**others: object) -> RunnerFacts:
+    return RunnerFacts(**{"kind": "process", "pid": 1, "pid_started": 0, **HERE, **others})
+
+
+def abandoned(project: Project, *events: object, runner: RunnerFacts | None = None) -> tuple[str, Path]:
+    """Make a run that nobody holds; answer its id and directory."""
+    meta, lock = make_run(project)
+    directory = Path(project.run_dir(meta.run_id))
+    (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, events)))
+    artifacts.write_runner(str(directory), runner or facts())
+    os.close(lock)
+    return meta.run_id, directory
+
+
+def sleeper(**environment: str) -> int:
+    """Start a process that nobody here reaps until the end of the test session; answer its pid."""
+    process = subprocess.Popen(
+        ["sleep", "1000"], env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL
+    )
+    _sleepers.append(process)
+    return process.pid
+
+
+_sleepers: list[subprocess.Popen] = []
+
+
+@pytest.fixture(autouse=True)
+def no_sleepers():
+    yield
+    for process in _sleepers:
+        process.kill()
+        process.wait()
+    _sleepers.clear()
+
+
+@pytest.mark.parametrize("holders", [1, 2])
+def test_a_held_run_is_alive(project: Project, holders: int) -> None:
+    """A run whose launcher, wrapper or both share its lock is alive, and nothing is written."""
+    meta, lock = make_run(project)
+    path = os.path.join(project.run_dir(meta.run_id), paths.LOCK)
+    others = [os.open(path, os.O_RDWR) for _ in range(holders - 1)]
+    for other in others:
+        fcntl.flock(other, fcntl.LOCK_SH)
+    assert Proof.ALIVE is look_after(project, meta.run_id, by="test")
+    assert artifacts.read_result(project.run_dir(meta.run_id)) is None
+    for descriptor in (lock, *others):
+        os.close(descriptor)
+
+
+def test_looking_leaves_no_lock(project: Project) -> None:
+    """After a look at a living run its holders are the only ones: it can be taken once they have gone."""
+    meta, lock = make_run(project)
+    look_after(project, meta.run_id, by="test")
+    os.close(lock)
+    taken = hold(project.run_dir(meta.run_id))
+    assert taken is not None
+    os.close(taken)
+
+
+def test_an_abandoned_run_is_lost(project: Project) -> None:
+    """A run that nobody holds is finished as lost by who looks, with what its events tell."""
+    run_id, directory = abandoned(
+        project,
+        RunStarted(seq=1, ts="2026-01-01T00:00:00.000Z", pid=1, child_pid=1, attempt=1, max_attempts=1),
+        AssistantText(seq=2, text="So far so good."),
+    )
+    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert ("failed", "lost", "test") == (result.status, result.reason, result.written_by)
+    assert ("So far so good.", "2026-01-01T00:00:00.000Z") == (result.final_text, result.started_at)
+    assert not Path(project.active, run_id).exists()
+
+
+def test_a_launcher_that_died_first(project: Project) -> None:
+    """A run that never had a wrapper says that its launcher died."""
+    meta, lock = make_run(project)
+    os.close(lock)
+    look_after(project, meta.run_id, by="test")
+    result = artifacts.read_result(project.run_dir(meta.run_id))
+    assert result is not None
+    assert ("lost", "its launcher died before the wrapper was started") == (result.reason, result.error_message)
+
+
+def test_a_wrapper_that_could_not_start(project: Project) -> None:
+    """A wrapper that died before it could say who it is leaves its last words on stderr as the message."""
+    meta, lock = make_run(project)
+    Path(project.run_dir(meta.run_id), paths.STDERR).write_text("Traceback …\nModuleNotFoundError: no msgspec\n")
+    os.close(lock)
+    look_after(project, meta.run_id, by="test")
+    result = artifacts.read_result(project.run_dir(meta.run_id))
+    assert result is not None
+    assert "start_failed" == result.reason
+    assert "its wrapper could not start: ModuleNotFoundError: no msgspec" == result.error_message
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [("completed", "done", "done"), ("failed", "model_error", "model_error"), ("odd", "from the future", "lost")],
+)
+def test_an_end_that_was_written_counts(project: Project, status: str, reason: str, expected: str) -> None:
+    """A wrapper that died between its last event and its result has said how the run ended."""
+    run_id, directory = abandoned(
+        project, AssistantText(seq=1, text="42"), RunEnded(seq=2, status=status, reason=reason)
+    )
+    look_after(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert (expected, "42") == (result.reason, result.final_text)
+
+
+@pytest.mark.parametrize(
+    ("force", "reason", "expected"),
+    [(False, "stopped", "stopped"), (False, "cancelled", "cancelled"), (True, "stopped", "killed")],
+)
+def test_a_wish_to_stop_counts(project: Project, force: bool, reason: str, expected: str) -> None:
+    """A run that was told to stop and lost its wrapper on the way was aborted."""
+    run_id, directory = abandoned(project)
+    artifacts.write_stop(str(directory), StopWish(by="someone", force=force, at="", reason=reason))
+    look_after(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert ("aborted", expected) == (result.status, result.reason)
+
+
+def test_a_result_is_never_overwritten(project: Project) -> None:
+    """Whoever comes second finds the first one's result, and keeps it."""
+    meta = make_finished(project, final_text="first")
+    directory = project.run_dir(meta.run_id)
+    assert Proof.FINISHED is look_after(project, meta.run_id, by="test")
+    assert not artifacts.write_result(directory, make_result(meta.run_id, final_text="second"))
+    result = artifacts.read_result(directory)
+    assert result is not None and "first" == result.final_text
+    assert ["lock", "meta.json", "prompt.md", "result.json"] == sorted(os.listdir(directory))
+
+
+def test_many_find_a_lost_run_at_once(project: Project) -> None:
+    """Of many who look at the same moment one writes the result, and nobody takes another for a living wrapper."""
+    run_id, directory = abandoned(project)
+    together = threading.Barrier(8)
+    proofs: list[Proof] = []
+
+    def look(name: str) -> None:
+        together.wait()
+        proofs.append(look_after(project, run_id, by=name))
+
+    threads = [threading.Thread(target=look, args=(f"looker {number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Proof.FINISHED in proofs and Proof.GONE not in proofs
+    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None and result.written_by.startswith("looker")
+
+
+def test_a_prober_is_waited_for(project: Project) -> None:
+    """A lock that another prober has exclusively for a moment is no proof of life."""
+    run_id, directory = abandoned(project)
+    other = os.open(directory / paths.LOCK, os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    threading.Timer(0.004, os.close, (other,)).start()
+    assert Proof.FINISHED is look_after(project, run_id, by="test")
+
+
+@pytest.mark.parametrize("strange", ["host", "boot_id", "pid_namespace"])
+def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None:
+    """A run of another machine, boot or pid namespace is neither finished nor are its pids signalled."""
+    pid = sleeper()
+    began = processes.start_time(pid)
+    elsewhere = facts(**{strange: "another", "pid": pid, "pid_started": began})
+    started = RunStarted(seq=1, pid=pid, child_pid=pid, child_pid_started=began, attempt=1, max_attempts=1)
+    run_id, directory = abandoned(project, started, runner=elsewhere)
+    assert Proof.UNKNOWN is look_after(project, run_id, by="test")
+    assert artifacts.read_result(str(directory)) is None
+    assert lives(pid)
+
+
+def test_what_a_lost_run_left_is_ended(project: Project) -> None:
+    """Processes with the run's mark are ended; those of other runs are not."""
+    run_id, _ = abandoned(project)
+    ours, other = sleeper(SUBDECK_RUN_ID=run_id), sleeper(SUBDECK_RUN_ID="20260101-000000-abcdef")
+    look_after(project, run_id, by="test")
+    wait_until_gone(ours)
+    assert lives(other)
+
+
+def test_a_child_without_its_mark_is_ended(project: Project) -> None:
+    """A child that gave up its environment is known by pid and start time, and ended with its descendants."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '1000'])"], start_new_session=True
+    )
+    _sleepers.append(child)
+    (grandchild,) = wait_until(lambda: processes.descendants(child.pid), "the child's own child")
+    began = processes.start_time(child.pid)
+    started = RunStarted(seq=1, pid=1, child_pid=child.pid, child_pid_started=began, attempt=1, max_attempts=1)
+    run_id, _ = abandoned(project, started)
+    look_after(project, run_id, by="test")
+    wait_until_gone(child.pid, grandchild)
+
+
+def test_a_pid_that_is_somebody_elses_now(project: Project) -> None:
+    """A pid whose process started at another time than the run's child is left alone."""
+    pid = sleeper()
+    began = processes.start_time(pid)
+    assert began is not None
+    started = RunStarted(seq=1, pid=1, child_pid=pid, child_pid_started=began - 1, attempt=1, max_attempts=1)
+    run_id, _ = abandoned(project, started)
+    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert lives(pid)
+
+
+def test_the_environment_file_goes_with_a_lost_run(project: Project) -> None:
+    """What a launcher left for a wrapper that never came may hold secrets, and is removed."""
+    run_id, directory = abandoned(project)
+    (directory / paths.ENVIRONMENT).write_text("KEY=secret\0")
+    look_after(project, run_id, by="test")
+    assert not (directory / paths.ENVIRONMENT).exists()
+
+
+def test_a_torn_record_is_no_obstacle(project: Project) -> None:
+    """Broken runner.json, stop.json and events do not keep a lost run from its result."""
+    run_id, directory = abandoned(project)
+    for name in (paths.RUNNER, paths.STOP, paths.EVENTS, paths.META):
+        (directory / name).write_bytes(b'{"kind": "pro\xff')
+    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert ("lost", "meta.json is missing or broken and nobody holds the run") == (result.reason, result.error_message)
+
+
+def test_no_run_is_gone(project: Project) -> None:
+    """A run without a directory is gone."""
+    assert Proof.GONE is look_after(project, "20260101-000000-abcdef", by="test")
+
+
+def test_holding_excludes(project: Project) -> None:
+    """A run can be held by one only, and not while its wrapper has it."""
+    meta, lock = make_run(project)
+    directory = project.run_dir(meta.run_id)
+    assert hold(directory) is None
+    os.close(lock)
+    mine = hold(directory)
+    assert mine is not None
+    assert hold(directory) is None
+    os.close(mine)
+
+
+def test_result_files_are_whole(project: Project) -> None:
+    """Nobody reading at any moment sees a part of a result."""
+    meta, lock = make_run(project)
+    directory = project.run_dir(meta.run_id)
+    os.close(lock)
+    seen: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            if os.path.exists(os.path.join(directory, paths.RESULT)):
+                seen.append(artifacts.read_result(directory))
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    result = make_result(meta.run_id, final_text="x" * 3_000_000)
+    assert artifacts.write_result(directory, result)
+    wait_until(lambda: seen, "the reader to see it")
+    done.set()
+    reader.join()
+    assert [msgspec.to_builtins(result)] == [msgspec.to_builtins(one) for one in seen]
+
+
+def test_signals_hit_no_stranger() -> None:
+    """A signal for a process that started at another time is not sent."""
+    pid = sleeper()
+    began = processes.start_time(pid)
+    assert began is not None
+    assert not processes.send(pid, signal.SIGKILL, began + 1)
+    assert lives(pid)
+    assert processes.send(pid, signal.SIGKILL, began)
+    wait_until_gone(pid)

@@ -1,0 +1,125 @@
+"""Waiting for a place: slots and child sessions, by file locks."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core import artifacts, paths
+from subdeck.core.paths import Project
+from subdeck.core.wrapper.places import Queue, Session, Signals, Slots, StopAsked, take_all
+
+from tests.factories import make_meta, make_run
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def queue(told: list[str]) -> Queue:
+    return Queue(told.append)
+
+
+@pytest.fixture
+def held() -> Iterator[list[int]]:
+    """Descriptors that are closed after the test."""
+    descriptors: list[int] = []
+    yield descriptors
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_free_slots_are_taken_silently(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
+    """As long as there are slots nobody is told of a queue."""
+    slots = Slots(str(tmp_path / "slots"), 3)
+    held += [slots.take(queue) for _ in range(3)]
+    assert ([], 3) == (told, len(set(held)))
+
+
+def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
+    """Who comes when all slots are taken says once that it waits, and gets the first that is given back."""
+    slots = Slots(str(tmp_path), 2)
+    held += [slots.take(queue), slots.take(queue)]
+    got: list[int] = []
+    waiter = threading.Thread(target=lambda: got.append(slots.take(queue)))
+    waiter.start()
+    wait_until(lambda: told, "the waiter to say so")
+    assert [] == got
+    os.close(held.pop())
+    waiter.join()
+    held += got
+    assert (["slot"], 1) == (told, len(got))
+
+
+def test_a_child_session_has_one_user(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
+    """Two runs of one child session go one after the other."""
+    path = str(tmp_path / "deep" / "session.lock")
+    held.append(Session(path, "run").take(queue))
+    got: list[int] = []
+    waiter = threading.Thread(target=lambda: got.append(Session(path, "run").take(queue)))
+    waiter.start()
+    wait_until(lambda: told, "the waiter to say so")
+    os.close(held.pop())
+    waiter.join()
+    held += got
+    assert ["session"] == told
+
+
+def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
+    """Who was told to stop before it waits does not begin to."""
+    signals = Signals()
+    signals.handle(signal.SIGTERM, None)
+    with pytest.raises(StopAsked):
+        take_all([Slots(str(tmp_path / "slots"), 1)], queue, signals)
+    assert not (tmp_path / "slots").exists()
+
+
+def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int]) -> None:
+    """Once all places are taken a signal is only noted."""
+    signals = Signals()
+    held += take_all([Slots(str(tmp_path), 1)], queue, signals)
+    signals.handle(signal.SIGTERM, None)
+    assert [signal.SIGTERM] == signals.caught
+
+
+def test_a_wrapper_waits_for_its_child_session(project_dir: Path) -> None:
+    """A wrapper that needs a child session says that it waits for it, and goes on when it is free."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project, make_meta(task="answer ok", session_path="s.jsonl"))
+    directory, session = project.run_dir(meta.run_id), str(project_dir / "session.lock")
+    busy = os.open(session, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(busy, fcntl.LOCK_EX)
+    arguments = [directory, os.path.join(project.active, meta.run_id), "--session", session]
+    with subprocess.Popen([sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments]) as wrapper:
+        events = Path(directory, paths.EVENTS)
+        wait_until(lambda: events.exists() and '"for":"session"' in events.read_text(), "the wrapper to wait")
+        assert artifacts.read_result(directory) is None
+        os.close(busy)
+        assert 0 == wrapper.wait(30)
+    os.close(lock)
+    result = artifacts.read_result(directory)
+    assert result is not None and "completed" == result.status
+
+
+def test_a_wrapper_that_comes_too_late(project_dir: Path) -> None:
+    """A wrapper that finds its run finished by somebody else starts nothing and changes nothing."""
+    from tests.factories import make_finished
+
+    project = Project(str(project_dir))
+    meta = make_finished(project, make_meta(task="touch started"))
+    directory = project.run_dir(meta.run_id)
+    before = {name: os.stat(os.path.join(directory, name)).st_mtime_ns for name in os.listdir(directory)}
+    arguments = [directory, os.path.join(project.active, meta.run_id)]
+    subprocess.run([sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments], check=True, timeout=30)
+    assert before == {name: os.stat(os.path.join(directory, name)).st_mtime_ns for name in os.listdir(directory)}
+    assert not os.path.exists("started")

@@ -1,0 +1,262 @@
+"""What a run writes when files, directories or disks fail it: its result says so, and is always there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core import artifacts
+from subdeck.core.engine import Engine
+from subdeck.core.events import Notice
+from subdeck.core.runs import RunSnapshot
+
+from tests.factories import (
+    PUPPET,
+    events_of,
+    open_engine,
+    request,
+    result_of,
+    run_dir,
+    run_to_end,
+    start,
+    started,
+    wait_for_end,
+    wait_until_gone,
+    write_settings,
+)
+from tests.waiting import wait_until
+
+
+def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:
+    """Start a run that blocks the only slot, and one that waits for it; answer both."""
+    first = start(engine, "hang")
+    started(engine, first)
+    return first, start(engine, *script)
+
+
+def test_events_that_cannot_be_written(project_dir: Path) -> None:
+    """With a directory in the place of events.jsonl the run still completes, and its result names the file."""
+    engine = open_engine(project_dir, max_running=1)
+    first, run = queued_run(engine, "answer All the same.")
+    events = run_dir(engine, run) / "events.jsonl"
+    events.unlink()
+    events.mkdir()
+    engine.stop([first.run_id])
+    run = wait_for_end(engine, run.run_id)
+    assert ("completed", "All the same.") == (run.status, run.message)
+    assert ("events.jsonl: Is a directory",) == result_of(engine, run).artifact_errors
+
+
+def test_records_that_vanish(project_dir: Path) -> None:
+    """Log files that somebody removes while they are written change nothing about the result."""
+    engine = open_engine(project_dir)
+    gate = project_dir / "gate"
+    run = start(engine, "say One.", f"wait-for {gate}", "answer Two.")
+    started(engine, run)
+    for name in ("stdout.log", "stderr.log", "transcript.log", "runner.json"):
+        (run_dir(engine, run) / name).unlink()
+    gate.touch()
+    assert ("completed", "Two.") == (wait_for_end(engine, run.run_id).status, engine.result(run.run_id).final_text)
+
+
+LIMITED = """
+import resource, sys
+from subdeck.core.engine import Engine
+from subdeck.core.runs import RunRequest
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+engine = Engine.open()
+(run,) = engine.launch([RunRequest(task=sys.argv[2])], background=False)
+print(run.run_id)
+"""
+
+
+@pytest.mark.parametrize(("size", "kept"), [(48_000, 24_000), (6_000, 1_000), (1_650, 0)])
+def test_a_limit_on_file_sizes(project_dir: Path, size: int, kept: int) -> None:
+    """Where files may not grow, the result is written with as much of the answer as fits, and says what is missing."""
+    write_settings()
+    task = "say-many 100\nsay-big 100000\nfinish"
+    said = subprocess.check_output([sys.executable, "-c", LIMITED, str(size), task], cwd=project_dir, text=True)
+    engine = Engine.open(str(project_dir))
+    run = wait_for_end(engine, said.strip())
+    result = result_of(engine, run)
+    assert ("completed", kept) == (run.status, len(result.final_text or ""))
+    named = {trouble.partition(":")[0] for trouble in result.artifact_errors}
+    assert {"events.jsonl", "stdout.log", "transcript.log", "result.json"} == named
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if os.getuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place]).returncode:
+        pytest.skip("only root can mount a small file system")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def fill(place: Path) -> None:
+    """Leave no byte free."""
+    with open(place / "filler", "ab", buffering=0) as file:
+        for size in (65536, 4096, 512, 1):
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError:
+                continue
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    """On a disk that fills up while the child works, the space kept back holds the whole result."""
+    (small_disk / ".git").mkdir()
+    engine = open_engine(small_disk)
+    gate = small_disk.parent / "gate"
+    run = start(engine, "say Before.", f"wait-for {gate}", "say-many 200", "say-big 30000", "finish")
+    wait_until(lambda: (run_dir(engine, run) / artifacts.RESERVE).exists(), "space to be kept back")
+    started(engine, run)
+    fill(small_disk)
+    gate.touch()
+    run = wait_for_end(engine, run.run_id)
+    result = result_of(engine, run)
+    assert ("completed", 30_000) == (run.status, len(result.final_text or ""))
+    assert "events.jsonl: No space left on device" in result.artifact_errors
+    assert not (run_dir(engine, run) / artifacts.RESERVE).exists()
+
+
+def test_no_run_on_a_full_disk(small_disk: Path) -> None:
+    """A disk that is full before the launch is an error with its path, and no run exists."""
+    from subdeck.core.errors import LaunchError
+
+    (small_disk / ".git").mkdir()
+    engine = open_engine(small_disk)
+    run_to_end(engine, "answer ok")
+    fill(small_disk)
+    with pytest.raises(LaunchError, match="No space left"):
+        engine.launch([request("answer two")] * 2, background=False)
+    assert 1 == len(engine.snapshots())
+
+
+def test_a_lost_run_on_a_full_disk(small_disk: Path) -> None:
+    """A run whose end cannot be written is shown as unknown; it is finished once there is room."""
+    (small_disk / ".git").mkdir()
+    engine = open_engine(small_disk)
+    run = start(engine, "hang")
+    pids = started(engine, run)
+    fill(small_disk)
+    os.unlink(run_dir(engine, run) / artifacts.RESERVE)
+    fill(small_disk)
+    os.kill(pids.pid, 9)
+    (shown,) = wait_until(lambda: [one for one in engine.snapshots() if one.unknown], "the run to be unknown")
+    assert not shown.is_terminal
+    wait_until_gone(pids.child_pid)
+    (small_disk / "filler").unlink()
+    assert ["lost"] == [one.reason for one in engine.snapshots()]
+
+
+def test_a_run_directory_deleted_under_us(project_dir: Path) -> None:
+    """A run whose directory is removed is gone from the list, and its child, which nobody can see, is ended."""
+    engine = open_engine(project_dir)
+    gate = project_dir / "gate"
+    run = start(engine, "say One.", f"wait-for {gate}", "say-many 50", "hang")
+    pids = started(engine, run)
+    shutil.rmtree(run_dir(engine, run))
+    gate.touch()
+    wait_until_gone(pids.child_pid, pids.pid)
+    assert () == engine.snapshots()
+    assert [] == os.listdir(engine.project.active)
+
+
+def test_a_truncated_meta(project_dir: Path) -> None:
+    """A queued run whose meta.json breaks starts nothing and fails with words; it can be seen and deleted."""
+    engine = open_engine(project_dir, max_running=1)
+    first, run = queued_run(engine, "answer ok")
+    meta = run_dir(engine, run) / "meta.json"
+    meta.write_text(meta.read_text()[:100])
+    engine.stop([first.run_id])
+    broken = wait_for_end(Engine.open(str(project_dir)), run.run_id)
+    assert ("failed", "start_failed") == (broken.status, broken.reason)
+    assert "meta.json is missing or broken" in broken.message
+    assert (run.run_id,) == engine.delete([run.run_id])
+
+
+def test_caps_of_the_logs(project_dir: Path) -> None:
+    """A log that reaches its cap stops there and says so; events go on."""
+    engine = open_engine(project_dir, logs={"stdout_mb": 0.01, "stderr_mb": 0.001})
+    run = run_to_end(engine, *["complain " + "y" * 100] * 20, "say-many 100", "answer End.")
+    for name, most in (("stdout.log", 10_486), ("stderr.log", 1_049)):
+        lines = (run_dir(engine, run) / name).read_bytes().splitlines(keepends=True)
+        assert b"[subdeck: the rest is left out, the log has reached its cap]\n" == lines[-1]
+        assert sum(map(len, lines[:-1])) <= most
+    assert ("End.", 101) == (run.message, run.usage.turns)
+
+
+def test_a_clock_that_goes_back(project_dir: Path) -> None:
+    """With a clock that goes back all the time, durations stay true and events stay in order."""
+    write_settings()
+    sitecustomize = (
+        "import itertools, runpy, sys, time\n"
+        "now, steps = time.time(), itertools.count()\n"
+        "time.time = lambda: now - 3600.0 * next(steps)\n"
+        "sys.argv = ['wrapper', *sys.argv[1:]]\n"
+        "runpy.run_module('subdeck.core.wrapper', run_name='__main__')\n"
+    )
+    engine = Engine.open(str(project_dir))
+    from tests.factories import make_meta, make_run
+
+    meta, lock = make_run(engine.project, make_meta(task="say One.\nanswer Two.", session_path="s.jsonl"))
+    arguments = [engine.project.run_dir(meta.run_id), os.path.join(engine.project.active, meta.run_id)]
+    subprocess.run([sys.executable, "-c", sitecustomize, *arguments], check=True, timeout=30)
+    os.close(lock)
+    (run,) = engine.snapshots()
+    result = result_of(engine, run)
+    assert run.status == "completed" and result.started_at is not None
+    assert result.ended_at < result.started_at
+    assert result.duration_ms is not None and 0 <= result.duration_ms < 30_000
+    events = events_of(engine, run)
+    assert list(range(1, len(events) + 1)) == [event.seq for event in events]
+    assert [event.ts for event in events] == sorted((event.ts for event in events), reverse=True)
+
+
+def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
+    """A command that no system call takes ends in a result that names the fault, not in silence."""
+    engine = Engine.open(str(project_dir))
+    from tests.factories import make_meta, make_run
+
+    meta, lock = make_run(engine.project, make_meta(agent_command=(*PUPPET, "a\0b")))
+    arguments = [engine.project.run_dir(meta.run_id), os.path.join(engine.project.active, meta.run_id)]
+    subprocess.run(
+        [sys.executable, "-P", "-m", "subdeck.core.wrapper", *arguments], check=True, capture_output=True, timeout=30
+    )
+    os.close(lock)
+    (run,) = engine.snapshots()
+    assert ("failed", "start_failed") == (run.status, run.reason)
+    assert "ValueError: embedded null byte" in run.message
+
+
+def test_a_warning_of_the_tools_is_an_event(project_dir: Path) -> None:
+    """What the launch found odd about the tools is the first thing in the events."""
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "answer ok", tools=("read", "no_such_tool"))
+    if warnings := engine.meta(run.run_id).tools.warnings:
+        first = events_of(engine, run)[0]
+        assert isinstance(first, Notice) and warnings[0] == first.text
+
+
+def test_results_are_for_machines_and_people(project_dir: Path) -> None:
+    """result.json is one JSON document over several lines, with the documented keys."""
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "answer ok")
+    text = (run_dir(engine, run) / "result.json").read_text()
+    assert len(text.splitlines()) > 10
+    wanted = {
+        "schemaVersion", "runId", "status", "reason", "exitCode", "signal", "stopReason", "errorMessage", "finalText",
+        "finalized", "attempts", "resolvedModel", "childSessionId", "usage", "startedAt", "endedAt", "durationMs",
+        "artifactErrors", "writtenBy",
+    }  # fmt: skip
+    assert wanted == json.loads(text).keys()

@@ -1,0 +1,224 @@
+"""Stopping: soft, hard, while queued, before the wrapper is up, and by signals that nobody of ours sent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core import artifacts, paths
+from subdeck.core.artifacts import StopWish
+from subdeck.core.engine import Engine
+from subdeck.core.events import RunStarted
+from subdeck.core.runs import RunSnapshot
+
+from tests.factories import (
+    events_of,
+    lives,
+    make_run,
+    open_engine,
+    pid_in,
+    request,
+    result_of,
+    run_dir,
+    run_to_end,
+    start,
+    started,
+    wait_for_end,
+    wait_until_gone,
+)
+from tests.waiting import wait_until
+
+FOREVER = 60.0
+"""A grace in seconds that no test waits for: what ends before it did not need it."""
+
+
+def ending(run: RunSnapshot) -> tuple[str, str]:
+    return (run.status.value, run.reason.value if run.reason else "")
+
+
+def busy(engine: Engine, place: Path, *script: str, **others: object) -> tuple[RunSnapshot, list[int]]:
+    """Start a child with two processes in sessions of their own; answer the run and all their pids."""
+    run = start(engine, *script, f"detach {place}/a", f"detach-unmarked {place}/b", "say Working.", "hang", **others)
+    return run, [started(engine, run).child_pid, pid_in(place / "a"), pid_in(place / "b")]
+
+
+def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> None:
+    """A stop ends the child by TERM and all that it started, and the result says who asked."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    run, pids = busy(engine, tmp_path)
+    assert (run.run_id,) == engine.stop([run.run_id], by="the tests")
+    run = wait_for_end(engine, run.run_id)
+    assert (("aborted", "stopped"), "SIGTERM") == (ending(run), result_of(engine, run).signal)
+    assert "stopped by the tests" == run.message
+    assert [False] * 3 == [lives(pid) for pid in pids]
+
+
+def test_a_child_deaf_to_a_stop(project_dir: Path, tmp_path: Path) -> None:
+    """A child that ignores TERM gets KILL after the grace, with its whole tree; the run was stopped, not killed."""
+    engine = open_engine(project_dir)
+    run, pids = busy(engine, tmp_path, "deaf")
+    engine.stop([run.run_id])
+    run = wait_for_end(engine, run.run_id)
+    assert (("aborted", "stopped"), "SIGKILL") == (ending(run), result_of(engine, run).signal)
+    assert [False] * 3 == [lives(pid) for pid in pids]
+
+
+def test_a_hard_stop_does_not_wait(project_dir: Path, tmp_path: Path) -> None:
+    """A forced stop kills the whole tree at once, deaf or not, whatever the grace."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    run, pids = busy(engine, tmp_path, "deaf")
+    engine.stop([run.run_id], force=True)
+    run = wait_for_end(engine, run.run_id)
+    assert (("aborted", "killed"), "SIGKILL") == (ending(run), result_of(engine, run).signal)
+    assert [False] * 3 == [lives(pid) for pid in pids]
+
+
+def test_a_soft_stop_becomes_a_hard_one(project_dir: Path, tmp_path: Path) -> None:
+    """Who asks for force after a soft stop gets it, without the rest of the grace."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    run, _ = busy(engine, tmp_path, "deaf")
+    engine.stop([run.run_id])
+    engine.stop([run.run_id], force=True)
+    assert ("aborted", "killed") == ending(wait_for_end(engine, run.run_id))
+
+
+def test_repeating_a_stop_never_escalates(project_dir: Path, tmp_path: Path) -> None:
+    """A child that takes its time to clean up after TERM is left to it, however often a stop is repeated."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    cleaner = tmp_path / "cleaner.py"
+    cleaner.write_text(
+        "import os, signal, sys, time\n"
+        "def clean(*_):\n"
+        "    open('cleaning', 'w').close()\n"
+        "    while not os.path.exists('enough'):\n"
+        "        time.sleep(0.005)\n"
+        "    open('cleaned', 'w').close()\n"
+        "    os._exit(7)\n"
+        "signal.signal(signal.SIGTERM, clean)\n"
+        "open('ready', 'w').close()\n"
+        "signal.pause()\n"
+    )
+    engine = open_engine(project_dir, [sys.executable, "-I", "-S", str(cleaner)], grace_seconds=FOREVER)
+    run = start(engine, "-", cwd=str(tmp_path))
+    wrapper = started(engine, run).pid
+    wait_until((tmp_path / "ready").exists, "the child to be ready")
+    engine.stop([run.run_id])
+    wait_until((tmp_path / "cleaning").exists, "the child to clean up")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        os.kill(wrapper, number)
+        assert (run.run_id,) == engine.stop([run.run_id])
+    (tmp_path / "enough").touch()
+    run = wait_for_end(engine, run.run_id)
+    assert (("aborted", "stopped"), 7) == (ending(run), result_of(engine, run).exit_code)
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
+    """A later soft stop does not take back force, and does not change who asked."""
+    engine = open_engine(project_dir, max_running=1)
+    started(engine, start(engine, "hang"))
+    run = start(engine, "answer ok")
+    wish = StopWish(by="first", force=True, at=paths.now_iso())
+    artifacts.write_stop(str(run_dir(engine, run)), wish)
+    engine.stop([run.run_id], by="second")
+    assert wish == artifacts.read_stop(str(run_dir(engine, run)))
+    engine.stop([other.run_id for other in engine.snapshots()])
+    assert "killed by first" == wait_for_end(engine, run.run_id).message
+
+
+def test_a_stop_while_queued(project_dir: Path) -> None:
+    """A queued run that is stopped ends at once without having started a child, and the queue goes on."""
+    engine = open_engine(project_dir, max_running=1)
+    first = start(engine, "hang")
+    started(engine, first)
+    second, third = start(engine, "answer two"), start(engine, "answer three")
+    engine.stop([second.run_id], reason="cancelled")
+    stopped = wait_for_end(engine, second.run_id)
+    assert (("aborted", "cancelled"), None, None) == (ending(stopped), stopped.started_at, stopped.duration_ms)
+    assert [] == [event for event in events_of(engine, stopped) if isinstance(event, RunStarted)]
+    engine.stop([first.run_id])
+    assert ("completed", "done") == ending(wait_for_end(engine, third.run_id))
+
+
+def test_a_stop_before_the_wrapper_is_up(project_dir: Path, tmp_path: Path) -> None:
+    """A wish that is older than the wrapper is found by it, though no slot is free, and nothing is started."""
+    engine = open_engine(project_dir, max_running=1)
+    started(engine, start(engine, "hang"))
+    model = engine.meta(engine.snapshots()[0].run_id)
+    meta, lock = make_run(engine.project, replace(model, run_id=paths.new_run_id(), task="answer ok"))
+    directory = engine.project.run_dir(meta.run_id)
+    artifacts.write_stop(directory, StopWish(by="early", force=False, at=paths.now_iso()))
+    bell = os.path.join(engine.project.active, meta.run_id)
+    slots = ("--slots", "1", os.path.join(engine.project.slots, "project"))
+    subprocess.run(
+        [sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", directory, bell, *slots], check=True, timeout=30
+    )
+    os.close(lock)
+    result = engine.result(meta.run_id)
+    assert result is not None
+    assert ("stopped", "stopped by early", None) == (result.reason, result.error_message, result.started_at)
+    engine.stop([run.run_id for run in engine.snapshots()], force=True)
+    engine.wait([run.run_id for run in engine.snapshots()])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+def test_a_signal_without_a_wish(project_dir: Path, tmp_path: Path, name: str) -> None:
+    """A signal that nobody of ours sent is a soft stop, and the result names it."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    run, pids = busy(engine, tmp_path)
+    os.kill(started(engine, run).pid, getattr(signal, name))
+    run = wait_for_end(engine, run.run_id)
+    assert (("aborted", "signal"), f"its wrapper was ended by {name}") == (ending(run), run.message)
+    assert [False] * 3 == [lives(pid) for pid in pids]
+
+
+def test_a_stop_after_the_end_is_too_late(project_dir: Path) -> None:
+    """A run that has ended is not told to stop, and stays what it is."""
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "answer ok")
+    assert () == engine.stop([run.run_id], force=True)
+    assert [run] == list(engine.snapshots([run.run_id]))
+
+
+def test_a_child_that_finished_was_not_stopped(project_dir: Path) -> None:
+    """A stop that comes while a finished child is only going away does not take its answer back."""
+    engine = open_engine(project_dir, grace_seconds=FOREVER)
+    run = start(engine, "answer The answer.", "hang")
+    wait_until(lambda: "The answer." in run_dir(engine, run).joinpath("events.jsonl").read_text(), "the answer")
+    engine.stop([run.run_id])
+    run = wait_for_end(engine, run.run_id)
+    assert (("completed", "done"), "The answer.") == (ending(run), run.message)
+
+
+@pytest.mark.parametrize(
+    ("limits", "script", "reason"),
+    [
+        ({"timeout": 1.0}, ("say Working.", "hang"), "timeout"),
+        ({"stall": 1.0}, ("say Working.", "hang"), "stalled"),
+        ({"max_turns": 3}, ("ask-for-more a", "ask-for-more b", "ask-for-more c", "hang"), "max_turns"),
+    ],
+)
+def test_a_limit_ends_a_run(
+    project_dir: Path, tmp_path: Path, limits: dict, script: tuple[str, ...], reason: str
+) -> None:
+    """A run that oversteps a limit is ended with its tree and says which limit it was."""
+    engine = open_engine(project_dir, limits=limits)
+    run = start(engine, f"detach {tmp_path}/a", *script)
+    child = started(engine, run).child_pid
+    run = wait_for_end(engine, run.run_id)
+    assert ("aborted", reason) == ending(run)
+    wait_until_gone(child, pid_in(tmp_path / "a"))
+
+
+def test_stops_of_many(project_dir: Path) -> None:
+    """Several runs are stopped in one call, queued and running ones alike."""
+    engine = open_engine(project_dir, max_parallel=2)
+    runs = engine.launch([request("hang")] * 4, background=False)
+    ids = [run.run_id for run in runs]
+    assert set(ids) == set(engine.stop(ids))
+    assert [("aborted", "stopped")] * 4 == [ending(run) for run in engine.wait(ids, timeout=30)]

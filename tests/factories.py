@@ -1,0 +1,160 @@
+"""Make engines, requests and runs for tests; children are the small programs in `tests/children`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from subdeck.core import artifacts, paths, processes
+from subdeck.core.engine import Engine
+from subdeck.core.events import Event, RunStarted
+from subdeck.core.runs import (
+    STATUS_OF,
+    LaunchedBy,
+    RunMeta,
+    RunReason,
+    RunRequest,
+    RunResult,
+    RunSnapshot,
+    RunStatus,
+)
+
+from .waiting import wait_until
+
+CHILDREN = Path(__file__).parent / "children"
+PUPPET = (sys.executable, "-I", "-S", str(CHILDREN / "puppet.py"))
+RECORDER = (sys.executable, "-I", "-S", str(CHILDREN / "recorder.py"))
+BRIEF = (str(CHILDREN / "brief.sh"),)
+
+GRACE = 0.2
+"""Seconds between the steps that end a child, so that tests of the last step stay short."""
+
+
+def write_settings(command: Sequence[str] = PUPPET, **others: Any) -> None:
+    """Set up the agent `puppet` with this command in the private home; `others` are further keys."""
+    settings = {
+        "agents": {"puppet": {"command": list(command)}},
+        "agent": "puppet",
+        "default_model": "fake/puppet",
+        "grace_seconds": GRACE,
+        **others,
+    }
+    file = Path(paths.user_settings_file())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(settings, indent=1))
+
+
+def open_engine(
+    project_dir: Path, command: Sequence[str] = PUPPET, *, session: str = "operator", **settings: Any
+) -> Engine:
+    """Open a project whose agent runs `command`."""
+    write_settings(command, **settings)
+    return Engine.open(str(project_dir), session=session)
+
+
+def request(*script: str, **others: Any) -> RunRequest:
+    """Ask for an ad hoc run of the puppet; each argument is one of its commands."""
+    return RunRequest(task="\n".join(script), **others)
+
+
+def start(engine: Engine, *script: str, background: bool = True, **others: Any) -> RunSnapshot:
+    """Launch one run of the puppet."""
+    (run,) = engine.launch([request(*script, **others)], background=background)
+    return run
+
+
+def run_to_end(engine: Engine, *script: str, **others: Any) -> RunSnapshot:
+    """Launch one run of the puppet and wait for its end."""
+    return wait_for_end(engine, start(engine, *script, **others).run_id)
+
+
+def wait_for_end(engine: Engine, run_id: str) -> RunSnapshot:
+    (run,) = engine.wait([run_id], timeout=30)
+    assert run.is_terminal, f"the run did not end: {run}"
+    return run
+
+
+def result_of(engine: Engine, run: RunSnapshot) -> RunResult:
+    result = engine.result(run.run_id)
+    assert result is not None
+    return result
+
+
+def events_of(engine: Engine, run: RunSnapshot) -> list[Event]:
+    """Read all events of a run from its file."""
+    return engine.events(run.run_id).read()
+
+
+def started(engine: Engine, run: RunSnapshot) -> RunStarted:
+    """Wait for the first start of the child, and answer what was written about it."""
+
+    def first() -> RunStarted | None:
+        return next((event for event in events_of(engine, run) if isinstance(event, RunStarted)), None)
+
+    return wait_until(first, "the child to start")
+
+
+def run_dir(engine: Engine, run: RunSnapshot) -> Path:
+    return Path(engine.project.run_dir(run.run_id))
+
+
+def pid_in(path: Path) -> int:
+    """Wait for a file that a puppet's `detach` writes; answer the pid in it."""
+    return int(wait_until(lambda: path.exists() and path.read_text(), f"a pid in {path.name}"))
+
+
+def lives(pid: int) -> bool:
+    """Answer whether a process runs; one that only waits to be reaped does not."""
+    began = processes.start_time(pid)
+    return began is not None and processes.is_alive(pid, began)
+
+
+def wait_until_gone(*pids: int) -> None:
+    for pid in pids:
+        wait_until(lambda pid=pid: not lives(pid), f"process {pid} to be gone")
+
+
+def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:
+    """Make the meta of a run that nobody launched."""
+    known: dict[str, Any] = {
+        "task": "answer ok",
+        "cwd": os.getcwd(),
+        "agent": "puppet",
+        "agent_command": PUPPET,
+        "runner": "process",
+        "created_at": paths.now_iso(),
+        "launched_by": LaunchedBy("operator", "cli"),
+    }
+    return RunMeta(run_id=run_id or paths.new_run_id(), **{**known, **others})
+
+
+def make_run(project: paths.Project, meta: RunMeta | None = None, *, bell: bool = True) -> tuple[RunMeta, int]:
+    """Make the directory of a run that has no wrapper yet; answer its meta and the descriptor that holds its lock."""
+    meta = meta or make_meta()
+    lock = artifacts.create_run(project.runs, meta, meta.task)
+    if bell:
+        Path(project.active).mkdir(parents=True, exist_ok=True)
+        Path(project.active, meta.run_id).touch()
+    return meta, lock
+
+
+def make_result(run_id: str, reason: RunReason = RunReason.DONE, **others: Any) -> RunResult:
+    known: dict[str, Any] = {"written_by": "wrapper", "final_text": "ok", "ended_at": paths.now_iso()}
+    return RunResult(run_id=run_id, status=STATUS_OF[reason], reason=reason, **{**known, **others})
+
+
+def make_finished(project: paths.Project, meta: RunMeta | None = None, **result: Any) -> RunMeta:
+    """Make the directory of a run that has ended."""
+    meta, lock = make_run(project, meta, bell=False)
+    os.close(lock)
+    artifacts.write_result(project.run_dir(meta.run_id), make_result(meta.run_id, **result))
+    return meta
+
+
+def make_snapshot(meta: RunMeta | None = None, **others: Any) -> RunSnapshot:
+    known: dict[str, Any] = {"status": RunStatus.COMPLETED, "reason": RunReason.DONE, "ended_at": paths.now_iso()}
+    return RunSnapshot(meta=meta or make_meta(), **{**known, **others})
