@@ -16,9 +16,12 @@ from .plan import PlannedRun, runner_of
 from .runners.base import Started, WrapperCall
 from .runs import RunMeta, RunReason, RunResult, RunStatus
 from .settings import Settings
+from .slots import remove_old_slots, slot_options
 
 PATIENCE = 60.0
 """Seconds to wait for the first sign of a wrapper that has not gone; then its own lock speaks for it."""
+WITHOUT_EVENTS = 5.0
+"""Seconds to wait for a first event of a wrapper that is known to hold its run."""
 LOOK_AGAIN = 0.003
 
 _IGNORED = "runs/\nsessions/\nactive/\ntrash/\n"
@@ -44,6 +47,7 @@ def launch(
     result of its run.
     """
     _prepare(project)
+    remove_old_slots(project)
     created: list[_Launching] = []
     try:
         for run in planned:
@@ -98,33 +102,30 @@ def _prepare(project: paths.Project) -> None:
 
 def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
     run_dir = project.run_dir(meta.run_id)
+    session = ("--session", meta.session_lock) if meta.session_lock else ()
+    bell = os.path.join(project.active, meta.run_id)
     return WrapperCall(
         meta=meta,
         project=project.root,
         run_dir=run_dir,
-        arguments=(run_dir, os.path.join(project.active, meta.run_id), *_places(project, meta)),
+        arguments=(run_dir, bell, *session, *slot_options(project, meta)),
         environment=dict(os.environ),
     )
-
-
-def _places(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
-    """What the wrapper waits for: a shared child session, a slot of its group, one of the project."""
-    places: tuple[str, ...] = ("--session", meta.session_lock) if meta.session_lock else ()
-    if meta.group is not None:
-        places = (*places, "--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
-    if meta.max_running is not None:
-        places = (*places, "--slots", str(meta.max_running), os.path.join(project.slots, "project"))
-    return places
 
 
 def _await_sign(project: paths.Project, launching: _Launching, deadline: float) -> None:
     if launching.started is None:
         return
+    began = time.monotonic()
     run_id = launching.meta.run_id
     run_dir = project.run_dir(run_id)
     events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
     gone = False
-    while not (gone or _has_content(events) or os.path.exists(result)) and time.monotonic() < deadline:
+    while not (gone or _has_content(events) or os.path.exists(result)):
+        # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
+        held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
+        if time.monotonic() > (began + WITHOUT_EVENTS if held else deadline):
+            break
         gone = launching.started.has_gone()
         time.sleep(LOOK_AGAIN)
     os.close(launching.lock)

@@ -77,8 +77,13 @@ def is_here(facts: RunnerFacts) -> bool:
 
 def hold(run_dir: str) -> int | None:
     """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
+    return hold_file(os.path.join(run_dir, paths.LOCK))
+
+
+def hold_file(path: str) -> int | None:
+    """Take a lock file exclusively, as `hold` does."""
     try:
-        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
     if _take(lock):
