@@ -52,7 +52,7 @@ bench:
 
 screenshots:
 	@$(SET_UP) screenshots
-	@$(TEST_ENV) "$(BIN)/python" screenshots/make.py $(ARGS)
+	@$(TEST_ENV) "$(BIN)/python" -m screenshots.make $(ARGS)
 
 clean:
 	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache

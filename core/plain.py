@@ -33,10 +33,10 @@ def one_line(text: str, limit: int | None = None) -> str:
     """Fold text into one plain line; with a limit, cut it to that many characters, the last one being `…`."""
     if limit is not None:
         text = text[: limit * 4 + 64]
-    if text.isprintable() and "  " not in text and text == text.strip():
-        line = text  # most texts were folded before
-    else:
-        line = " ".join(plain(text).split())
+    line = plain(text).replace("\n", " ").strip()
+    # Most lines are done by now; beyond ASCII there are more kinds of blanks, none of them printable.
+    if "  " in line or not (line.isascii() or line.isprintable()):
+        line = " ".join(line.split())
     if limit is None or len(line) <= limit:
         return line
     return line[: max(0, limit - 1)].rstrip() + "…"

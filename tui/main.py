@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 
@@ -13,6 +14,7 @@ THRESHOLD = 100_000
 def main() -> int:
     """Answer the exit code."""
     gc.set_threshold(THRESHOLD)
+    atexit.register(gc.freeze)  # the last looks for garbage find nothing: the process ends with all it has
     from ..core.cli.main import main as command_line
 
     return command_line(_open_app)

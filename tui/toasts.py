@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from textual.widget import Widget
 
+from ..core.describe import doing, runs_word, state
 from ..core.plain import one_line
 from ..core.runs import RunSnapshot, RunStatus
-from .present import doing, runs_word, state
 
 ON_SCREEN = 3
 SECONDS = 6.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from ..core.describe import GLYPHS
 from ..core.events import (
     ErrorReported,
     Event,
@@ -21,7 +22,7 @@ from ..core.events import (
 )
 from ..core.plain import one_line
 from ..core.progress import ProgressFormatter
-from .present import GLYPHS, local_time
+from .present import local_time
 
 TEXT_LIMIT = 200_000
 """Characters of one event that are laid out; the whole is in events.jsonl."""

@@ -36,7 +36,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         [one_line(text, column.most) for text in written]
         for column, written in zip(columns, zip(*rows, strict=True), strict=True)
     ]
-    widths = [min(column.most, max(map(cells, column_texts))) for column, column_texts in zip(columns, texts, strict=True)]
+    widths = [
+        min(column.most, max(map(cells, column_texts))) for column, column_texts in zip(columns, texts, strict=True)
+    ]
     excess = sum(widths) + len(GAP) * (len(columns) - 1) - width
     while excess > 0:
         giving = [index for index, column in enumerate(columns) if column.least and widths[index] > column.least]
@@ -59,7 +61,7 @@ def cells(text: str) -> int:
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
-    length = cells(text)
+    length = len(text) if text.isascii() else cells(text)
     if length > width:
         text = _cut(text, width - 1).rstrip() + "…" if width > 0 else ""
         length = cells(text)
@@ -68,7 +70,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    if _NARROW.fullmatch(text):
+    if text.isascii() or _NARROW.fullmatch(text):
         return text[:width]
     for place, sign in enumerate(text):
         width -= _cells(sign)

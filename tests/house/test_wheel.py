@@ -34,8 +34,8 @@ def test_the_wheel_holds_the_tracked_files(wheel: Path) -> None:
 
 
 def test_the_packages_hold_only_what_runs() -> None:
-    """Python, the extension for pi and style sheets are all that core and tui are made of."""
-    assert {".py", ".ts", ".tcss"} >= {Path(name).suffix for name in project_files()}
+    """Python, extensions for pi, bundled presets and style sheets are all that core and tui are made of."""
+    assert {".py", ".ts", ".md", ".tcss"} >= {Path(name).suffix for name in project_files()}
 
 
 def test_the_version_has_one_source(wheel: Path) -> None:

@@ -80,3 +80,18 @@ async def test_pasted_text_is_plain(text: str) -> None:
         deck.app.screen.focused.post_message(Paste(text))
         await deck.pilot.pause()
         assert raw_controls(deck) == []
+
+
+@pytest.mark.parametrize("pasted", ["one\rtwo", "one\r\ntwo", "one\ntwo"])
+async def test_pasted_lines_stay_lines(pasted: str) -> None:
+    """Terminals send carriage returns for the line breaks of what is pasted."""
+    from textual.events import Paste
+    from textual.widgets import TextArea
+
+    async with opened(FakeEngine(), (80, 24)) as deck:
+        await deck.press("N")
+        await deck.until_text("Run without a preset")
+        task = deck.app.screen.query_one("#task", TextArea)
+        deck.app.post_message(Paste(pasted))
+        await deck.until(lambda: task.text, "the pasted text")
+        assert task.text == "one\ntwo"

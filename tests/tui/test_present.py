@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.cells import cell_len
+from subdeck.core import describe
 from subdeck.core.runs import Counts, RunReason
 from subdeck.tui import present
 from subdeck.tui.wrapping import wrap
@@ -25,28 +26,35 @@ from .fake_engine import START, a_run
 )
 def test_state_is_glyph_and_word(status: str, shown: str) -> None:
     """A state is never a glyph or a colour alone."""
-    assert present.state(a_run(1, status)) == shown
+    assert describe.state(a_run(1, status)) == shown
 
 
 @pytest.mark.parametrize(("ahead", "shown"), [(None, "queued"), (0, "queued, next"), (2, "queued, 2 ahead")])
 def test_a_queued_run_says_its_place(ahead: int | None, shown: str) -> None:
     """How many go first is on the row."""
-    assert present.doing(a_run(1, "queued", ahead=ahead)) == shown
+    assert describe.doing(a_run(1, "queued", ahead=ahead)) == shown
+
+
+def test_a_run_says_what_it_does() -> None:
+    """What it did last is on the row, and from the first word on that it writes."""
+    assert describe.doing(a_run(1, activity="Reading a.py", sentence="It")) == "Reading a.py"
+    assert describe.doing(a_run(1, activity="", sentence="It")) == "writing"
+    assert describe.doing(a_run(1, activity="", sentence="")) == "starting"
 
 
 def test_an_end_says_its_reason() -> None:
     """Only a plain success needs no reason before its message."""
-    assert present.doing(a_run(1, "completed", message="31 functions")) == "31 functions"
-    assert present.doing(a_run(1, "failed", message="401")) == "model_error: 401"
-    assert present.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
-    assert present.doing(a_run(1, "aborted")) == "stopped"
-    assert present.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
+    assert describe.doing(a_run(1, "completed", message="31 functions")) == "31 functions"
+    assert describe.doing(a_run(1, "failed", message="401")) == "model_error: 401"
+    assert describe.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
+    assert describe.doing(a_run(1, "aborted")) == "stopped"
+    assert describe.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
 
 
 def test_a_run_of_another_machine_is_not_called_running() -> None:
     """What cannot be known is shown as unknown."""
-    assert present.state(a_run(1, unknown=True)).startswith("?")
-    assert "another machine" in present.doing(a_run(1, unknown=True))
+    assert describe.state(a_run(1, unknown=True)).startswith("?")
+    assert "another machine" in describe.doing(a_run(1, unknown=True))
 
 
 @pytest.mark.parametrize(
@@ -54,14 +62,14 @@ def test_a_run_of_another_machine_is_not_called_running() -> None:
 )
 def test_clock(seconds: float, shown: str) -> None:
     """Durations are short and never negative, whatever the wall clock does."""
-    assert present.clock(seconds) == shown
+    assert describe.clock(seconds) == shown
 
 
 def test_elapsed_of_a_running_run_goes_on() -> None:
     """A running run counts from its start to now, a finished one shows its duration."""
-    assert present.elapsed(a_run(0), START + timedelta(seconds=67)) == "1:07"
-    assert present.elapsed(a_run(0, "completed"), datetime.now(UTC)) == "0:31"
-    assert present.elapsed(a_run(0, started_at="garbage"), datetime.now(UTC)) == "–"
+    assert describe.elapsed(a_run(0), START + timedelta(seconds=67)) == "1:07"
+    assert describe.elapsed(a_run(0, "completed"), datetime.now(UTC)) == "0:31"
+    assert describe.elapsed(a_run(0, started_at="garbage"), datetime.now(UTC)) == "–"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_elapsed_of_a_running_run_goes_on() -> None:
 )
 def test_tokens(count: int, shown: str) -> None:
     """Token counts keep to five cells."""
-    assert present.tokens(count) == shown
+    assert describe.tokens(count) == shown
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 500, "漢字" * 40, "🦀" * 50, "שלום " * 30])

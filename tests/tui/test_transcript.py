@@ -52,9 +52,9 @@ async def test_live_sentence_has_a_cursor() -> None:
     engine = FakeEngine(a_run(1, last_seq=10, sentence="The middle"))
     engine.write(run_id(1), *some_events())
     async with opened(engine) as deck:
-        await deck.until_text("The middle ▋")
+        await deck.until_text("The middle▋")
         engine.tell(a_run(1, last_seq=10, sentence="The middleware checks"))
-        await deck.until_text("The middleware checks ▋")
+        await deck.until_text("The middleware checks▋")
         engine.write(run_id(1), text(11, "The middleware checks the token."))
         engine.tell(a_run(1, last_seq=11))
         await deck.until_text("The middleware checks the token.")

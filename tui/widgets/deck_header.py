@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.widget import Widget
 
+from ...core.describe import tokens
 from ...core.plain import one_line
-from ..present import dollars, short_path, tokens, two_sided
+from ..present import dollars, short_path, two_sided
 
 if TYPE_CHECKING:
     from ...core.engine import AgentChoice

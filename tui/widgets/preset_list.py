@@ -72,7 +72,7 @@ class PresetList(RowList):
     def empty_lines(self) -> list[str]:
         width = max(10, self.scrollable_content_region.width - 1)
         teach = ["No presets yet.", "", "N runs a task without one.", "", "Presets are markdown files in"]
-        places = [f"  {short_path(place, width - 2)}" for place in self._places]
+        places = [short_path(place) for place in self._places]
         return [row for line in (*teach, *places) for row in wrap(line, width)]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:

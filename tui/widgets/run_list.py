@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.geometry import Region
 
+from ...core.describe import doing, elapsed, state, tokens
 from ...core.plain import one_line
 from ..actions import Place, bindings
 from ..board import Board
 from ..messages import RunHighlighted
-from ..present import doing, elapsed, fit, state, tokens
+from ..present import fit
 from .row_list import RowList
 
 if TYPE_CHECKING:

@@ -12,4 +12,5 @@ class TaskArea(TextArea):
     """Takes several lines; Tab leaves it."""
 
     def on_paste(self, event: Paste) -> None:
-        event.text = plain(event.text)
+        # Terminals send a carriage return for each newline of what is pasted.
+        event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))

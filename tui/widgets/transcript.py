@@ -14,9 +14,9 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ...core.describe import doing
 from ...core.plain import one_line, plain
 from ..actions import Place, bindings
-from ..present import doing
 from ..transcript_lines import Entry, Kind
 from ..transcript_rows import INDENT, Rows
 
@@ -50,6 +50,7 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
         overflow-x: hidden;
         overflow-y: auto;
         scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
         & > .transcript--text { color: $text; }
         & > .transcript--live { color: $text; }
         & > .transcript--tool { color: $text-primary; }
@@ -207,9 +208,11 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
         )
 
     def _live_strip(self, part: int, base: Style) -> Strip:
-        cursor = LIVE_CURSOR if part == len(self._live) - 1 else ""
+        text = self._live[part]
+        if part == len(self._live) - 1:
+            text = text.removesuffix(" ") + LIVE_CURSOR  # laid out with a blank in its place
         style = self._style("transcript--live")
-        return self._strip([Segment(" " * INDENT, style), Segment(self._live[part] + cursor, style)], base)
+        return self._strip([Segment(" " * INDENT, style), Segment(text, style)], base)
 
     def _strip(self, segments: list[Segment], base: Style) -> Strip:
         x, width = self.scroll_offset.x, self.scrollable_content_region.width

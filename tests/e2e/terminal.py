@@ -1,0 +1,104 @@
+"""A real terminal: a tmux server of its own with one program in it, driven by keys and read from its screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tests.waiting import wait_until
+
+T = TypeVar("T")
+
+KEEP = '"$@"; echo "[exit code $?]"; exec cat'
+"""A shell script that keeps the screen after the program has ended (tmux alone may never learn how it ended)."""
+ENDED = re.compile(r"\[exit code (\d+)\]")
+
+NO_CONFIGURATION = ("-f", os.devnull)
+
+
+class Terminal:
+    """Shows one program; its screen stays readable after the program has ended."""
+
+    def __init__(self, name: str, argv: Sequence[str], cwd: Path, size: tuple[int, int] = (120, 30)) -> None:
+        self._socket = name
+        width, height = map(str, size)
+        self._tmux(
+            *NO_CONFIGURATION, "new-session", "-d", "-x", width, "-y", height, "-c", str(cwd),
+            "--", "sh", "-c", KEEP, "sh", *argv, ";", "set-option", "-g", "status", "off",
+        )  # fmt: skip
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["tmux", "-L", self._socket, "kill-server"], stdin=subprocess.DEVNULL, capture_output=True)
+
+    @property
+    def screen(self) -> str:
+        """What the screen shows now, a line each, without blanks at their ends."""
+        return self._tmux("capture-pane", "-p")
+
+    @property
+    def pid(self) -> int:
+        """The program's, not that of the shell around it."""
+        shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
+        return int(Path("/proc", shell, "task", shell, "children").read_text())
+
+    def press(self, *keys: str) -> None:
+        """Press keys, by tmux's names: `n`, `C-s`, `Enter`."""
+        self._tmux("send-keys", *keys)
+
+    def type(self, text: str) -> None:
+        self._tmux("send-keys", "-l", "--", text)
+
+    def paste(self, text: str) -> None:
+        """Paste as a terminal does into a program that asked for bracketed paste."""
+        self._tmux("set-buffer", "--", text, ";", "paste-buffer", "-p")
+
+    def resize(self, width: int, height: int) -> None:
+        self._tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    def kill(self) -> None:
+        """Kill the program as nothing can be killed politely."""
+        os.kill(self.pid, signal.SIGKILL)
+        assert 128 + signal.SIGKILL == self.exit_code()
+
+    def exit_code(self) -> int:
+        """Wait for the program's end."""
+        return int(self.until(lambda: ENDED.search(self.screen), "the program to end")[1])
+
+    def until(self, condition: Callable[[], T], what: str) -> T:
+        """Wait on a condition; where it does not come, the failure shows the screen."""
+        try:
+            return wait_until(condition, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the screen:\n{self.screen}") from None
+
+    def until_shown(self, *texts: str) -> str:
+        """Wait until one and the same screen shows all these texts; answer it."""
+
+        def shown() -> str:
+            screen = self.screen
+            return screen if all(text in screen for text in texts) else ""
+
+        return self.until(shown, f"{' and '.join(map(repr, texts))} on the screen")
+
+    def until_hidden(self, text: str) -> None:
+        self.until(lambda: text not in self.screen, f"{text!r} to leave the screen")
+
+    def _tmux(self, *words: str) -> str:
+        # The environment is named: below Python's, pytest's readline has put a COLUMNS and a LINES of its own.
+        done = subprocess.run(
+            ["tmux", "-L", self._socket, *words],
+            env=os.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"tmux {words[0]}: {done.stderr}"
+        return done.stdout

@@ -1,0 +1,61 @@
+"""The main job in a real terminal, with the built-in offline agent: launch, watch, know how it ended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .acts import launch, only_run
+from .conftest import OpenApp
+
+TASK = "find where requests are authenticated"
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture(autouse=True)
+def slow_writing() -> None:
+    """The offline agent writes its answer slowly enough to be seen writing it."""
+    os.environ["SUBDECK_OFFLINE_PACE"] = "0.03"
+
+
+@pytest.mark.parametrize("size", [(120, 30), (80, 24)], ids=["wide", "narrow"])
+def test_launch_and_watch_to_the_end(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> None:
+    """A preset is launched by keyboard, read while it works and writes, and its end is told: toast, row, footer."""
+    app = open_app(size)
+    assert "offline" in app.screen
+    launch(app, TASK)
+    app.until_shown("● running", f"repo-scout ▸ {TASK}", "bg: 1 running / 1 total", "Reading src/auth.py")
+    app.until_shown("● running", "▋")
+    end = app.until_shown("✓ completed: done", "bg: 0 running / 1 total", "▌ ✓ completed  repo-scout")
+    assert "● running" not in end
+    run = only_run(shop)
+    assert ("completed", "done") == (run["status"], run["reason"])
+    assert "src/auth.py:1" in run["finalText"]
+
+
+def test_an_empty_task_starts_nothing(open_app: OpenApp, shop: Path) -> None:
+    """The dialog stays and says why; no directory is made."""
+    app = open_app()
+    app.until_shown("repo-scout")
+    app.press("n")
+    app.until_shown("Launch repo-scout")
+    app.press("C-s")
+    app.until_shown("Launch repo-scout", "task")
+    app.press("Escape")
+    app.until_hidden("Launch repo-scout")
+    assert not (shop / ".pi/subagents/runs").exists()
+
+
+def test_resizing(open_app: OpenApp) -> None:
+    """A terminal made narrow puts presets behind the runs, and wide again brings them back."""
+    app = open_app()
+    launch(app, TASK)
+    app.until_shown("✓ completed: done", "─ Presets ─", "─ Runs ─")
+    app.resize(80, 24)
+    narrow = app.until_shown("─ Runs ─", "✓ completed: done", "? help")
+    assert "─ Presets ─" not in narrow
+    app.resize(120, 30)
+    app.until_shown("─ Presets ─", "─ Runs ─", "✓ completed: done")
