@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from .catalog import Catalog
 from .errors import ModelError
+from .offline_agent import MODEL as OFFLINE_MODEL
 from .paths import agent_dir, user_settings_file
 from .plain import one_line
 from .preset_file import Preset
@@ -18,8 +19,6 @@ from .settings import Settings
 from .thinking import LEVELS, offered_level
 
 OFFLINE_AGENT = "offline"
-OFFLINE_MODEL = "offline/reader"
-"""What the offline agent reports of itself: it uses no model, whichever was asked for."""
 
 INHERIT = "inherit"
 """As `default_model`: the parent's model, and where none is known the agent's own default."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 from msgspec import Struct
 
 from ..catalog import Catalog, settings_listing
 from ..errors import AgentUnavailable, nearest
+from ..offline_agent import TOOL_NAMES
 from ..settings import Settings
 from ..thinking import LEVELS
 from ..tool_policy import Offer
+from .offline import offline_command
 from .pi_catalog import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
 from .pi_models import built_in_listing, cached_listing, models_json_listing
-
-OFFLINE_TOOLS = ("read", "grep", "find", "ls")
 
 
 class AgentChoice(Struct, frozen=True):
@@ -79,8 +77,7 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
 
 
 def _offline(note: str = "") -> AgentChoice:
-    command = (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent")
-    return AgentChoice("offline", command, OFFLINE_TOOLS, False, default_tools=OFFLINE_TOOLS, note=note)
+    return AgentChoice("offline", offline_command(), TOOL_NAMES, False, default_tools=TOOL_NAMES, note=note)
 
 
 def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
