@@ -13,9 +13,12 @@ from msgspec import Struct
 
 from . import artifacts, paths
 from .errors import UsageError
+from .liveness import Proof, look_after
 from .plain import one_line
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
+"""No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
+
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 60
 """Characters of a preset's name that go into a file name."""
@@ -72,7 +75,10 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
     Raises OSError.
     """
     path = session.path_in(run_dir)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    directory = os.path.dirname(path)
+    if session.shared:
+        os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -87,24 +93,38 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
-    try:
-        names = sorted((name for name in os.listdir(project.runs) if paths.is_run_id(name)), reverse=True)
-    except OSError:
-        names = []
-    for name in names:
+    """Answer the file of the newest run of that conversation."""
+    found: list[tuple[str, str, str]] = []
+    """When it was launched, its id, its file."""
+    for name in _run_ids(project):
+        if found and name[:15] != found[0][1][:15]:
+            break  # ids tell the second; within one only the meta knows which is newer
         run_dir = project.run_dir(name)
         meta = artifacts.read_meta(run_dir)
-        if meta is None or (meta.child_session_id, meta.preset, meta.cwd) != (wanted, preset, cwd):
+        if meta is None or meta.preset != preset or os.path.realpath(meta.cwd) != os.path.realpath(cwd):
             continue
-        if artifacts.read_result(run_dir) is None:
+        result = artifacts.read_result(run_dir)
+        if wanted not in (meta.child_session_id, result.child_session_id if result else None):
+            continue
+        if result is None and look_after(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
                 f"run {name[-6:]} still goes on with the child session {wanted}",
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
         if meta.session_path and os.path.isfile(meta.session_path):
-            return meta.session_path
-    raise _unknown(wanted, preset, cwd)
+            found.append((meta.created_at, name, meta.session_path))
+    if not found:
+        raise _unknown(wanted, preset, cwd)
+    return max(found)[2]
+
+
+def _run_ids(project: paths.Project) -> list[str]:
+    """Newest first."""
+    try:
+        return sorted((name for name in os.listdir(project.runs) if paths.is_run_id(name)), reverse=True)
+    except OSError:
+        return []
 
 
 def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
@@ -138,8 +158,12 @@ def _file_name(preset: str) -> str:
 def _newest(directory: str, beginning: str) -> str | None:
     try:
         with os.scandir(directory) as entries:
-            found = [e for e in entries if e.name.startswith(beginning) and e.name.endswith(".jsonl") and e.is_file()]
+            found = [
+                (entry.stat().st_mtime_ns, entry.path)
+                for entry in entries
+                if entry.name.startswith(beginning) and entry.name.endswith(".jsonl") and entry.is_file()
+            ]
     except OSError:
         return None
-    found = [entry for entry in found if _ID.fullmatch(entry.name[len(beginning) : -len(".jsonl")])]
-    return max(found, key=lambda entry: (entry.stat().st_mtime_ns, entry.name)).path if found else None
+    found = [at for at in found if _ID.fullmatch(os.path.basename(at[1])[len(beginning) : -len(".jsonl")])]
+    return max(found)[1] if found else None

@@ -32,6 +32,10 @@ NEAR_IDS = 5
 """How many ids an error about an ambiguous one names."""
 
 
+OPERATOR = "operator"
+"""The session that app and command line of one user share."""
+
+
 class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
@@ -42,11 +46,15 @@ class Engine:
         self._launched_by = LaunchedBy(session, kind)
 
     @classmethod
-    def open(cls, cwd: str | None = None, *, session: str = "operator", kind: str = "cli") -> Engine:
+    def open(cls, cwd: str | None = None, *, session: str = OPERATOR, kind: str = "cli") -> Engine:
         """Open the project of a directory (default: the current one); `kind` is `app`, `cli`, `mcp` or `pi`.
 
-        Raises SettingsError, and UsageError for a directory that does not exist. Nothing is written.
+        Nothing is written. Raises SettingsError, and UsageError for a bad session id or a directory that is not there.
         """
+        if session != OPERATOR:
+            from .session import checked_session
+
+            checked_session(session)
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
             raise UsageError(f"{one_line(where)} is no directory", hint="choose a directory that exists")

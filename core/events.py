@@ -46,6 +46,7 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
     tool_call_id: str
     tool_name: str
     args: dict[str, Any]
+    """At most about `ARGS_LIMIT` characters; where one was cut it ends with `[…truncated…]`."""
 
 
 class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
@@ -118,6 +119,9 @@ Event = KnownEvent | UnknownEvent
 
 CONTENT_LIMIT = 64 * 1024
 """Characters of a tool result's content that are kept."""
+
+ARGS_LIMIT = 64 * 1024
+"""Characters of a tool call's arguments that are kept, their names included."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)

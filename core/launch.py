@@ -122,6 +122,8 @@ def _await_sign(project: paths.Project, launching: _Launching, deadline: float) 
     events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
     gone = False
     while not (gone or _has_content(events) or os.path.exists(result)):
+        if not os.path.isdir(run_dir):
+            break  # deleted already: no sign will come
         # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
         held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
         if time.monotonic() > (began + WITHOUT_EVENTS if held else deadline):

@@ -33,9 +33,10 @@ def one_line(text: str, limit: int | None = None) -> str:
     """Fold text into one plain line; with a limit, cut it to that many characters, the last one being `…`."""
     if limit is not None:
         text = text[: limit * 4 + 64]
-    line = plain(text).replace("\n", " ").strip()
-    # Most lines are done by now; beyond ASCII there are more kinds of blanks, none of them printable.
-    if "  " in line or not (line.isascii() or line.isprintable()):
+    is_clean = text.isprintable()
+    line = (text if is_clean else plain(text).replace("\n", " ")).strip()
+    # Most lines are done by now; what was not printable may have other kinds of blanks, beyond ASCII.
+    if "  " in line or not (is_clean or line.isascii()):
         line = " ".join(line.split())
     if limit is None or len(line) <= limit:
         return line

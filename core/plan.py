@@ -234,7 +234,7 @@ def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRu
     for index, run in enumerate(planned):
         session = run.child_session
         if session and session.shared and not os.path.exists(session.shared):
-            first = begun.setdefault((run.meta.preset, run.meta.cwd), run)
+            first = begun.setdefault((run.meta.preset, os.path.dirname(session.shared)), run)
             run = replace(run, meta=_with_session_of(first.meta, run.meta), child_session=first.child_session)
         grouped.append(replace(run, meta=replace(run.meta, group=Group(group, index, len(planned), max_parallel))))
     return grouped

@@ -55,6 +55,8 @@ class StreamFacts(Struct, frozen=True):
     session_id: str | None = None
     finalized: dict[str, Any] | None = None
     """What the child handed to its last successful `subagent_finalize` call."""
+    handing_over: bool = False
+    """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
     unreadable: int = 0
     """Lines so far that were no events."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..events import (
+    ARGS_LIMIT,
     CONTENT_LIMIT,
     AssistantText,
     ErrorReported,
@@ -25,6 +26,7 @@ from ..finalization import FINALIZE_TOOL
 from ..plain import one_line
 from ..runs import Usage
 from .base import Completion, Open, Settled, Settling, StreamFacts, add_usage
+from .call_args import kept_args
 from .pi_lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
 
 SENTENCE_LIMIT = 2048
@@ -63,6 +65,7 @@ class PiStream:
         self._model = ""
         self._session_id: str | None = None
         self._finalized: dict[str, Any] | None = None
+        self._handing_over = False
         self._unreadable = 0
         self._before_compaction: tuple[Completion, bool] | None = None
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
@@ -100,6 +103,7 @@ class PiStream:
             model=self._model,
             session_id=self._session_id,
             finalized=self._finalized,
+            handing_over=self._handing_over,
             unreadable=self._unreadable,
         )
 
@@ -187,6 +191,7 @@ class PiStream:
         """Read the blocks of an assistant message in their order, and keep its text when it has any."""
         events: list[Event] = []
         texts: list[str] = []
+        called: set[str] = set()
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
         for block in map(mapping, blocks):
             text, thought = string(block.get("text")), string(block.get("thinking"))
@@ -195,6 +200,9 @@ class PiStream:
                 events.append(AssistantText(text=text))
             elif block.get("type") == "thinking" and thought.strip():
                 events.append(Thinking(text=thought))
+            elif block.get("type") == "toolCall":
+                called.add(string(block.get("name")))
+        self._handing_over = called == {FINALIZE_TOOL}
         if texts:
             self._final_text = "\n\n".join(texts)
         return events
@@ -220,7 +228,8 @@ class PiStream:
         self._tools[call_id] = self._clock()
         self._usage = replace(self._usage, tool_uses=self._usage.tool_uses + 1)
         tool_name = string(fields.get("toolName"))
-        return [ToolCall(tool_call_id=call_id, tool_name=tool_name, args=mapping(fields.get("args")))]
+        args = kept_args(mapping(fields.get("args")), ARGS_LIMIT)
+        return [ToolCall(tool_call_id=call_id, tool_name=tool_name, args=args)]
 
     def _tool_ended(self, fields: dict[str, Any]) -> list[Event]:
         call_id, tool_name = string(fields.get("toolCallId")), string(fields.get("toolName"))
@@ -233,8 +242,10 @@ class PiStream:
             duration = count(duration)
         else:
             duration = None if started is None else round((self._clock() - started) * 1000)
-        if tool_name == FINALIZE_TOOL and not is_error and mapping(result.get("details")):
-            self._finalized = mapping(result.get("details"))
+        if tool_name == FINALIZE_TOOL:
+            self._handing_over = self._handing_over and not is_error
+            if not is_error and mapping(result.get("details")):
+                self._finalized = mapping(result.get("details"))
         return [
             ToolResult(
                 tool_call_id=call_id,

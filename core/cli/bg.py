@@ -9,6 +9,7 @@ import click
 
 from .. import describe
 from ..engine import Engine
+from ..errors import SubdeckError
 from ..plain import one_line
 from ..registry import count
 from .launching import EPILOG, LaunchOptions, launch_options, read_request
@@ -26,7 +27,10 @@ def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptio
     The exit code is 0 once it has started; a run that has ended by then tells how.
     """
     engine = Engine.open()
-    (run,) = engine.launch((read_request(engine, words, options),), background=True)
+    launched = engine.launch((read_request(engine, words, options),), background=True)
+    if not launched:
+        raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
+    (run,) = launched
     if as_json:
         counts = count(other for other in engine.snapshots() if other.meta.background)
         paths = engine.artifacts(run.run_id)

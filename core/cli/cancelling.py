@@ -7,7 +7,7 @@ import select
 import signal
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -18,10 +18,12 @@ class Canceller:
     """Collects the wish to cancel from its start on, and grants it once it is told how.
 
     The handlers only write to a pipe: one that raised would be swallowed by the watcher. A thread waits for that pipe
-    and for the other ends of stdout and stderr, so that a silent run notices it too when nobody is left to read.
+    and for the other ends of what is watched, so that a silent run notices it too when nobody is left to read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
+        """`watched` are descriptors that somebody reads at the other end: stdout and stderr, unless told otherwise."""
+        self._watched = tuple(watched)
         self._wishes, self._wish = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._former: dict[int, Any] = {}
 
@@ -53,7 +55,7 @@ class Canceller:
     def _wait(self, cancel: Callable[[], None]) -> None:
         poller = select.poll()
         poller.register(self._wishes, select.POLLIN)
-        for descriptor in (1, 2):
+        for descriptor in self._watched:
             if _has_reader(descriptor):
                 poller.register(descriptor, 0)  # only errors and hang-ups
         poller.poll()

@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from ..describe import clock
 from ..plain import one_line, plain
+from ..preset_words import limits_words, tools_words
 from ..presets import Preset
 from ..preview import Preview
-from ..runs import Limits, Tools
 
 
 def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
@@ -60,12 +59,12 @@ def preset_text(preset: Preset, view: Preview) -> str:
         "Description": preset.description,
         "Model": _model(preset, view),
         "Thinking": (view.model and view.model.thinking) or preset.thinking,
-        "Tools": _tools(preset, view.tools),
+        "Tools": tools_words(preset, view.tools),
         "Prompt": "in the place of the agent's own" if preset.prompt_mode == "replace" else "after the agent's own",
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
         "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,
-        "Limits": _limits(view.limits),
+        "Limits": limits_words(view.limits),
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
     }
@@ -84,27 +83,9 @@ def _model(preset: Preset, view: Preview) -> str:
     return resolved if preset.model in (None, resolved) else f"{preset.model} → {resolved}"
 
 
-def _tools(preset: Preset, tools: Tools | None) -> str:
-    if tools is None:
-        return ", ".join(preset.tools or ())
-    if tools.resolved is None:
-        return "the agent's own set"
-    names = ", ".join(tools.resolved) or "none"
-    return f"{names} (all but {', '.join(preset.denied_tools)})" if preset.denied_tools else names
-
-
 def _context(preset: Preset) -> str:
     said = [
         "" if preset.context_files is None else f"context files: {'yes' if preset.context_files else 'no'}",
         "" if preset.inherit_context is None else f"parent's: {'yes' if preset.inherit_context else 'no'}",
-    ]
-    return ", ".join(filter(None, said))
-
-
-def _limits(limits: Limits) -> str:
-    said = [
-        "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
-        "" if limits.max_turns is None else f"{limits.max_turns} turns",
-        "" if limits.stall is None else f"stall {clock(limits.stall)}",
     ]
     return ", ".join(filter(None, said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Unpack
 
@@ -21,6 +22,7 @@ from .outcomes import EXIT_CODES
 from .output import document, note, pass_on, show_error
 
 GONE = 1
+DELETED = "the run was deleted while it was waited for"
 
 
 @click.command("run", epilog=EPILOG)
@@ -34,11 +36,11 @@ def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptio
     engine = Engine.open()
     request = read_request(engine, words, options)
     with Canceller() as canceller:
-        (run,) = engine.launch((request,), background=False)
+        launched = engine.launch((request,), background=False)
         try:
-            result = _watch(engine, run, canceller)
+            result = _watch(engine, launched, canceller)
         except (SubdeckError, OSError) as error:
-            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=run.run_id)
+            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=engine.project.runs)
             show_error(wrapped, as_json=as_json)
             return GONE
         if as_json:
@@ -48,15 +50,18 @@ def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptio
         return EXIT_CODES[result.status]
 
 
-def _watch(engine: Engine, run: RunSnapshot, canceller: Canceller) -> RunResult:
+def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:
     """Show a run until it has ended; answer its result. Raises SubdeckError when its directory was deleted."""
+    if not launched:
+        raise SubdeckError(DELETED, where=engine.project.runs)
+    (run,) = launched
     progress = _Progress(engine, run, canceller)
     progress.tell(_opening(run))
     canceller.grant(lambda: _cancel(engine, run, progress))
     ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
     result = engine.result(run.run_id)
     if result is None or not ended:
-        raise SubdeckError("the run was deleted while it was waited for", where=engine.project.run_dir(run.run_id))
+        raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
     progress.show()
     progress.end(ended[0], result)
     return result

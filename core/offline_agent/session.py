@@ -20,8 +20,12 @@ class SessionError(Exception):
 class Session:
     """Appends entries to a session file, one write each; without a path it only counts them."""
 
-    def __init__(self, header: dict[str, Any], path: str | None, entries: list[dict[str, Any]], torn: bool) -> None:
+    def __init__(
+        self, header: dict[str, Any], path: str | None, entries: list[dict[str, Any]] | None = None, torn: bool = False
+    ) -> None:
+        """`entries`: of a file that has its header, None for a new file; `torn`: its last line has no end."""
         self.header = header
+        is_new, entries = entries is None, entries or []
         self.earlier_turns = sum(_role(entry) == "user" for entry in entries)
         """Tasks that the session already held."""
         self._path = path
@@ -29,7 +33,7 @@ class Session:
         self._leaf: str | None = entries[-1].get("id") if entries else None
         self._pending = "\n" if torn else ""
         """Written before the next entry; holds the header of a new file until there is something to keep."""
-        if path and not entries and not torn:
+        if path and is_new:
             self._pending = f"{encode(header)}\n"
 
     def add_message(self, message: dict[str, Any]) -> None:
@@ -74,7 +78,7 @@ def open_session(options: Options, cwd: str) -> Session:
         except OSError as error:
             raise SessionError(f"cannot create the folder of session {path}: {error.strerror}") from error
     header = {"type": "session", "version": 3, "id": session_id, "timestamp": iso_now(), "cwd": cwd}
-    return Session(header, path, [], torn=False)
+    return Session(header, path)
 
 
 def encode(value: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ import signal
 import time
 from types import FrameType
 
+from msgspec.structs import replace
+
 from .. import artifacts, paths, processes
 from ..agents.base import ChildStream, Command, Open, Settling
 from ..events import RunStarted
@@ -38,6 +40,7 @@ class Attempt:
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self._limit: RunReason | None = None
+        self._exited: ChildExit | None = None
         self._heed_signals(even_without=True)
 
     @property
@@ -62,18 +65,32 @@ class Attempt:
             processes.end_all(lambda: processes.descendants(os.getpid()), patience)
         self._drain(child)
         child.close()
-        return self.outcome(ChildExit.of(returncode))
+        self._exited = ChildExit.of(returncode)
+        return self.outcome()
 
-    def outcome(self, exited: ChildExit | None) -> Outcome:
+    def outcome(self, *, goes_on: bool = False) -> Outcome:
+        """Answer how the run ends with this child; `goes_on`: its last word was not the run's."""
+        facts = self._stream.facts
         return decide(
-            self._stream.facts,
-            exit=exited,
+            replace(facts, finished=False) if goes_on else facts,
+            exit=self._exited,
             stop=self._stop,
             limit=self._limit,
             signal=self._signal,
             stderr=self._intake.last_words,
             finalize=self._meta.finalize,
         )
+
+    def barred(self, turns: int) -> Outcome | None:
+        """Answer how the run ends because no other child may follow: it is stopped, or a limit is reached; else None.
+
+        `turns` are those of all attempts so far.
+        """
+        now = time.monotonic()
+        self._heed_signals(even_without=True)
+        self._watchdog.heard(now, 0)
+        self._limit = self._limit or self._watchdog.overstepped(now, turns, goes_on=True)
+        return self.outcome(goes_on=True) if self._limit or self.is_stopped else None
 
     def _announce(self, child: Child, number: int) -> None:
         own = os.getpid()
@@ -133,7 +150,7 @@ class Attempt:
             self._ladder.let_go(now)
         if not self._ladder.climbing and self._limit is None:
             facts = self._stream.facts
-            goes_on = facts.stop_reason == "toolUse"
+            goes_on = facts.stop_reason == "toolUse" and not facts.handing_over
             self._limit = self._watchdog.overstepped(now, self._turns + facts.usage.turns, goes_on)
             if self._limit:
                 self._ladder.stop(now)

@@ -87,6 +87,7 @@ class Session:
         self._run_dir = run_dir
         self.holder_before = ""
         """Run directory of who went on with the session last; its child may have outlived its wrapper."""
+        self._lock = -1
 
     def take(self, queue: Queue) -> int:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
@@ -95,9 +96,13 @@ class Session:
             queue.enter("session")
             fcntl.flock(lock, fcntl.LOCK_EX)
         self.holder_before = os.fsdecode(os.pread(lock, 4096, 0))
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, os.fsencode(self._run_dir), 0)
+        self._lock = lock
         return lock
+
+    def sign(self) -> None:
+        """Write down who goes on with the session now; only once what its last holder left has been ended."""
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, os.fsencode(self._run_dir), 0)
 
 
 Place = Slots | Session

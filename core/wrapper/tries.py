@@ -39,22 +39,25 @@ class Tries:
         number = 1
         while True:
             stream = self._program.stream()
-            outcome = self._attempt(stream, number, facts.usage.turns)
+            attempt = Attempt(self._meta, self._run_dir, self._records, self._signals, stream)
+            outcome = self._try(attempt, stream, number, facts.usage.turns)
             facts = _together(facts, stream.facts)
             if outcome.reason is not RunReason.FINALIZE_MISSING or number >= self._meta.max_attempts:
                 break
-            number += 1
-            if not self._ask_again(number, facts):
+            if barred := attempt.barred(facts.usage.turns):
+                outcome = barred
                 break
+            if not self._ask_again(number + 1, facts):
+                break
+            number += 1
         started = None
         if self._started is not None:
             started = (self._started_at, round((time.monotonic() - self._started) * 1000))
         return result_of(self._meta, facts, outcome, started=started, attempts=number)
 
-    def _attempt(self, stream: ChildStream, number: int, turns: int) -> Outcome:
-        attempt = Attempt(self._meta, self._run_dir, self._records, self._signals, stream)
+    def _try(self, attempt: Attempt, stream: ChildStream, number: int, turns: int) -> Outcome:
         if attempt.is_stopped:
-            return attempt.outcome(None)
+            return attempt.outcome()
         if number == 1:
             self._tell_before_start()
         began, began_at = time.monotonic(), paths.now_iso()
@@ -117,7 +120,7 @@ def result_of(
         finalized=finalized.fields() if finalized else None,
         attempts=attempts,
         resolved_model=facts.model or meta.resolved_model,
-        child_session_id=facts.session_id or meta.child_session_id,
+        child_session_id=(facts.session_id or meta.child_session_id) if meta.session_path else None,
         usage=facts.usage,
         started_at=started_at,
         ended_at=paths.now_iso(),

@@ -1,0 +1,67 @@
+"""The answer of a run as a parent gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from subdeck.core.answer import answer_details, answer_for_parent
+from subdeck.core.runs import RunReason
+
+from tests.factories import make_result
+
+RUN = "20261121-000000-abcdef"
+ID = "550e8400-e29b-41d4-a716-446655440000"
+
+
+def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
+    return answer_for_parent(make_result(RUN, reason, **{"child_session_id": ID, **result}))
+
+
+@pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED])
+def test_the_header_word_for_word(reason: RunReason) -> None:
+    """A completed run begins with the header of the seed document, then the answer as it is."""
+    expected = f"**Status:** SUCCESS  \n**Session ID:** `{ID}`\n\n---\n\n## Answer\n\n* a.py:1\n"
+
+    assert expected == answer(reason, final_text="## Answer\n\n* a.py:1\n")
+
+
+def test_a_run_without_a_session() -> None:
+    """Where no conversation is kept there is no id that a parent could use."""
+    assert "**Status:** SUCCESS\n\n---\n\nok" == answer(child_session_id=None)
+
+
+def test_a_failed_run() -> None:
+    """A failure says ERROR, why, and how to go on with the session; there are no findings to name."""
+    said = answer(RunReason.FINALIZE_ERROR, final_text=None, error_message="No network.")
+
+    assert f"**Status:** ERROR  \n**Session ID:** `{ID}`\n\n---\n\nfailed: finalize_error: No network." == said
+
+
+def test_partial_findings() -> None:
+    """What a failed or ended run had found is told apart from its error."""
+    said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="it ran longer than its time limit")
+
+    body = "aborted: timeout: it ran longer than its time limit\n\nPartial findings:\n\nHalf of it."
+    assert ("**Status:** ERROR", body) == (said.partition("  \n")[0], said.partition("---\n\n")[2])
+
+
+def test_a_failure_without_a_message() -> None:
+    """Status and reason stand for a missing message."""
+    assert answer(RunReason.LOST, final_text=None).endswith("---\n\nfailed: lost")
+
+
+@pytest.mark.parametrize("finalized", [
+    {"status": "SUCCESS", "result": "Found."},
+    {"status": "ERROR", "error": "No network.", "result": "Half."},
+])  # fmt: skip
+def test_details_of_a_finalized_run(finalized: dict[str, str]) -> None:
+    """Beside the text a parent gets the session id and what the child handed over."""
+    result = make_result(RUN, child_session_id=ID, finalized=finalized)
+
+    assert {"sessionId": ID, "finalized": finalized} == answer_details(result)
+
+
+def test_details_of_a_run_that_does_not_finalize() -> None:
+    """Without finalization there is nothing handed over."""
+    assert {"sessionId": ID} == answer_details(make_result(RUN, child_session_id=ID))

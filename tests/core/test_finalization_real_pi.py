@@ -1,0 +1,138 @@
+"""Finalization with the real pi: what only pi can show of the tool, the same session and its retries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.agents.pi import FINALIZE_EXTENSION
+from subdeck.core.events import ARGS_LIMIT, ToolCall, ToolResult
+from subdeck.core.finalization import FINALIZE_TOOL, INSTRUCTION, feedback
+
+from tests.factories import events_of, result_of, run_dir
+
+from .conversing import starts
+from .real_pi import RealPi, called, offered, real_pi, said, texts
+
+pytestmark = pytest.mark.pi
+
+FOUND = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Found."})
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
+    (project_dir / "notes.md").write_text("A note.\n")
+    with real_pi(project_dir, home, pi_executable) as ready:
+        yield ready
+
+
+def test_the_same_session_is_asked_again(pi: RealPi) -> None:
+    """The model sees its earlier words and the feedback, in the same session, and is told once how to hand over."""
+    pi.preset("finalize: true", "tools: read", prompt="You look.")
+    pi.script(said("I looked."), called(FOUND, text="Here."))
+    ended = pi.run("Look for it.")
+    result = result_of(pi.engine, ended)
+    first, second = pi.requests
+
+    assert ("finalized", "Found.", 2) == (result.reason, result.final_text, result.attempts)
+    assert [(1, 3), (2, 3)] == starts(pi.engine, ended)
+    again = feedback(f"{FINALIZE_TOOL} was not called")
+    assert [["Look for it."], ["Look for it.", again]] == [texts(first), texts(second)]
+    assert ["I looked."] == texts(second, "assistant")
+    assert [{"read", FINALIZE_TOOL}] * 2 == [offered(first), offered(second)]
+    assert [1, 1] == ["".join(texts(each, "system", "developer")).count(INSTRUCTION) for each in (first, second)]
+    logged = (run_dir(pi.engine, ended) / "stdout.log").read_text().splitlines()
+    headers = [json.loads(line)["id"] for line in logged if line.startswith('{"type":"session"')]
+    assert [ended.meta.child_session_id] * 2 == headers
+    assert ended.meta.child_session_id == result.child_session_id
+
+
+def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
+    """Both result and error with SUCCESS, no result, and a status that is none: the model corrects it by itself."""
+    pi.preset("finalize: true")
+    wrong = (
+        {"status": "SUCCESS", "result": "x", "error": "y"},
+        {"status": "SUCCESS"},
+        {"status": "DONE", "result": "x"},
+    )
+    turns = [called((FINALIZE_TOOL, payload)) for payload in wrong]
+    error = (FINALIZE_TOOL, {"status": "ERROR", "error": "No network.", "result": "Half."})
+    pi.script(*turns, called(error))
+    ended = pi.run()
+    result = result_of(pi.engine, ended)
+
+    assert ("finalize_error", 1, "No network.", "Half.") == (
+        result.reason, result.attempts, result.error_message, result.final_text,
+    )  # fmt: skip
+    answers = [event for event in events_of(pi.engine, ended) if isinstance(event, ToolResult)]
+    assert [True, True, True, False] == [answer.is_error for answer in answers]
+    assert ["SUCCESS carries no error", "SUCCESS needs a non-empty result"] == [
+        answer.content.partition(":")[0] for answer in answers[:2]
+    ]
+    assert 4 == len(pi.requests)
+
+
+def test_a_call_beside_another_tool(pi: RealPi) -> None:
+    """pi asks the model once more when the call is not alone; what was handed over last counts."""
+    pi.preset("finalize: true", "tools: read")
+    early = (FINALIZE_TOOL, {"status": "SUCCESS", "result": "Early."})
+    pi.script(called(early, ("read", {"path": "notes.md"})), said("Bye."))
+    kept = pi.run()
+    asked = len(pi.requests)
+    pi.script(called(early, ("read", {"path": "notes.md"})), called(FOUND))
+    replaced = pi.run()
+
+    assert [("finalized", 1, "Early."), ("finalized", 1, "Found.")] == [
+        (run.reason, run.attempt, result_of(pi.engine, run).final_text) for run in (kept, replaced)
+    ]
+    assert (2, 2) == (asked, len(pi.requests))
+
+
+def test_two_calls_in_one_message(pi: RealPi) -> None:
+    """Of two calls at once the last one wins, and the model is not asked again."""
+    pi.preset("finalize: true")
+    pi.script(called((FINALIZE_TOOL, {"status": "ERROR", "error": "Hm."}), FOUND))
+    ended = pi.run()
+
+    assert ("finalized", "Found.", 1) == (ended.reason, result_of(pi.engine, ended).final_text, len(pi.requests))
+
+
+def test_a_huge_result(pi: RealPi) -> None:
+    """A result of 2 MB comes whole through pi; the events keep its beginning with a mark."""
+    pi.preset("finalize: true")
+    huge = "x" * (2 * 1024**2)
+    pi.script(called((FINALIZE_TOOL, {"status": "SUCCESS", "result": huge}), chunk_size=4 * 1024**2))
+    ended = pi.run()
+    (call,) = [event for event in events_of(pi.engine, ended) if isinstance(event, ToolCall)]
+
+    assert ("finalized", True) == (ended.reason, huge == result_of(pi.engine, ended).final_text)
+    assert call.args["result"].endswith("x[…truncated…]")
+    assert (run_dir(pi.engine, ended) / "events.jsonl").stat().st_size < 2 * ARGS_LIMIT
+
+
+@pytest.mark.parametrize(("status", "message"), [(401, "Invalid API key"), (500, "It broke")])
+def test_a_provider_failure_is_not_asked_again(pi: RealPi, status: int, message: str) -> None:
+    """A provider that refuses is asked no more: the run fails with its words, in its first attempt."""
+    pi.preset("finalize: true")
+    pi.script({"status": status, "body": {"error": {"message": message}}})
+    ended = pi.run()
+    result = result_of(pi.engine, ended)
+
+    assert ("failed", "model_error", 1) == (result.status, result.reason, result.attempts)
+    assert message in (result.error_message or "")
+    assert [(1, 3)] == starts(pi.engine, ended)
+
+
+def test_a_parent_has_no_such_tool(pi: RealPi) -> None:
+    """Only a child of ours registers the tool, even where a user loads the extension."""
+    pi.script(said("Hi."))
+    pi.bare("-e", FINALIZE_EXTENSION)
+    (parent,) = pi.requests
+    pi.script(said("Hi."))
+    pi.bare("-e", FINALIZE_EXTENSION, PI_SUBAGENTS_CHILD="1")
+    (child,) = pi.requests
+
+    assert {FINALIZE_TOOL} == offered(child) - offered(parent)
+    assert FINALIZE_TOOL not in json.dumps(parent)
