@@ -106,7 +106,7 @@ class Plan:
             limits=limits,
             grace_seconds=settings.grace_seconds,
             log_caps=settings.log_caps,
-            origin=Origin(previous=request.previous),
+            origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings),
         )
         return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)

@@ -118,6 +118,10 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """pi's session file of a parent; None where no parent is known."""
     isolated: bool | None = None
     """True for a run without its parent's context, False for one with it; None leaves it to preset and settings."""
+    rerun: str | None = None
+    """The run that this one repeats."""
+    follow_up: str | None = None
+    """The run whose child session this one goes on with, where that is known."""
     child_session: str | None = None
     """Id of the child session to go on with; None begins a new one, or takes the newest of a sticky preset."""
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.binding import Binding, BindingType
 
+from ..core.runs import PresetSource
+
 if TYPE_CHECKING:
     from ..core.presets import Preset
     from ..core.runs import RunSnapshot
+
+TMUX = "tmux"
+"""The runner whose runs have a pane to attach to."""
 
 
 class Place(StrEnum):
@@ -23,6 +28,7 @@ class Place(StrEnum):
     RUNS = "runs"
     TRANSCRIPT = "transcript"
     LAUNCH = "launching"
+    COPY = "copying a preset"
     CONFIRM = "confirming"
     HELP = "help"
 
@@ -72,6 +78,8 @@ class Action:
     """Rank in the footer, 1 first; 0 keeps it out."""
     do: str = ""
     """Textual's action; empty: the deck's `act`."""
+    name_here: Callable[[Situation], str] | None = None
+    """The footer's word where it depends on the situation."""
 
     def allowed(self, situation: Situation) -> bool:
         return not self.obstacle(situation)
@@ -85,7 +93,7 @@ class Action:
 
     @property
     def in_palette(self) -> bool:
-        return not self.do and any(place is Place.DECK for place, _ in self.keys)
+        return not self.do and any(place in (Place.DECK, *PANES) for place, _ in self.keys)
 
 
 def _at(place: Place, *keys: str) -> tuple[tuple[Place, str], ...]:
@@ -94,6 +102,9 @@ def _at(place: Place, *keys: str) -> tuple[tuple[Place, str], ...]:
 
 def _in_panes(*keys: str) -> tuple[tuple[Place, str], ...]:
     return tuple((place, key) for place in PANES for key in keys)
+
+
+_NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to go on from."
 
 
 def _needs_preset(situation: Situation) -> str:
@@ -118,6 +129,31 @@ def _needs_finished(situation: Situation) -> str:
 
 def _needs_terminal(situation: Situation) -> str:
     return _needs_run(situation) or ("" if situation.can_suspend else "There is no terminal to attach from.")
+
+
+def _needs_conversation(situation: Situation) -> str:
+    if not situation.run:
+        return "No run is selected."
+    return "" if situation.run.meta.session_path else _NO_CONVERSATION
+
+
+def _needs_session(situation: Situation) -> str:
+    if not situation.run:
+        return "No run is selected."
+    meta = situation.run.meta
+    if not meta.session_path or not meta.child_session_id:
+        return _NO_CONVERSATION
+    return "" if situation.run.is_terminal else f"This run is {situation.run.status}: it goes on by itself."
+
+
+def _needs_bundled(situation: Situation) -> str:
+    if situation.preset is None or situation.preset.source is PresetSource.BUNDLED:
+        return ""
+    return "This preset is a file of yours already: only those that come with subdeck are copied."
+
+
+def _way_in(situation: Situation) -> str:
+    return "attach" if situation.run and situation.run.meta.runner == TMUX else "full"
 
 
 def _needs_undoable(situation: Situation) -> str:
@@ -145,7 +181,7 @@ ACTIONS: tuple[Action, ...] = (
         _at(DECK, "N"),
         "ad hoc",
         "Run a task without a preset: model, tools and prompt as typed.",
-        footer=8,
+        footer=10,
     ),
     Action(
         "open",
@@ -162,10 +198,35 @@ ACTIONS: tuple[Action, ...] = (
         "Go into the tmux pane of the run; a run without one opens its transcript in full.",
         _needs_terminal,
         footer=4,
+        name_here=_way_in,
     ),
     Action("stop", _at(DECK, "x"), "stop", "Stop the run softly; it keeps what it has.", _needs_active, footer=5),
     Action("kill", _at(DECK, "X"), "kill", "Kill the run and all its processes, after asking.", _needs_active),
-    Action("rerun", _at(DECK, "r"), "rerun", "Launch the same task again.", _needs_run, footer=9),
+    Action("rerun", _at(DECK, "r"), "rerun", "Launch the same task again.", _needs_run, footer=11),
+    Action(
+        "follow_up",
+        _at(DECK, "s"),
+        "follow up",
+        "Go on with the conversation of a finished run: same preset and place, another task.",
+        _needs_session,
+        footer=8,
+    ),
+    Action(
+        "with_context",
+        _at(DECK, "c"),
+        "with context",
+        "Launch the highlighted preset with the conversation of the highlighted run as context.",
+        _needs_conversation,
+        footer=9,
+    ),
+    Action(
+        "copy_preset",
+        _at(Place.PRESETS, "b"),
+        "copy",
+        "Copy a preset that comes with subdeck into the project, or for all your projects.",
+        _needs_bundled,
+        footer=3,
+    ),
     Action(
         "delete",
         _at(DECK, "d"),
@@ -191,7 +252,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("previous_pane", _at(DECK, "shift+tab"), "previous pane", "Go to the previous pane."),
     Action("back", _at(DECK, "escape"), "back", "Leave the zoom, then the pane; never quits."),
     Action("help", _at(DECK, "?"), "help", "Show every key.", footer=3),
-    Action("quit", _at(DECK, "q"), "quit", "Quit; runs go on in the background.", footer=10),
+    Action("quit", _at(DECK, "q"), "quit", "Quit; runs go on in the background.", footer=12),
     Action(
         "palette",
         (*_at(DECK, ":"), *_at(Place.APP, "ctrl+p")),
@@ -209,9 +270,15 @@ ACTIONS: tuple[Action, ...] = (
     Action("left", _at(Place.TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
     Action("right", _at(Place.TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
     Action("start", _at(Place.LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1),
+    Action("write_copy", _at(Place.COPY, "ctrl+s"), "copy", "Write the copy.", do="screen.start", footer=1),
     Action(
         "cancel",
-        (*_at(Place.LAUNCH, "escape"), *_at(Place.CONFIRM, "escape", "n"), *_at(Place.HELP, "escape")),
+        (
+            *_at(Place.LAUNCH, "escape"),
+            *_at(Place.COPY, "escape"),
+            *_at(Place.CONFIRM, "escape", "n"),
+            *_at(Place.HELP, "escape"),
+        ),
         "cancel",
         "Close the dialog; nothing happens.",
         do="screen.cancel",
@@ -245,10 +312,17 @@ def key_label(key: str) -> str:
     return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
 
 
+def binding_id(action: Action, place: Place) -> str:
+    """By which Textual's keymap finds the bindings of an action in a place."""
+    return f"{action.id}@{place.name}"
+
+
 def bindings(place: Place) -> list[BindingType]:
     """Answer the bindings of a place, not those of the places around it."""
     return [
-        Binding(key, action.command, action.name, show=False) for action in ACTIONS for key in action.keys_in(place)
+        Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
+        for action in ACTIONS
+        for key in action.keys_in(place)
     ]
 
 
@@ -261,14 +335,23 @@ class Hint(NamedTuple):
     name: str
 
 
-def footer_hints(situation: Situation) -> list[Hint]:
+def footer_hints(situation: Situation, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
     """Answer what is possible here, in the order of the registry."""
     places = (situation.place, *situation.place.around)
     return [
-        Hint(action.footer, key_label(next(key for where, key in action.keys if where in places)), action.name)
-        for action in ACTIONS
+        Hint(
+            action.footer,
+            key_label(next(key for where, key in action.keys if where in places)),
+            action.name_here(situation) if action.name_here else action.name,
+        )
+        for action in actions
         if action.footer
         and action.id != situation.place
         and any(where in places for where, _ in action.keys)
         and action.allowed(situation)
     ]
+
+
+def keys_line(place: Place, actions: Sequence[Action] = ACTIONS) -> str:
+    """Say which keys end a dialog."""
+    return "   ".join(f"{hint.key} {hint.name}" for hint in footer_hints(Situation(place=place), actions))

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 
 from ..core.plain import one_line, plain
 from .actions import Place, bindings
+from .own_keys import keymap, with_own_keys
 from .palette import ActionProvider
 from .screens.main import MainScreen
 from .theme import DARK, LIGHT
@@ -30,14 +31,17 @@ class SubdeckApp(App[str], inherit_bindings=False):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
 
     def __init__(self, engine: Engine) -> None:
+        """Raises SettingsError for keys that cannot be had."""
         super().__init__()
         self._engine = engine
+        self._actions = with_own_keys(engine.settings.keys)
+        self.set_keymap(keymap(self._actions))
         # What Textual puts in the place of stdout has no `encoding`, which libtmux reads when it is imported.
         for capture in (self._capture_stdout, self._capture_stderr):
             vars(capture)["encoding"] = "utf-8"
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self._engine)
+        return MainScreen(self._engine, self._actions)
 
     def on_mount(self) -> None:
         self.register_theme(DARK)

@@ -5,43 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, cast
 
-from msgspec import structs
-
 from ..core.errors import SubdeckError
 from ..core.plain import one_line
-from ..core.runs import PresetSource, RunRequest, RunSnapshot
-from .actions import Place
+from ..core.runs import RunSnapshot
+from .actions import TMUX, Place
 from .attach import ATTACH_NOTE, hand_over
 from .bridge import Bridge
 from .screens.confirm import ConfirmScreen
-from .screens.launch import LaunchScreen, problem_text
+from .screens.launch import problem_text
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ..core.presets import Preset
     from .screens.main import MainScreen
 
-TMUX = "tmux"
-"""The runner whose runs have a pane to attach to."""
 
-
-class RunCommands:
-    """The half of the deck's actions that acts on runs; the other half only moves what is seen."""
+class Commands:
+    """Some of the deck's actions, by id; their work goes on beside the event loop, and what fails is told."""
 
     def __init__(self, screen: MainScreen, bridge: Bridge) -> None:
         self._screen = screen
         self._bridge = bridge
+        self.table: dict[str, Callable[[], None]] = {}
+
+    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
+        if run := self._screen.run:
+            self._spawn(command(run))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self._bridge.spawn(self._telling_errors(work))
+
+    async def _telling_errors(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except (SubdeckError, OSError) as error:
+            self._say(problem_text(error), error=True)
+
+    def _say(self, text: str, *, error: bool = False) -> None:
+        self._screen.notify(text, severity="error" if error else "information", markup=False)
+
+
+class RunCommands(Commands):
+    """The actions on runs that are there."""
+
+    def __init__(self, screen: MainScreen, bridge: Bridge) -> None:
+        super().__init__(screen, bridge)
         self._deleted: list[str] = []
         """What undo brings back, the last one first out."""
         self._attach_explained = False
-        self.table: dict[str, Callable[[], None]] = {
-            "launch": lambda: self._ask_task(self._screen.presets.preset),
-            "ad_hoc": lambda: self._ask_task(None),
+        self.table = {
             "attach": lambda: self._with_run(self._attach),
             "stop": lambda: self._with_run(self._stop),
             "kill": lambda: self._with_run(self._kill),
-            "rerun": lambda: self._with_run(self._rerun),
             "delete": lambda: self._with_run(self._delete),
             "undo": self.undo,
             "copy_id": self.copy_id,
@@ -58,13 +73,6 @@ class RunCommands:
         if run := self._screen.run:
             self._screen.app.copy_to_clipboard(run.run_id)
             self._say(f"Copied {run.run_id}")
-
-    def _ask_task(self, preset: Preset | None) -> None:
-        self._screen.app.push_screen(LaunchScreen(self._bridge, preset), self._launched)
-
-    def _launched(self, run_id: str | None) -> None:
-        if run_id is not None:
-            self._screen.show_launched(run_id)
 
     async def _stop(self, run: RunSnapshot) -> None:
         told = await self._bridge.call(self._bridge.engine.stop, [run.run_id])
@@ -90,14 +98,6 @@ class RunCommands:
         await self._bridge.call(self._bridge.engine.restore, [run_id])
         self._screen.runs.select(run_id)
 
-    async def _rerun(self, run: RunSnapshot) -> None:
-        request = request_again(run)
-        if request.preset is None:
-            meta = await self._bridge.call(self._bridge.engine.meta, run.run_id)
-            request = structs.replace(request, prompt=meta.system_prompt or "")
-        launched = await self._bridge.call(self._bridge.engine.launch, (request,), background=True)
-        self._screen.show_launched(launched[0].run_id)
-
     async def _attach(self, run: RunSnapshot) -> None:
         if run.meta.runner != TMUX:
             self._screen.zoom(Place.TRANSCRIPT)
@@ -112,38 +112,6 @@ class RunCommands:
 
     async def _confirmed(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> bool:
         return bool(await self._screen.app.push_screen_wait(ConfirmScreen(question, detail, yes, harmless=harmless)))
-
-    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
-        if run := self._screen.run:
-            self._spawn(command(run))
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        self._bridge.spawn(self._telling_errors(work))
-
-    async def _telling_errors(self, work: Coroutine[None, None, None]) -> None:
-        try:
-            await work
-        except (SubdeckError, OSError) as error:
-            self._say(problem_text(error), error=True)
-
-    def _say(self, text: str, *, error: bool = False) -> None:
-        self._screen.notify(text, severity="error" if error else "information", markup=False)
-
-
-def request_again(run: RunSnapshot) -> RunRequest:
-    """Ask for the same as a run did; the prompt of an ad hoc run is not in its snapshot."""
-    meta = run.meta
-    adhoc = meta.preset_source is PresetSource.ADHOC
-    return RunRequest(
-        task=meta.task,
-        preset=None if adhoc else meta.preset,
-        model=meta.requested_model or None,
-        cwd=meta.cwd,
-        agent=meta.agent,
-        runner=meta.runner,
-        description=meta.description,
-        tools=meta.tools.resolved if adhoc else None,
-    )
 
 
 def _name(run: RunSnapshot) -> str:

@@ -9,7 +9,7 @@ from .actions import ACTIONS, PANES, Action, Place, key_label
 
 BEGIN, END = "<!-- keys -->", "<!-- /keys -->"
 
-LISTED = (Place.APP, Place.DECK, *PANES, Place.LAUNCH, Place.CONFIRM)
+LISTED = (Place.APP, Place.DECK, *PANES, Place.LAUNCH, Place.COPY, Place.CONFIRM)
 """Places whose keys are listed; those of the help are told by the help."""
 
 

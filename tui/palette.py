@@ -6,7 +6,7 @@ from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from .actions import ACTIONS, Action, key_label
+from .actions import Action, key_label
 
 
 class ActionProvider(Provider):
@@ -31,7 +31,7 @@ class ActionProvider(Provider):
         if not isinstance(self.screen, MainScreen):
             return []
         situation = self.screen.situation
-        return [action for action in ACTIONS if action.in_palette and action.allowed(situation)]
+        return [action for action in self.screen.actions if action.in_palette and action.allowed(situation)]
 
     async def _run(self, action: Action) -> None:
         await self.screen.run_action(action.command)

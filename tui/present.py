@@ -10,7 +10,7 @@ from textual.content import Content
 
 from ..core.describe import moment, runs_word
 from ..core.plain import one_line
-from ..core.runs import Counts
+from ..core.runs import Counts, RunSnapshot
 
 
 @lru_cache(4096)
@@ -58,6 +58,13 @@ def two_sided(left: Content, right: Content, width: int) -> Content:
         return left.truncate(width, ellipsis=True)
     shown = left.truncate(max(0, room - 1), ellipsis=True)
     return Content.assemble(shown, " " * (room - shown.cell_length), right)
+
+
+def tries(run: RunSnapshot) -> str:
+    """`try 2/3` from the second on; else nothing."""
+    if run.attempt < 2:
+        return ""
+    return f"try {run.attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {run.attempt}"
 
 
 def background_figure(counts: Counts) -> str:

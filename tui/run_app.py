@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 def open_app(engine: Engine) -> str:
     """Run the app on an engine until the operator quits; answer the farewell line, which may be empty.
 
-    The engine stays open: who opened it closes it.
+    The engine stays open: who opened it closes it. Raises SettingsError for keys that cannot be had.
     """
     return SubdeckApp(engine).run() or ""

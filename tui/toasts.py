@@ -10,10 +10,13 @@ from textual.widget import Widget
 from ..core.describe import doing, runs_word, state
 from ..core.plain import one_line
 from ..core.runs import RunSnapshot, RunStatus
+from ..core.settings import Notifications
 
 ON_SCREEN = 3
 SECONDS = 6.0
 """How long one stays."""
+BRIEFLY = 3.0
+"""The same for a run whose transcript says it too."""
 GATHER = 0.2
 """Seconds to wait for others that end at the same time."""
 LINES = 4
@@ -23,16 +26,27 @@ LINES = 4
 class Toasts:
     """Holds ends back while the screen is full and tells them together when there is room."""
 
-    def __init__(self, node: Widget, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, node: Widget, wishes: Notifications, clock: Callable[[], float] = time.monotonic) -> None:
         self._node = node
+        self._wishes = wishes
         self._clock = clock
         self._waiting: list[RunSnapshot] = []
+        self._in_sight: str | None = None
         self._leaving: list[float] = []
         """When each toast on the screen goes."""
         self._armed = False
 
-    def tell(self, ended: Sequence[RunSnapshot]) -> None:
-        self._waiting.extend(ended)
+    def tell(self, ended: Sequence[RunSnapshot], *, looked_at: str | None = None, in_sight: str | None = None) -> None:
+        """Tell these ends, but for the run that is being read; that whose transcript is in sight gets few words.
+
+        The bell rings for each batch, whatever is on the screen: it is for somebody who looks elsewhere.
+        """
+        if ended and self._wishes.bell:
+            self._node.app.bell()
+        self._in_sight = in_sight
+        if not self._wishes.toasts:
+            return
+        self._waiting.extend(run for run in ended if run.run_id != looked_at)
         if self._waiting and not self._armed:
             self._arm(GATHER)
 
@@ -45,14 +59,15 @@ class Toasts:
         now = self._clock()
         self._leaving = [leaves for leaves in self._leaving if leaves > now]
         if len(self._leaving) >= ON_SCREEN:
-            self._arm(self._leaving[0] - now)
+            self._arm(min(self._leaving) - now)
             return
         ended, self._waiting = self._waiting, []
-        self._leaving.append(now + SECONDS)
+        known = [run.run_id for run in ended] == [self._in_sight]
+        seconds = BRIEFLY if known else SECONDS
+        self._leaving.append(now + seconds)
         failed = any(run.status is RunStatus.FAILED for run in ended)
-        self._node.notify(
-            ends_text(ended), severity="error" if failed else "information", timeout=SECONDS, markup=False
-        )
+        text = _who(ended[0]) if known else ends_text(ended)
+        self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
 
 
 def ends_text(ended: Sequence[RunSnapshot]) -> str:

@@ -14,7 +14,7 @@ from subdeck.core.finalization import FINALIZE_TOOL
 from subdeck.core.limits import effective_limits
 from subdeck.core.paths import Project
 from subdeck.core.plan import Plan
-from subdeck.core.runs import LaunchedBy, Limits, RunMeta, RunRequest
+from subdeck.core.runs import LaunchedBy, Limits, Origin, RunMeta, RunRequest
 from subdeck.core.settings import AgentSettings, Settings
 
 PI = Settings(agent="pi", agents={"pi": AgentSettings(("/bin/true",))}, default_model="a/b")
@@ -167,3 +167,12 @@ def test_planning_looks_at_the_files_of_now(project: Project) -> None:
 
     assert "high" == meta(project, "thinking: high").thinking
     assert os.path.isfile(os.path.join(project.home, "scout.md"))
+
+
+def test_where_a_run_comes_from(project: Project) -> None:
+    """A run says which earlier runs it repeats and goes on from."""
+    asked = RunRequest(task="again", rerun="a", follow_up="b")
+    planned = Plan(asked, project=project, cwd=project.root, settings=OFFLINE).decide(
+        background=True, launched_by=LaunchedBy("operator", "app")
+    )
+    assert Origin(rerun="a", follow_up="b") == planned.meta.origin

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.runs import PresetSource, RunRequest, Tools
+from subdeck.core.settings import Notifications, Settings
 from subdeck.tui import commands
 from subdeck.tui.attach import hand_over
 from subdeck.tui.screens.confirm import ConfirmScreen
@@ -66,14 +67,21 @@ async def test_a_running_run_is_not_deleted() -> None:
 
 
 async def test_rerun_asks_for_the_same() -> None:
-    """`r` launches the same task, model, runner and place again."""
-    engine = FakeEngine(a_run(1, "failed", meta_runner="tmux"))
+    """`r` launches the same task, model, runner and place again, and says of which run."""
+    run = a_run(1, "failed", meta_runner="tmux")
+    engine = FakeEngine(run)
     async with opened(engine) as deck:
         await deck.press("r")
         await deck.until(lambda: engine.launched, "the launch")
         assert engine.launched == [
             RunRequest(
-                task="task 1", preset="repo-scout", model="fake/test", cwd="/src/shop", agent="offline", runner="tmux"
+                task="task 1",
+                preset="repo-scout",
+                model="fake/test",
+                cwd="/src/shop",
+                agent="offline",
+                runner="tmux",
+                rerun=run.run_id,
             )
         ]
 
@@ -156,7 +164,7 @@ class FakeScreen:
 def test_never_more_than_three_toasts() -> None:
     """With three on the screen the next ends wait, and come together when one has gone."""
     screen, now = FakeScreen(), [100.0]
-    toasts = Toasts(screen, clock=lambda: now[0])  # type: ignore[arg-type]
+    toasts = Toasts(screen, Notifications(), clock=lambda: now[0])  # type: ignore[arg-type]
     for number in range(1, 7):
         toasts.tell([a_run(number, "completed")])
         if number <= ON_SCREEN + 1:
@@ -181,6 +189,43 @@ async def test_the_run_looked_at_ends_silently() -> None:
         assert deck.toasts == ["✓ completed  repo-scout\n–"]
         assert engine.claimed == [run_id(2), run_id(1)]
         assert deck.main.situation.unseen == 0
+
+
+async def test_a_run_in_sight_is_told_in_few_words() -> None:
+    """The end of a run whose transcript is on the screen stands there: its toast is one short line."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        assert deck.main.runs.has_focus
+        engine.tell(a_run(1, "completed", message="a long answer " * 10))
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert deck.toasts == ["✓ completed  repo-scout"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+async def test_toasts_leave_the_newest_lines_free(size: tuple[int, int]) -> None:
+    """A toast stands above the transcript, whose end is where one reads."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    async with opened(engine, size) as deck:
+        engine.tell(a_run(1, "failed", message="401 " * 30))
+        await deck.until(lambda: deck.app.screen.query("Toast"), "the toast")
+        await deck.pilot.pause()
+        toast = deck.app.screen.query_one("Toast").region
+        assert toast.height and not toast.overlaps(deck.main.transcript.region)
+        assert deck.app.screen.region.contains_region(toast)
+
+
+@pytest.mark.parametrize(("bell", "toasts"), [(True, True), (True, False), (False, True)])
+async def test_the_bell_rings_on_request(monkeypatch: pytest.MonkeyPatch, bell: bool, toasts: bool) -> None:
+    """`notifications.bell` rings once for ends that come together; toasts can be off beside it."""
+    engine = FakeEngine(a_run(1), a_run(2), a_run(3))
+    engine.settings = Settings(notifications=Notifications(toasts=toasts, bell=bell))
+    async with opened(engine) as deck:
+        rung: list[int] = []
+        monkeypatch.setattr(deck.app, "bell", lambda: rung.append(1))
+        engine.tell(a_run(1, "completed"), a_run(2, "failed"))
+        await deck.until_text("✗ failed")
+        await deck.until(lambda: bool(deck.toasts) == toasts, "the toast, if any")
+        assert len(rung) == bell
 
 
 async def test_what_ended_unseen_is_summed_up() -> None:

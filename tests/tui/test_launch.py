@@ -155,7 +155,7 @@ async def test_dialogs_fit_the_smallest_screen(key: str) -> None:
 def test_form_asks_only_for_what_was_changed() -> None:
     """Prefilled values are left to the engine, so that the call wins only where the operator chose."""
     form = LaunchForm(a_preset(), Settings(), "/src/shop")
-    assert (form.model, form.model_origin) == ("fake/test", "from the preset")
+    assert (form.model, form.origin_of(form.model)) == ("fake/test", "from the preset")
     unchanged = form.request(task="t", model="fake/test", cwd="/src/shop", runner="process", tools="", prompt="")
     assert unchanged == RunRequest(task="t", preset="repo-scout")
     changed = form.request(task="t", model="b/c", cwd="/tmp", runner="tmux", tools="", prompt="")
@@ -165,7 +165,7 @@ def test_form_asks_only_for_what_was_changed() -> None:
 def test_form_says_where_the_model_comes_from() -> None:
     """Preset, then default_model, then nothing."""
     bare = a_preset(model=None)
-    assert LaunchForm(bare, Settings(default_model="d/m"), "/").model_origin == "default_model"
+    assert LaunchForm(bare, Settings(default_model="d/m"), "/").origin_of("d/m") == "default_model"
     assert LaunchForm(bare, Settings(), "/").model == ""
     assert LaunchForm(None, Settings(), "/").badge == PresetSource.ADHOC.replace("adhoc", "ad hoc")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -16,30 +14,33 @@ from ...core.plain import one_line, plain
 from ...core.runs import RunRequest
 from ..actions import Place, bindings
 from ..bridge import Bridge
-from ..launch_form import LaunchForm
+from ..launch_facts import LaunchFacts, looked_up, written_facts
+from ..launch_form import PREVIOUS, LaunchForm
 from ..present import short_path
 from ..widgets.choice import Choice
+from ..widgets.model_input import ModelInput
 from ..widgets.task_area import TaskArea
-
-if TYPE_CHECKING:
-    from ...core.presets import Preset
 
 CHECK_AFTER = 0.15
 """Seconds without another change before the engine is asked what would fail."""
 RUNNERS = ("process", "tmux")
 EMPTY_TASK = "The task is empty: say what the agent shall do."
+NO_CONTEXT, AS_WRITTEN = "none", "as written"
 
 
 class LaunchScreen(ModalScreen[str]):
     """Answers the id of the run that was launched, or None."""
 
     BINDINGS = bindings(Place.LAUNCH)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
 
-    def __init__(self, bridge: Bridge, preset: Preset | None) -> None:
+    def __init__(self, bridge: Bridge, form: LaunchForm, keys: str) -> None:
+        """`keys` says which keys launch and leave."""
         super().__init__()
         self._bridge = bridge
-        self._preset = preset
-        self._form = LaunchForm(preset, bridge.engine.settings, bridge.engine.cwd)
+        self._form = form
+        self._keys = keys
+        self._facts = written_facts(form.preset)
         self._check_timer: Timer | None = None
         self._launching = False
         self._problems = ""
@@ -53,47 +54,78 @@ class LaunchScreen(ModalScreen[str]):
             if form.description:
                 yield Static(Content(form.description), classes="muted", id="description")
             yield TaskArea(id="task", placeholder="What shall the agent do?", compact=True)
+            if form.previous:
+                with Horizontal(classes="field", id="previous-field"):
+                    yield Choice((form.previous, AS_WRITTEN), form.previous, name="previous")
             with Horizontal(classes="field"):
                 yield Static("Model", classes="label")
-                yield Input(form.model, id="model", compact=True, placeholder="provider/id")
-                yield Static(Content(form.model_origin), id="origin", classes="muted")
+                yield ModelInput(form.model)
+                yield Static(Content(form.origin_of(form.model)), id="origin", classes="muted")
+            yield _Line("Thinks", "thinking")
             with Horizontal(classes="field"):
                 yield Static("Where", classes="label")
-                yield Input(short_path(form.cwd), id="cwd", compact=True)
+                yield Input(short_path(form.cwd), id="cwd", compact=True, disabled=form.goes_on)
             with Horizontal(classes="field"):
                 yield Static("How", classes="label")
                 yield Choice(RUNNERS, form.runner, name="runner")
-            if self._preset is None:
+            if form.preset is None:
                 with Horizontal(classes="field"):
                     yield Static("Tools", classes="label")
-                    yield Input(id="tools", compact=True, placeholder="read, grep, find, ls; empty: the agent's own")
+                    hint = "read, grep, find, ls; empty: the agent's own"
+                    yield Input(form.tools, id="tools", compact=True, placeholder=hint)
                 with Horizontal(classes="field", id="prompt-field"):
                     yield Static("Prompt", classes="label")
-                    yield TaskArea(id="prompt", compact=True, placeholder="system prompt, may stay empty")
-            else:
+                    yield TaskArea(form.prompt, id="prompt", compact=True, placeholder="system prompt, may stay empty")
+            yield _Line("Tools", "tools-shown")
+            yield _Line("Limits", "limits")
+            yield _Line("Session", "session", form.session)
+            if form.context:
                 with Horizontal(classes="field"):
-                    yield Static("Tools", classes="label")
-                    yield Static(Content(form.tools), id="tools-shown")
+                    yield Static("Context", classes="label")
+                    yield Choice((form.context, NO_CONTEXT), form.context, name="context")
+            else:
+                yield _Line("Context", "context-refusal", form.context_refusal)
+            yield Static("", id="notes")
             yield Static("", id="problems")
             with Horizontal(classes="buttons"):
-                yield Static("esc cancel   ^s launch", classes="muted", id="keys")
+                yield Static(Content(self._keys), classes="muted", id="keys")
                 yield Button("Launch", id="go", variant="primary", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#task", TextArea).focus()
+        self._show_previous()
+        self._show_problems("")
+        self._show_facts(self._facts)
+        self._bridge.spawn(self._look_up())
         self._check_soon()
+
+    async def _look_up(self) -> None:
+        facts = await self._bridge.call(looked_up, self._bridge.engine, self._form.preset)
+        if self.is_mounted:
+            self._show_facts(facts)
+
+    def _show_facts(self, facts: LaunchFacts) -> None:
+        self._facts = facts
+        self.query_one("#thinking", _Line).say(facts.thinking)
+        self.query_one("#tools-shown", _Line).say(facts.tools)
+        self.query_one("#limits", _Line).say(facts.limits)
+        _fill(self.query_one("#notes", Static), facts.warnings)
+        self.query_one(ModelInput).offer(facts.models)
+        self.show_origin()
 
     @property
     def request(self) -> RunRequest:
         """What would be launched now."""
-        adhoc = self._preset is None
+        adhoc = self._form.preset is None
         return self._form.request(
             task=self.query_one("#task", TextArea).text,
-            model=self.query_one("#model", Input).value,
+            model=self.query_one(ModelInput).value,
             cwd=self.query_one("#cwd", Input).value,
             runner=self.query_one("#runner", Choice).value,
             tools=self.query_one("#tools", Input).value if adhoc else "",
             prompt=self.query_one("#prompt", TextArea).text if adhoc else "",
+            context=all(choice.value != NO_CONTEXT for choice in self.query("#context").results(Choice)),
+            previous=all(choice.value != AS_WRITTEN for choice in self.query("#previous").results(Choice)),
         )
 
     @on(Input.Changed)
@@ -104,15 +136,25 @@ class LaunchScreen(ModalScreen[str]):
         self._check_timer = self.set_timer(CHECK_AFTER, self._check)
 
     @on(Input.Changed, "#model")
-    def show_origin(self, event: Input.Changed) -> None:
-        origin = self._form.model_origin if event.value.strip() == self._form.model else "for this run"
-        self.query_one("#origin", Static).update(Content(origin))
+    def show_origin(self) -> None:
+        model = self.query_one(ModelInput)
+        offered = f"↓ {len(model.known)} known" if model.known else ""
+        said = "   ".join(filter(None, (self._form.origin_of(model.value), offered)))
+        self.query_one("#origin", Static).update(Content(said))
 
     @on(TextArea.Changed, "#task")
-    def forget_refusal(self) -> None:
+    def follow_task(self) -> None:
+        """Say what `{previous}` stands for as soon as it is written, and forget what a new text may have mended."""
+        if self._show_previous() or self._problems:
+            self._check_soon()
         if self._problems == EMPTY_TASK:
             self._show_problems("")
-            self._check_soon()
+
+    def _show_previous(self) -> bool:
+        named = PREVIOUS in self.query_one("#task", TextArea).text
+        for field in self.query("#previous-field"):
+            field.display = named
+        return named
 
     def _check(self) -> None:
         self._bridge.spawn(self._show_what_would_fail())
@@ -126,7 +168,7 @@ class LaunchScreen(ModalScreen[str]):
 
     def _show_problems(self, text: str) -> None:
         self._problems = text
-        self.query_one("#problems", Static).update(Content(text))
+        _fill(self.query_one("#problems", Static), text)
 
     @on(Button.Pressed, "#go")
     def action_start(self) -> None:
@@ -158,6 +200,34 @@ class LaunchScreen(ModalScreen[str]):
     def action_cancel(self) -> None:
         if not self._launching:
             self.dismiss(None)
+
+
+class _Line(Horizontal):
+    """A fact with its name; not there while there is nothing to say."""
+
+    def __init__(self, label: str, name: str, text: str = "") -> None:
+        super().__init__(id=name, classes="field")
+        self._label = label
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._label, classes="label")
+        yield Static(Content(self._text), classes="fact")
+
+    def on_mount(self) -> None:
+        self.display = bool(self._text)
+
+    def say(self, text: str) -> None:
+        self._text = text
+        self.display = bool(text)
+        for fact in self.query(".fact").results(Static):
+            fact.update(Content(text))
+
+
+def _fill(line: Static, text: str) -> None:
+    """Show a text; without one the line takes no room."""
+    line.update(Content(text))
+    line.display = bool(text)
 
 
 def problem_text(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -14,11 +14,12 @@ from textual.widget import Widget
 
 from ...core.plain import plain
 from ...core.runs import Counts, RunSnapshot
-from ..actions import BY_ID, PANES, Place, Situation, bindings
+from ..actions import PANES, Action, Place, Situation, bindings
 from ..arrangement import visible_panes
 from ..board import Board
 from ..bridge import Bridge
 from ..commands import RunCommands
+from ..launch_commands import LaunchCommands
 from ..messages import (
     AgentChosen,
     EngineFailed,
@@ -49,8 +50,10 @@ class MainScreen(Screen[None]):
     BINDINGS = bindings(Place.DECK)
     AUTO_FOCUS = ""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, actions: Sequence[Action]) -> None:
+        """`actions` is the registry with the operator's own keys."""
         super().__init__()
+        self.actions = actions
         self._board = Board()
         self._counts = Counts()
         self._zoomed: Place | None = None
@@ -66,10 +69,12 @@ class MainScreen(Screen[None]):
             Place.TRANSCRIPT: self.transcript,
         }
         self._header = DeckHeader(engine.project.root)
-        self._status = StatusBar()
-        self._toasts = Toasts(self)
+        self._status = StatusBar(actions)
+        self._toasts = Toasts(self, engine.settings.notifications)
         self._commands = RunCommands(self, self.bridge)
-        self._views: dict[str, Callable[[], object]] = {
+        self._deeds: dict[str, Callable[[], object]] = {
+            **self._commands.table,
+            **LaunchCommands(self, self.bridge).table,
             "open": lambda: self.go_to(Place.TRANSCRIPT),
             "follow": lambda: self.transcript.follow(not self.transcript.following),
             "wrap": lambda: self.transcript.set_wrap(not self.transcript.wrapped),
@@ -82,7 +87,7 @@ class MainScreen(Screen[None]):
             "back": self._go_back,
             "next_unseen": lambda: self._go_to_unseen(1),
             "previous_unseen": lambda: self._go_to_unseen(-1),
-            "help": lambda: self.app.push_screen(HelpScreen()),
+            "help": lambda: self.app.push_screen(HelpScreen(actions)),
             "quit": lambda: self.app.exit(farewell(self._counts)),
         }
 
@@ -140,8 +145,8 @@ class MainScreen(Screen[None]):
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self._board.tokens, self._board.cost)
         self._status.show_counts(update.background)
-        if self.bridge.engine.settings.notifications.toasts:
-            self._toasts.tell([run for run in update.ended if run.run_id != looked_at])
+        in_sight = self.transcript.run_id if self.transcript.display else None
+        self._toasts.tell(update.ended, looked_at=looked_at, in_sight=in_sight)
         for run in update.runs:
             if run.run_id == self.transcript.run_id and self.transcript.run_changed(run):
                 self.bridge.read_on()
@@ -212,10 +217,11 @@ class MainScreen(Screen[None]):
 
     def action_act(self, action_id: str) -> None:
         """Do an action of the registry, or say why it is not possible now."""
-        if obstacle := BY_ID[action_id].obstacle(self.situation):
+        action = next(action for action in self.actions if action.id == action_id)
+        if obstacle := action.obstacle(self.situation):
             self.notify(obstacle, severity="warning", timeout=3, markup=False)
             return
-        (self._views.get(action_id) or self._commands.table[action_id])()
+        self._deeds[action_id]()
         self._show_situation()
 
     def go_to(self, place: Place) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ...core.presets import Preset, PresetCatalog, PresetProblem
 
 BADGE_WIDTH = 8
+EMPTY = ("b  copy Explore, which comes with subdeck", "N  run a task without a preset")
 
 
 class PresetList(RowList):
@@ -38,6 +39,10 @@ class PresetList(RowList):
     def preset(self) -> Preset | None:
         """The highlighted preset; None on a broken one."""
         return self._presets[self.cursor] if self.cursor < len(self._presets) else None
+
+    def named(self, name: str) -> Preset | None:
+        """Answer the preset of that name; None when there is none that can be used."""
+        return next((preset for preset in self._presets if preset.name == name), None)
 
     @property
     def problem(self) -> PresetProblem | None:
@@ -71,7 +76,7 @@ class PresetList(RowList):
 
     def empty_lines(self) -> list[str]:
         width = max(10, self.scrollable_content_region.width - 1)
-        teach = ["No presets yet.", "", "N runs a task without one.", "", "Presets are markdown files in"]
+        teach = ["No presets yet.", "", *EMPTY, "", "Presets are markdown files in"]
         places = [short_path(place) for place in self._places]
         return [row for line in (*teach, *places) for row in wrap(line, width)]
 

@@ -13,7 +13,7 @@ from ...core.plain import one_line
 from ..actions import Place, bindings
 from ..board import Board
 from ..messages import RunHighlighted
-from ..present import fit
+from ..present import fit, tries
 from .row_list import RowList
 
 if TYPE_CHECKING:
@@ -110,16 +110,19 @@ class RunList(RowList):
         room = width - STATE_WIDTH - 2 - figures
         preset_width = max(6, min(14, room // 4))
         rest = max(0, room - preset_width - 2)
-        task_width = rest // 2 if width >= NARROW else rest
+        wide, again = width >= NARROW, tries(run)
+        task_width = rest // 2 if wide else rest
+        told = one_line(run.meta.description or run.meta.task, 400)
         segments = [
             (unseen, "row-list--failed"),
             (fit(state(run), STATE_WIDTH), colour),
             (" " + fit(one_line(run.meta.title, 60), preset_width), ""),
-            (" " + fit(one_line(run.meta.description or run.meta.task, 400), task_width), ""),
+            (" " + fit(f"{again} · {told}" if again and not wide else told, task_width), ""),
         ]
-        if width >= NARROW:
+        if wide:
             muted = "row-list--muted" if run.status != "failed" else colour
-            segments.append((" " + fit(doing(run), rest - task_width), muted))
+            now = f"{again} · {doing(run)}" if again else doing(run)
+            segments.append((" " + fit(now, rest - task_width), muted))
         segments.append((fit(elapsed(run, datetime.now(UTC)), TIME_WIDTH + 1, right=True), ""))
         segments.append((fit(tokens(run.usage.tokens), TOKENS_WIDTH, right=True), "row-list--muted"))
         return segments

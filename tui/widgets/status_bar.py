@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
 from ...core.runs import Counts
-from ..actions import Hint, Situation, footer_hints
+from ..actions import ACTIONS, Action, Hint, Situation, footer_hints
 from ..present import background_figure
 
 GAP = "  "
@@ -19,8 +21,9 @@ class StatusBar(Widget):
     """
     ALLOW_SELECT = False
 
-    def __init__(self) -> None:
+    def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
         super().__init__()
+        self._actions = actions
         self._figure = background_figure(Counts())
         self._hints: list[Hint] = []
 
@@ -31,7 +34,7 @@ class StatusBar(Widget):
             self.refresh()
 
     def show_situation(self, situation: Situation) -> None:
-        hints = footer_hints(situation)
+        hints = footer_hints(situation, self._actions)
         if hints != self._hints:
             self._hints = hints
             self.refresh()

@@ -17,14 +17,18 @@ from textual.strip import Strip
 from ...core.describe import doing
 from ...core.plain import one_line, plain
 from ..actions import Place, bindings
+from ..present import tries
 from ..transcript_lines import Entry, Kind
 from ..transcript_rows import INDENT, Rows
+from ..wrapping import cells
 
 if TYPE_CHECKING:
     from ...core.runs import RunSnapshot
     from ..transcript_reader import Piece
 
 LIVE_CURSOR = "▋"
+EDGES = 4
+"""Cells of the frame that its lower line cannot be written on."""
 
 _COMPONENTS = {
     Kind.TEXT: "transcript--text",
@@ -105,7 +109,6 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
         self._cut.clear()
         self._set_live("")
         self._resize_virtual()
-        self.border_title = Content(_title(run))
         self.follow(True)
         self.refresh()
 
@@ -181,6 +184,7 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _: Resize) -> None:
         self._lay_out()
+        self._tell()
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
@@ -245,6 +249,7 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _tell(self) -> None:
         """Say at the pane's edge what is shown, and whether its end is followed."""
+        self.border_title = Content(_title(self._run))
         if self._run is None:
             self.border_subtitle = ""
             return
@@ -254,7 +259,10 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
             state = "follow"
         else:
             state = f"+{self.unread} new, f follows" if self.unread else "f follows"
-        self.border_subtitle = Content(f"{_facts(self._run)} · {self._events} events · {state}")
+        parts = [*_facts(self._run), f"{self._events} events", state]
+        while len(parts) > 1 and cells(" · ".join(parts)) > self.size.width - EDGES:
+            del parts[0]
+        self.border_subtitle = Content(" · ".join(parts))
 
     def _empty_line(self, y: int) -> str:
         if y or self._loading:
@@ -263,9 +271,17 @@ class Transcript(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _title(run: RunSnapshot | None) -> str:
-    return f"{one_line(run.meta.title, 40)} ▸ {one_line(run.meta.task, 300)}" if run else "Transcript"
+    if run is None:
+        return "Transcript"
+    warned = len(run.warnings)
+    notes = (tries(run), f"! {warned} warning{'s' if warned > 1 else ''}" if warned else "")
+    told = ", ".join(filter(None, notes))
+    name = one_line(run.meta.title, 40)
+    return f"{name}{f' ({told})' if told else ''} ▸ {one_line(run.meta.task, 300)}"
 
 
-def _facts(run: RunSnapshot) -> str:
+def _facts(run: RunSnapshot) -> list[str]:
+    """Say where it comes from and what it runs on; the first is what a narrow screen misses least."""
     meta = run.meta
-    return " · ".join(part for part in (meta.runner, one_line(meta.resolved_model, 40), meta.run_id) if part)
+    origin = str(meta.preset_source) if meta.preset else ""
+    return [part for part in (origin, meta.runner, one_line(meta.resolved_model, 40), meta.run_id) if part]

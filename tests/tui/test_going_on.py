@@ -1,0 +1,237 @@
+"""Launching on from an earlier run: its conversation as context, its session going on, its answer in the task."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.errors import UsageError
+from subdeck.core.presets import PresetCatalog
+from subdeck.core.runs import PresetSource, RunRequest, Tools
+from subdeck.core.settings import Settings
+from subdeck.tui.launch_form import LaunchForm, Takes
+from subdeck.tui.screens.launch import LaunchScreen
+from textual.widgets import Input, TextArea
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_preset, a_run, run_id
+
+SESSION = "550e8400-e29b-41d4-a716-446655440000"
+KEPT = {"meta_session_path": "/src/shop/one/child-session.jsonl", "meta_child_session_id": SESSION}
+SHORT = run_id(1)[-6:]
+
+
+async def dialog_of(deck: Deck, *keys: str) -> LaunchScreen:
+    await deck.until(lambda: deck.main.presets.row_count, "the presets")
+    await deck.press(*keys)
+    await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the dialog")
+    await deck.until_text("Where")
+    assert isinstance(deck.app.screen, LaunchScreen)
+    return deck.app.screen
+
+
+@pytest.mark.parametrize("status", ["running", "completed"])
+async def test_with_this_runs_context(status: str) -> None:
+    """`c` on a run opens the dialog of the highlighted preset, with the run's conversation before the task."""
+    engine = FakeEngine(a_run(1, status, **KEPT), presets=[a_preset(), a_preset("reviewer")])
+    async with opened(engine, (80, 24)) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the presets")
+        await deck.press("1", "j", "2")
+        await dialog_of(deck, "c")
+        await deck.until_text(f"Context  (•) from {SHORT} (its conversation)  ( ) none")
+        assert "Launch reviewer" in deck.screen_text
+        await deck.type("go on")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: engine.launched, "the launch")
+        path = KEPT["meta_session_path"]
+        assert engine.launched == [RunRequest(task="go on", preset="reviewer", parent_session=path)]
+
+
+async def test_context_can_be_turned_off() -> None:
+    """The choice is part of the form; without it nothing of the run is asked for."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
+    async with opened(engine) as deck:
+        dialog = await dialog_of(deck, "c")
+        dialog.query_one("#context").focus()
+        await deck.press("right")
+        await deck.until_text("(•) none")
+        assert dialog.request.parent_session is None
+
+
+@pytest.mark.parametrize("key", ["c", "s"])
+async def test_a_run_without_a_conversation_says_so(key: str) -> None:
+    """Where no session was kept there is nothing to hand over or to go on with."""
+    async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
+        await deck.press(key)
+        assert "This run kept no conversation" in deck.toasts[0]
+        assert deck.app.screen is deck.main
+
+
+async def test_a_preset_that_takes_no_context() -> None:
+    """`inherit_context: false` is said in the dialog, and nothing is handed over."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset(inherit_context=False)])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "c")
+        await deck.until_text("none: this preset takes none (inherit_context: false)")
+        assert dialog.request.parent_session is None
+
+
+def test_the_preset_decides_before_the_setting() -> None:
+    """A preset that wishes context gets it where the setting is off; one that does not say follows the setting."""
+    run, off = a_run(1, "completed", **KEPT), Settings(inherit_context=False)
+    wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, takes=Takes.CONTEXT)
+    silent = LaunchForm(a_preset(), off, "/", run=run, takes=Takes.CONTEXT)
+    assert (wishing.context_refusal, bool(wishing.context)) == ("", True)
+    assert ("none: it is off by the setting inherit_context", "") == (silent.context_refusal, silent.context)
+
+
+async def test_an_unreadable_conversation_is_said_before() -> None:
+    """What the engine finds wrong with the session stands in the dialog before anything is launched."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
+    engine.problems = (UsageError("it is no session of pi", where="/src/shop/one/child-session.jsonl"),)
+    async with opened(engine, (80, 24)) as deck:
+        await dialog_of(deck, "c")
+        await deck.until_text("it is no session of pi")
+
+
+async def test_follow_up() -> None:
+    """`s` goes on with the run's child session: same preset, directory and agent, another task."""
+    run = a_run(1, "completed", meta_cwd="/src/other", meta_requested_model="fake/big", meta_runner="tmux", **KEPT)
+    engine = FakeEngine(run, presets=[a_preset("another"), a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "s")
+        await deck.until_text(f"goes on with 550e8400… of run {SHORT}")
+        assert "Follow up repo-scout" in deck.screen_text
+        assert "as in that run" in deck.screen_text
+        assert dialog.query_one("#cwd", Input).disabled
+        await deck.type("and now?")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: engine.launched, "the launch")
+        assert engine.launched == [
+            RunRequest(
+                task="and now?",
+                preset="repo-scout",
+                model="fake/big",
+                cwd="/src/other",
+                agent="offline",
+                runner="tmux",
+                follow_up=run.run_id,
+                child_session=SESSION,
+            )
+        ]
+
+
+async def test_a_running_run_is_not_followed_up() -> None:
+    """Its session is in use; the refusal says so."""
+    async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
+        await deck.press("s")
+        assert deck.toasts == ["This run is running: it goes on by itself."]
+
+
+async def test_follow_up_without_its_preset() -> None:
+    """A session goes on only with its own preset; when that is gone, a toast says what to do."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset("another")])
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the presets")
+        await deck.press("s")
+        await deck.until(lambda: deck.toasts, "the toast")
+        assert 'the preset "repo-scout" of this run is gone' in deck.toasts[0]
+
+
+async def test_follow_up_of_an_ad_hoc_run() -> None:
+    """Tools and prompt, which no file holds, come from the run."""
+    run = a_run(
+        1,
+        "completed",
+        meta_preset="",
+        meta_preset_source=PresetSource.ADHOC,
+        meta_system_prompt="Be brief.",
+        meta_tools=Tools("allow", ("read",)),
+        **KEPT,
+    )
+    engine = FakeEngine(run, presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "s")
+        dialog.query_one("#task", TextArea).text = "more"
+        request = dialog.request
+        assert (request.preset, request.tools, request.prompt) == (None, ("read",), "Be brief.")
+        assert (request.child_session, request.model) == (SESSION, "fake/test")
+
+
+async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
+    """As soon as the task names it, the dialog says whose answer it is; the request names the run."""
+    engine = FakeEngine(a_run(1, "completed"), presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "n")
+        assert "stands for" not in deck.screen_text
+        assert dialog.request.previous is None
+        dialog.query_one("#task", TextArea).text = "check {previous}"
+        await deck.until_text(f"{{previous}} stands for the answer of {SHORT}")
+        assert dialog.request.previous == run_id(1)
+        dialog.query_one("#previous").focus()
+        await deck.press("right")
+        await deck.until_text("(•) as written")
+        assert dialog.request.previous is None
+
+
+async def test_previous_without_an_answer_is_refused() -> None:
+    """What the engine says of a run without an answer stands in the dialog once `{previous}` is typed."""
+    engine = FakeEngine(a_run(1), presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "n")
+        await deck.until_text("Tools")
+        engine.problems = (UsageError("run 000001 has not ended yet, so nothing can stand for {previous}"),)
+        dialog.query_one("#task", TextArea).text = "check {previous}"
+        await deck.until_text("has not ended yet")
+        engine.problems = ()
+        dialog.query_one("#task", TextArea).text = "check"
+        await deck.until(lambda: "has not ended yet" not in deck.screen_text, "the refusal to go")
+
+
+async def test_nothing_stands_for_previous_without_a_run() -> None:
+    """Where no run is highlighted the task stays as it is."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine) as deck:
+        dialog = await dialog_of(deck, "n")
+        dialog.query_one("#task", TextArea).text = "check {previous}"
+        await deck.until_text("check {previous}")
+        assert dialog.request == RunRequest(task="check {previous}", preset="repo-scout")
+
+
+async def test_footer_names_what_a_key_does_here() -> None:
+    """`a` is attach where there is a pane, else what it does; `s` and `c` are offered where they can act."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), a_run(2, meta_runner="tmux"), presets=[a_preset()])
+    async with opened(engine, (200, 50)) as deck:
+        await deck.until_text("a attach")
+        assert "s follow up" not in deck.screen_text
+        await deck.press("j")
+        await deck.until_text("a full")
+        assert "s follow up" in deck.screen_text
+        assert "c with context" in deck.screen_text
+
+
+async def test_dialogs_fit_with_everything_in_them() -> None:
+    """At 80x24 nothing is cut off when every line of the dialog is there."""
+    full = a_preset(
+        description="words " * 100, warnings=("unknown: x",) * 9, thinking="high", finalize=True, max_attempts=3
+    )
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[full])
+    engine.problems = tuple(UsageError(f"problem {number}", hint="mend it") for number in range(4))
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_of(deck, "c")
+        dialog.query_one("#task", TextArea).text = "check {previous}"
+        await deck.until_text("problem 1")
+        await deck.until_text("stands for")
+        region = dialog.query_one(".dialog").region
+        assert dialog.region.contains_region(region)
+        assert region.contains_region(dialog.query_one("#go").region)
+
+
+async def test_a_preset_that_broke_meanwhile() -> None:
+    """The dialog of a follow-up needs the preset as it is now: it is looked up when the key is pressed."""
+    engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.main.presets.row_count == 1, "the preset")
+        engine.catalog = PresetCatalog((a_preset("aaa"),), (), ())
+        engine.tell(presets_changed=True)
+        await deck.until(lambda: deck.main.presets.named("aaa"), "the new list")
+        await deck.press("s")
+        await deck.until(lambda: deck.toasts, "the toast")

@@ -1,0 +1,96 @@
+"""Keys of the settings: they act, the screen says them, and what cannot be is told before the app opens."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.errors import SettingsError
+from subdeck.core.settings import Settings
+from subdeck.tui.actions import ACTIONS, Place
+from subdeck.tui.app import SubdeckApp
+from subdeck.tui.own_keys import keymap, with_own_keys
+from subdeck.tui.screens.help import help_text
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_preset, a_run, run_id
+
+
+def keys_of(keys: dict[str, str], name: str) -> dict[Place, list[str]]:
+    (action,) = (action for action in with_own_keys(keys) if action.id == name)
+    found: dict[Place, list[str]] = {}
+    for place, key in action.keys:
+        found.setdefault(place, []).append(key)
+    return found
+
+
+def test_without_keys_nothing_changes() -> None:
+    """The registry is as it is, and Textual is told nothing."""
+    assert with_own_keys({}) == ACTIONS
+    assert keymap(ACTIONS) == {}
+
+
+def test_an_own_key_replaces_the_letter() -> None:
+    """Several may be named; the former letter is free again."""
+    assert keys_of({"stop": "ctrl+x, K"}, "stop") == {Place.DECK: ["ctrl+x", "K"]}
+    assert keys_of({"stop": "r", "rerun": "x"}, "stop") == {Place.DECK: ["r"]}
+
+
+def test_keys_that_everybody_expects_stay() -> None:
+    """Enter, Escape and arrows keep their meaning beside an own key, in every place of the action."""
+    assert keys_of({"launch": "l"}, "launch") == {Place.DECK: ["l"], Place.PRESETS: ["l", "enter"]}
+    assert keys_of({"down": "ctrl+n"}, "down")[Place.TRANSCRIPT] == ["ctrl+n", "down"]
+
+
+def test_spellings() -> None:
+    """Names that Textual has for characters, and shift with a letter, are what they write."""
+    assert keys_of({"stop": "exclamation_mark"}, "stop") == {Place.DECK: ["!"]}
+    assert keys_of({"stop": "shift+s"}, "stop") == {Place.DECK: ["S"]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"stpo": "k"}, "did you mean stop"),
+        ({"stop": "ctlr+x"}, '"ctlr+x" is no key'),
+        ({"stop": ""}, "is no key"),
+        ({"stop": "d"}, "delete"),
+        ({"stop": "j"}, "down"),
+        ({"stop": "escape"}, "back"),
+        ({"stop": "o", "kill": "o"}, '"o" means'),
+        ({"start": "l"}, "would be written into a field"),
+    ],
+)
+def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
+    """An unknown action or key, and a key that would have two meanings, is an error that names file and action."""
+    with pytest.raises(SettingsError) as caught:
+        with_own_keys(keys)
+    assert words in str(caught.value)
+    assert "config.yaml: keys." in caught.value.where
+
+
+def test_it_is_told_before_the_app_opens() -> None:
+    """The app of an engine with colliding keys cannot be made, so that the shell shows the error."""
+    engine = FakeEngine()
+    engine.settings = Settings(keys={"stop": "d"})
+    with pytest.raises(SettingsError):
+        SubdeckApp(engine)  # type: ignore[arg-type]
+
+
+async def test_own_keys_act_and_are_shown() -> None:
+    """The own key stops, the former does nothing; footer, help and palette say the own one."""
+    engine = FakeEngine(a_run(1), a_run(2), presets=[a_preset()])
+    engine.settings = Settings(keys={"stop": "k", "up": "ctrl+t"})
+    async with opened(engine) as deck:
+        await deck.until_text("k stop")
+        await deck.press("x", "j", "k")
+        await deck.until(lambda: engine.stopped, "a stop")
+        assert engine.stopped == [((run_id(1),), False)]
+        await deck.press("?")
+        await deck.type("stop")
+        await deck.until_text("k           Stop the run softly")
+        await deck.press("escape", ":")
+        await deck.until_text("stop  (k)")
+
+
+def test_help_without_own_keys() -> None:
+    """The help of the registry is that of the default keys."""
+    assert "x           Stop the run softly" in help_text("stop").plain

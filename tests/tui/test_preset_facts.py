@@ -1,0 +1,176 @@
+"""What the app says of presets: resolved facts before a launch, known models, the bundled one to copy."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.model_choices import model_choices
+from subdeck.core.runs import Limits
+from subdeck.core.settings import AgentSettings, Settings
+from subdeck.tui.screens.copy_preset import CopyPresetScreen
+from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.tui.widgets.model_input import ModelInput
+from textual.widgets import Input
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_preset, a_run
+
+PRESET = """\
+---
+name: scout
+description: Finds things
+model: fake/test
+thinking: high
+tools: read, grep, grepp
+timeout: 10m
+finalize: true
+---
+Look.
+"""
+
+
+def offline_engine(project: Path, **settings: object) -> Engine:
+    """A real engine with the offline agent."""
+    file = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"agent": "offline", **settings}))
+    return Engine.open(str(project), kind="app")
+
+
+async def until_dialog(deck: Deck, kind: type) -> None:
+    await deck.until(lambda: isinstance(deck.app.screen, kind), "the dialog")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tuple[int, int]) -> None:
+    """Origin, description, thinking, resolved tools, limits and warnings: one calm line each."""
+    place = project_dir / ".pi/subagents"
+    place.mkdir(parents=True)
+    (place / "scout.md").write_text(PRESET)
+    async with opened(offline_engine(project_dir), size) as deck:  # type: ignore[arg-type]
+        await deck.until(lambda: deck.main.presets.row_count, "the preset")
+        await deck.press("n")
+        await until_dialog(deck, LaunchScreen)
+        await deck.until_text("! grepp is left out: the agent does not offer it")
+        shown = deck.screen_text
+        for text in ("project", "Finds things", "Thinks   high", "Tools    read, grep, subagent_finalize"):
+            assert text in shown
+        assert "Limits   timeout 10:00, asked for its result 3 times at most" in shown
+
+
+async def test_facts_as_written_come_first() -> None:
+    """Before the files are read again the dialog says what the preset has in it."""
+    preset = a_preset(thinking="low", denied_tools=("bash",), tools=None, limits=Limits(max_turns=5))
+    async with opened(FakeEngine(presets=[preset]), (80, 24)) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the preset")
+        await deck.press("n")
+        await until_dialog(deck, LaunchScreen)
+        for text in ("Thinks   low", "Tools    all but bash", "Limits   5 turns"):
+            await deck.until_text(text)
+
+
+async def test_known_models_are_offered() -> None:
+    """The field completes what is typed, and down goes through the models that have it in them; free text stays."""
+    engine = FakeEngine(presets=[a_preset(model=None)])
+    engine.settings = Settings(
+        agent="offline", models=("anthropic/claude-haiku-4-5", "fake/haiku"), roles={"fast": "fake/haiku"}
+    )
+    async with opened(engine, (80, 24)) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the preset")
+        await deck.press("n")
+        await until_dialog(deck, LaunchScreen)
+        field = deck.app.screen.query_one(ModelInput)
+        field.focus()
+        await deck.until(lambda: len(field.known) == 3, "the known models")
+        await deck.type("@fa")
+        await deck.until(lambda: field._suggestion == "@fast", "the completion")
+        await deck.press("right")
+        assert field.value == "@fast"
+        field.value = "haiku"
+        await deck.press("down")
+        assert field.value == "anthropic/claude-haiku-4-5"
+        await deck.press("down")
+        assert field.value == "fake/haiku"
+        await deck.press("up")
+        assert field.value == "anthropic/claude-haiku-4-5"
+        field.value = "nobody/knows-it"
+        await deck.press("down")
+        assert field.value == "nobody/knows-it"
+
+
+def test_choices_are_roles_and_models(tmp_path: Path) -> None:
+    """Roles first, then what the settings and models.json have; broken roles keep nothing else from being offered."""
+    agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
+    agent_dir.mkdir(parents=True, exist_ok=True)
+    (agent_dir / "providers.json").write_text("{broken")
+    (agent_dir / "models.json").write_text(json.dumps({"providers": {"own": {"models": [{"id": "m"}]}}}))
+    pi = tmp_path / "pi"
+    pi.write_text("#!/bin/sh\n")
+    pi.chmod(0o755)
+    settings = Settings(agents={"pi": AgentSettings((str(pi),))}, models=("a/b",), roles={"deep": "own/m"})
+    assert model_choices("pi", settings) == ("@deep", "a/b", "own/m")
+    assert model_choices("offline", settings) == ("@deep", "a/b")
+    assert model_choices("nobody", settings) == ("@deep", "a/b")
+
+
+async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
+    """Without presets `b` copies Explore, asks for a model because its role is not set, and the list has it."""
+    async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
+        await deck.until_text("b  copy Explore")
+        await deck.press("b")
+        await until_dialog(deck, CopyPresetScreen)
+        await deck.until_text("The role @fast is not set here")
+        await deck.press("ctrl+s")
+        await deck.until_text("name a model for the copy, or set fast below roles")
+        await deck.type("fake/test")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
+        assert (project_dir / ".pi/subagents/Explore.md").read_text().count('model: "fake/test"') == 1
+        assert "Copied Explore" in deck.toasts[-1]
+
+
+async def test_copy_for_all_projects(project_dir: Path) -> None:
+    """With a role that is set no model is asked for; the copy goes where all projects look."""
+    engine = offline_engine(project_dir, bundled_presets=True, roles={"fast": "fake/test"})
+    async with opened(engine) as deck:  # type: ignore[arg-type]
+        await deck.until_text("bundled")
+        await deck.press("1", "b")
+        await until_dialog(deck, CopyPresetScreen)
+        assert deck.app.screen.query_one("#model", Input).value == "@fast"
+        await deck.press("right", "ctrl+s")
+        copy = Path(os.environ["PI_CODING_AGENT_DIR"], "subagents/Explore.md")
+        await deck.until(copy.is_file, "the copy")
+        await deck.until_text("global")
+        assert 'model: "@fast"' in copy.read_text()
+
+
+async def test_only_bundled_presets_are_copied() -> None:
+    """A preset of one's own is not offered to be copied, and the key says why."""
+    async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the preset")
+        await deck.press("1", "b")
+        assert "is a file of yours already" in deck.toasts[0]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+async def test_tries_and_warnings_are_seen(size: tuple[int, int]) -> None:
+    """A second try stands in the row and in the transcript's title, and so does how much was warned of."""
+    run = a_run(1, attempt=2, meta_max_attempts=3, warnings=("x", "y"), activity="Reading a.py")
+    async with opened(FakeEngine(run, a_run(2, attempt=1, meta_max_attempts=3)), size) as deck:
+        await deck.press("j")
+        await deck.until_text("repo-scout (try 2/3, ! 2 warnings) ▸ task 1")
+        assert "try 2/3 · " in "\n".join(deck.rows(deck.main.runs))
+        assert deck.screen_text.count("try ") == 2
+
+
+async def test_a_narrow_edge_keeps_what_matters() -> None:
+    """Whether the end is followed is said at any width; the preset's origin where there is room."""
+    async with opened(FakeEngine(a_run(1, meta_resolved_model="m" * 30)), (120, 30)) as deck:
+        await deck.until_text("─ project · process · mmm")
+        await deck.pilot.resize_terminal(80, 24)
+        await deck.until(lambda: "─ project" not in deck.screen_text, "the origin to give way")
+        assert "0 events · follow ─╯" in deck.screen_text
