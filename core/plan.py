@@ -87,7 +87,7 @@ class Plan:
             preset_source=preset.source if preset else PresetSource.ADHOC,
             preset_path=preset.path if preset else None,
             description=one_line(request.description),
-            requested_model=model.requested,
+            requested_model=request.written_model or model.requested,
             resolved_model=model.resolved,
             thinking=model.thinking,
             tools=tools,

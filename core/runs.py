@@ -99,6 +99,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     preset: str | None = None
     """None asks for an ad hoc run."""
     model: str | None = None
+    written_model: str | None = None
+    """What the caller's own resolver made `model` of, as it was written: told as requested, never resolved again."""
     cwd: str | None = None
     """None means the launcher's own."""
     agent: str | None = None

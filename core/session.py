@@ -73,16 +73,7 @@ class SessionFile:
             return tuple(run_id for run_id in self._launched if run_id not in self._told)
 
     def add_run(self, meta: RunMeta) -> None:
-        data = {
-            "runId": meta.run_id,
-            "preset": meta.preset,
-            "task": meta.task,
-            "cwd": meta.cwd,
-            "requestedModel": meta.requested_model,
-            "resolvedModel": meta.resolved_model,
-            "createdAt": meta.created_at,
-        }
-        self._append(_custom(BG_RUN, data))
+        self._append(_custom(BG_RUN, launch_data(meta)))
 
     def claim(self, snapshot: RunSnapshot) -> bool:
         """Claim the telling of a run's end; True for the one caller, of all processes, that shall tell it.
@@ -102,14 +93,7 @@ class SessionFile:
             self.read()
             if snapshot.run_id in self._told:
                 return False
-            data = {
-                "runId": snapshot.run_id,
-                "status": snapshot.status,
-                "reason": snapshot.reason,
-                "endedAt": snapshot.ended_at,
-                "message": snapshot.message,
-            }
-            _write(descriptor, (_custom(BG_UPDATE, data), _done(snapshot)))
+            _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), _done(snapshot)))
             self._told.add(snapshot.run_id)
             return True
 
@@ -132,19 +116,44 @@ def _custom(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     return {"type": "custom", "customType": kind, "data": data, "id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
 
 
-def _done(snapshot: RunSnapshot) -> dict[str, Any]:
+def launch_data(meta: RunMeta) -> dict[str, Any]:
+    """Answer what an entry `bg-run` says."""
+    return {
+        "runId": meta.run_id,
+        "preset": meta.preset,
+        "task": meta.task,
+        "cwd": meta.cwd,
+        "requestedModel": meta.requested_model,
+        "resolvedModel": meta.resolved_model,
+        "createdAt": meta.created_at,
+    }
+
+
+def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
+    """Answer what an entry `bg-update` says."""
+    return {
+        "runId": snapshot.run_id,
+        "status": snapshot.status,
+        "reason": snapshot.reason,
+        "endedAt": snapshot.ended_at,
+        "message": snapshot.message,
+    }
+
+
+def end_message(snapshot: RunSnapshot) -> dict[str, Any]:
     """Put an end into words that stay in the session; nothing about it starts a turn."""
     meta = snapshot.meta
-    said = f"{meta.title} {meta.short_id} {snapshot.status} ({snapshot.reason}): {one_line(meta.task, 120)}"
     return {
-        "type": "custom_message",
         "customType": BG_DONE,
-        "content": said,
+        "content": f"{meta.title} {meta.short_id} {snapshot.status} ({snapshot.reason}): {one_line(meta.task, 120)}",
         "display": True,
         "details": {"runId": snapshot.run_id, "status": snapshot.status, "reason": snapshot.reason},
-        "id": os.urandom(4).hex(),
-        "timestamp": paths.now_iso(),
     }
+
+
+def _done(snapshot: RunSnapshot) -> dict[str, Any]:
+    stamp = {"id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
+    return {"type": "custom_message", **end_message(snapshot), **stamp}
 
 
 def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:

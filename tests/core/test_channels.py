@@ -1,0 +1,319 @@
+"""The four channels: payloads, pace, order, subscribers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from subdeck.core import live_run
+from subdeck.core.arriving import arriving
+from subdeck.core.channels import COMPLETED, CREATED, FAILED, STARTED, Channels, Emission, created, ended, started
+from subdeck.core.details import AgentDetails
+from subdeck.core.emitting import Emitter, emissions
+from subdeck.core.engine import Engine
+from subdeck.core.follow import Update
+from subdeck.core.runs import Counts, RunReason, RunSnapshot, RunStatus
+
+from tests.core.conversing import write_preset
+from tests.factories import make_result, open_engine, request, run_to_end, start, wait_for_end
+from tests.waiting import wait_until
+
+DETAILS = AgentDetails(
+    agent_id="r1", display_name="Looks", description="looks at a.py", subagent_type="scout", status="running",
+    tool_uses=2, tokens="12.3k", duration_ms=1500,
+)  # fmt: skip
+
+
+class Following:
+    """Collects emissions in a thread, as a subscriber in the same process does."""
+
+    def __init__(self, engine: Engine, **how: Any) -> None:
+        self.seen: list[Emission] = []
+        self.stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, args=(engine, how))
+        self._thread.start()
+
+    def _follow(self, engine: Engine, how: dict[str, Any]) -> None:
+        for emission in emissions(engine, self.stop, **how):
+            self.seen.append(emission)
+
+    def channels(self, run_id: str) -> list[str]:
+        return [emission.channel for emission in self.of(run_id)]
+
+    def of(self, run_id: str) -> list[Emission]:
+        return [emission for emission in tuple(self.seen) if emission.payload["id"] == run_id]
+
+    def ended(self, run_id: str) -> list[Emission]:
+        """Wait for the end of a run; answer all that was told of it."""
+        wait_until(lambda: any(emission.is_end for emission in self.of(run_id)), "the end on a channel")
+        return self.of(run_id)
+
+    def close(self) -> None:
+        self.stop.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir)
+
+
+@pytest.fixture
+def following(engine: Engine) -> Iterator[Following]:
+    """Follow, from when an idle project is known."""
+    blocker = start(engine, "wait-for open", "answer ok")
+    following = Following(engine)
+    wait_until(lambda: following.of(blocker.run_id), "the first emission")
+    (Path(engine.project.root) / "open").touch()
+    following.ended(blocker.run_id)
+    following.seen.clear()
+    yield following
+    following.close()
+
+
+def test_payloads_are_the_seeds() -> None:
+    """Each channel has its extras, and all have id and details; type and description come once with `started`."""
+    details = msgspec.to_builtins(DETAILS)
+    named = {"type": "scout", "description": "looks at a.py"}
+    assert Emission(CREATED, {"id": "r1", **named, "details": details}) == created(DETAILS)
+    assert Emission(STARTED, {"id": "r1", **named, "details": details}) == started(DETAILS, first=True)
+    assert Emission(STARTED, {"id": "r1", "details": details}) == started(DETAILS, first=False)
+    done = ended(RunStatus.COMPLETED, DETAILS, make_result("r1", final_text="all well"))
+    extras = {"durationMs": 1500, "tokens": "12.3k", "toolUses": 2}
+    assert Emission(COMPLETED, {"id": "r1", "result": "all well", **extras, "details": details}) == done
+    failed = msgspec.structs.replace(DETAILS, status="error", error="boom")
+    assert Emission(
+        FAILED, {"id": "r1", "error": "boom", "durationMs": 1500, "toolUses": 2, "details": msgspec.to_builtins(failed)}
+    ) == ended(RunStatus.FAILED, failed, make_result("r1", RunReason.MODEL_ERROR))
+
+
+def test_aborted_goes_to_failed() -> None:
+    """There is no channel of its own for a run that somebody ended."""
+    assert FAILED == ended(RunStatus.ABORTED, DETAILS, None).channel
+    assert "aborted" == ended(RunStatus.ABORTED, DETAILS, None).payload["error"]
+
+
+def test_a_run_from_beginning_to_end(engine: Engine, following: Following, project_dir: Path) -> None:
+    """created, started, progress, completed, in this order, with the preset's own name."""
+    write_preset(project_dir, name="scout")
+    (run,) = engine.launch([request("tool read", "wait-for go", "answer done", preset="scout")], background=True)
+    wait_until(lambda: following.channels(run.run_id)[1:], "progress")
+    (project_dir / "go").touch()
+    first, *progress, last = following.ended(run.run_id)
+    assert (CREATED, COMPLETED) == (first.channel, last.channel)
+    assert {STARTED} == {emission.channel for emission in progress}
+    assert "scout" == progress[0].payload["type"]
+    assert all("type" not in emission.payload for emission in progress[1:])
+    assert ("done", 1) == (last.payload["result"], last.payload["toolUses"])
+    assert "d" == last.payload["details"]["displayName"]
+    assert all(emission.payload["details"]["agentId"] == run.run_id for emission in (first, *progress, last))
+
+
+def test_the_last_progress_comes_before_the_end(engine: Engine, following: Following) -> None:
+    """However fast a run is, what it did last is told as progress before its end is."""
+    run = start(engine, "tool read", "error boom", "finish")
+    *_, progress, last = following.ended(run.run_id)
+    assert (STARTED, FAILED, "boom") == (progress.channel, last.channel, last.payload["error"])
+    entries = last.payload["details"]["entries"]
+    assert [entry["kind"] for entry in entries] == [entry["kind"] for entry in progress.payload["details"]["entries"]]
+
+
+def test_a_stopped_run_fails(engine: Engine, following: Following) -> None:
+    """A run that was ended from outside is told on `failed`, with its status in the details."""
+    run = start(engine, "hang")
+    engine.stop([run.run_id])
+    last = following.ended(run.run_id)[-1]
+    assert (FAILED, "aborted") == (last.channel, last.payload["details"]["status"])
+
+
+def test_progress_carries_the_last_entries(engine: Engine, following: Following, project_dir: Path) -> None:
+    """Progress has the last 20 entries and says how many there are; the end has all of them."""
+    run = start(engine, "say-many 45", "wait-for go", "finish")
+
+    def told() -> dict[str, Any] | None:
+        details = [emission.payload["details"] for emission in following.of(run.run_id)]
+        return next((each for each in details if each.get("entriesTotal") == 45), None)
+
+    assert 20 == len(wait_until(told, "progress with 45 entries")["entries"])
+    (project_dir / "go").touch()
+    last = following.ended(run.run_id)[-1].payload["details"]
+    assert (45, False) == (len(last["entries"]), "entriesTotal" in last)
+
+
+def test_all_entries_on_request(engine: Engine, project_dir: Path) -> None:
+    """The seed's exact form: progress is cumulative, nothing says that it is not."""
+    run = start(engine, "say-many 45", "wait-for go", "finish")
+    following = Following(engine, whole=True)
+    wait_until(
+        lambda: [each for each in following.of(run.run_id) if len(each.payload["details"].get("entries", ())) == 45],
+        "progress with all entries",
+    )
+    (project_dir / "go").touch()
+    assert all("entriesTotal" not in emission.payload["details"] for emission in following.ended(run.run_id))
+    following.close()
+
+
+def test_followers_begin_with_what_is_active(engine: Engine, project_dir: Path) -> None:
+    """A follower that comes late gets one `started` for each active run, nothing of those that are over."""
+    over = run_to_end(engine, "answer ok")
+    runs = [start(engine, "wait-for go", "answer ok") for _ in range(2)]
+    following = Following(engine)
+    for run in runs:
+        wait_until(lambda run=run: following.of(run.run_id), "the first emission")
+        assert (STARTED, "running") == (
+            following.seen[0].channel,
+            following.of(run.run_id)[0].payload["details"]["status"],
+        )
+    assert [] == following.of(over.run_id)
+    (project_dir / "go").touch()
+    for run in runs:
+        following.ended(run.run_id)
+        assert CREATED not in following.channels(run.run_id)
+    following.close()
+
+
+def test_only_wanted_runs(engine: Engine, project_dir: Path) -> None:
+    """A follower of some runs reads nothing of the others."""
+    one, other = (start(engine, "wait-for go", "answer ok") for _ in range(2))
+    following = Following(engine, wanted=lambda meta: meta.run_id == one.run_id)
+    wait_until(lambda: following.seen, "the first emission")
+    (project_dir / "go").touch()
+    wait_for_end(engine, other.run_id)
+    following.ended(one.run_id)
+    following.close()
+    assert [] == following.of(other.run_id)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def update(run: RunSnapshot, *, ended: bool = False) -> Update:
+    return Update((run,), (), (run,) if ended else (), Counts(), Counts(), True, False)
+
+
+def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that changes 50 times in a second is told 4 times, and the last change is not lost."""
+    clock = Clock()
+    monkeypatch.setattr(live_run, "time", clock)
+    over = run_to_end(engine, "answer ok")
+    emitter, told = Emitter(engine), []
+    for step in range(51):
+        clock.now = 100.0 + step / 50
+        run = RunSnapshot(meta=over.meta, status=RunStatus.RUNNING, activity=f"step {step}")
+        told += [emission.payload["details"]["activity"] for emission in emitter.take(update(run))]
+    assert ["step 0", "step 13", "step 26", "step 39"] == told[:4]
+    assert len(told) <= 5
+    clock.now += 0.25
+    told += [emission.payload["details"]["activity"] for emission in emitter.flush()]
+    assert "step 50" == told[-1]
+    assert emitter.due_in() is None
+
+
+def test_pending_progress_says_when_it_is_due(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower knows how long it may sleep: not at all, for the rest of a quarter second, or until news."""
+    clock = Clock()
+    monkeypatch.setattr(live_run, "time", clock)
+    over = run_to_end(engine, "answer ok")
+    emitter = Emitter(engine)
+    assert emitter.due_in() is None
+    assert 1 == len(list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING)))))
+    assert emitter.due_in() is None
+    clock.now += 0.1
+    assert [] == list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING, activity="more"))))
+    assert pytest.approx(0.15) == emitter.due_in()
+
+
+def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
+    """A run that waits is created and not yet started."""
+    over = run_to_end(engine, "answer ok")
+    emitter = Emitter(engine)
+    assert [] == list(emitter.take(Update((), (), (), Counts(), Counts(), True, False)))
+    queued = RunSnapshot(meta=over.meta, status=RunStatus.QUEUED)
+    assert [CREATED] == [emission.channel for emission in emitter.take(update(queued))]
+    running = RunSnapshot(meta=over.meta, status=RunStatus.RUNNING)
+    (begun,) = emitter.take(update(running))
+    assert (STARTED, "ad hoc") == (begun.channel, begun.payload["type"])
+
+
+def test_a_subscriber_that_raises_harms_nobody() -> None:
+    """The others get every emission, and what it raised is kept."""
+    channels, got = Channels(), []
+
+    def broken(emission: Emission) -> None:
+        raise RuntimeError("no")
+
+    channels.subscribe(broken)
+    channels.subscribe(got.append)
+    channels.emit(created(DETAILS))
+    assert [CREATED] == [emission.channel for emission in got]
+    assert "RuntimeError: no" == channels.fault
+
+
+def test_no_subscriber_no_cost() -> None:
+    """The source is opened for the first subscriber and left with the last, and may be opened again."""
+    opened: list[threading.Event] = []
+
+    def source(stop: threading.Event) -> Iterator[Emission]:
+        opened.append(stop)
+        yield created(DETAILS)
+        stop.wait()
+
+    channels, got = Channels(source), []
+    channels.emit(created(DETAILS))
+    assert [] == opened
+    leave_first, leave_second = channels.subscribe(got.append), channels.subscribe(print)
+    wait_until(lambda: got, "the first emission")
+    leave_first()
+    assert not opened[0].is_set()
+    leave_second()
+    leave_second()
+    assert opened[0].is_set()
+    channels.subscribe(got.append)()
+    wait_until(lambda: len(opened) == 2, "the second opening")
+
+
+def test_a_source_that_raises_is_told() -> None:
+    """A source that breaks leaves its reason behind."""
+
+    def source(stop: threading.Event) -> Iterator[Emission]:
+        raise OSError("no disk")
+        yield
+
+    channels = Channels(source)
+    channels.subscribe(print)
+    wait_until(lambda: channels.fault, "the fault of the source")
+    assert "OSError: no disk" == channels.fault
+
+
+def test_arriving_hands_out_and_raises() -> None:
+    """What a source puts in comes out in order; what it raises is raised to who takes."""
+
+    def fill(put: Any) -> None:
+        put(1)
+        put(2)
+        raise ValueError("over")
+
+    taken: list[int | None] = []
+    with pytest.raises(ValueError, match="over"):
+        for item in arriving(fill, lambda: None):
+            taken.append(item)
+    assert [1, 2] == taken
+
+
+def test_arriving_gives_a_turn_in_silence() -> None:
+    """While nothing comes, who takes gets None, as often as it asks for."""
+    enough = threading.Event()
+    items = arriving(lambda put: enough.wait(), lambda: 0.001)
+    assert [None, None] == [next(items), next(items)]
+    enough.set()
+    assert set(items) <= {None}

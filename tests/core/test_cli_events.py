@@ -1,0 +1,99 @@
+"""`subdeck events`, in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.core.command_line import SUBDECK, subdeck
+from tests.core.command_line import start as start_command
+from tests.factories import open_engine, start, wait_for_end
+
+
+def lines_of(process: subprocess.Popen[bytes], until: str) -> list[dict[str, Any]]:
+    """Read emissions up to one on that channel."""
+    assert process.stdout
+    read: list[dict[str, Any]] = []
+    for line in process.stdout:
+        read.append(json.loads(line))
+        if read[-1]["channel"] == f"subagents:{until}":
+            return read
+    raise AssertionError(f"the stream ended without {until}: {read}")
+
+
+def end(process: subprocess.Popen[bytes]) -> bytes:
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert 0 == process.returncode
+    return errors
+
+
+def test_events_follow_until_interrupted(project_dir: Path) -> None:
+    """One `started` for the active run, then what happens to it and to new ones; ctrl-C ends it quietly."""
+    engine = open_engine(project_dir)
+    first = start(engine, "wait-for go", "answer ok")
+    following = start_command("events", "--json", cwd=project_dir)
+    begun = lines_of(following, "started")
+    assert [("subagents:started", first.run_id)] == [(line["channel"], line["payload"]["id"]) for line in begun]
+    (project_dir / "go").touch()
+    done = lines_of(following, "completed")[-1]
+    assert (first.run_id, "ok") == (done["payload"]["id"], done["payload"]["result"])
+    second = start(engine, "error boom", "finish")
+    told = lines_of(following, "failed")
+    assert ("subagents:created", second.run_id) == (told[0]["channel"], told[0]["payload"]["id"])
+    assert "boom" == told[-1]["payload"]["error"]
+    assert b"" == end(following)
+
+
+def test_one_run_only(project_dir: Path) -> None:
+    """--run follows one run and ends with it; of one that is over there is nothing to tell."""
+    engine = open_engine(project_dir)
+    other = start(engine, "wait-for go", "answer ok")
+    run = start(engine, "wait-for go", "say-many 30", "answer ok")
+    following = start_command("events", "--run", run.meta.short_id, "--entries", "all", "--json", cwd=project_dir)
+    read = lines_of(following, "started")
+    (project_dir / "go").touch()
+    read += lines_of(following, "completed")
+    assert {run.run_id} == {line["payload"]["id"] for line in read}
+    assert all("entriesTotal" not in line["payload"]["details"] for line in read)
+    following.communicate(timeout=30)
+    assert 0 == following.returncode
+    wait_for_end(engine, other.run_id)
+    done = subdeck("events", "--run", run.run_id, "--json", cwd=project_dir)
+    assert (0, "", "") == done
+
+
+def test_events_for_a_person(project_dir: Path) -> None:
+    """Without --json each emission is one plain line."""
+    engine = open_engine(project_dir)
+    run = start(engine, "wait-for go", "answer ok")
+    following = start_command("events", "--run", run.run_id, cwd=project_dir)
+    assert following.stdout
+    assert following.stdout.readline().decode().startswith(f"started {run.meta.short_id} ad hoc running")
+    (project_dir / "go").touch()
+    out, _ = following.communicate(timeout=30)
+    assert f"completed {run.meta.short_id} ad hoc completed" in out.decode()
+
+
+def test_a_reader_that_goes_ends_it(project_dir: Path) -> None:
+    """`subdeck events --json | head -1` ends without a word when its reader has gone."""
+    open_engine(project_dir)
+    reader, writer = os.pipe()
+    following = subprocess.Popen(
+        [*SUBDECK, "events", "--json"], cwd=project_dir, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE
+    )
+    os.close(writer)
+    os.close(reader)
+    _, errors = following.communicate(timeout=30)
+    assert (0, b"") == (following.returncode, errors)
+
+
+def test_unknown_run(project_dir: Path) -> None:
+    """A run that is not there is an error before anything is followed."""
+    done = subdeck("events", "--run", "nope", "--json", cwd=project_dir)
+    assert (2, "") == (done.code, done.out)
+    assert "nope" in done.error["what"]

@@ -1,0 +1,197 @@
+"""When a parent registers the tools, and what it is told of presets and models."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SettingsError
+from subdeck.core.paths import user_settings_file
+from subdeck.core.preset_file import Preset
+from subdeck.core.runs import PresetSource
+from subdeck.core.tools.registration import registration_key, should_register
+from subdeck.core.tools.schema import ROLE_OR_THINKING, ToolSpec, described, models_of, specs, tools_for
+
+from tests.core.conversing import write_preset
+from tests.factories import open_engine, write_settings
+
+CHILD = {"PI_SUBAGENTS_CHILD": "1"}
+
+
+def preset(name: str, description: str = "d") -> Preset:
+    return Preset(name=name, description=description, source=PresetSource.PROJECT, path=f"/{name}.md")
+
+
+def tool_names(tools: tuple[ToolSpec, ...]) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+def test_no_model_registers_nothing() -> None:
+    """Without an available model nothing is registered, whatever was registered before."""
+    assert not should_register(None, [], {})
+    assert not should_register(registration_key(["a/b"]), [], {})
+
+
+def test_the_first_models_after_none_register() -> None:
+    """A first observed set that is empty does not keep a later one from registering."""
+    assert not should_register(None, [], {})
+    assert should_register(None, ["a/b"], {})
+
+
+def test_order_and_case_are_no_news() -> None:
+    """The same set in another order or case is no new registration."""
+    key = registration_key(["b/Two", "a/one"])
+    assert not should_register(key, ["A/one", "b/two"], {})
+    assert not should_register(key, ["a/one", "b/two", "a/one"], {})
+
+
+def test_another_set_is_news() -> None:
+    """A changed set of models registers again."""
+    key = registration_key(["a/one", "b/two"])
+    assert should_register(key, ["a/one"], {})
+    assert should_register(key, ["a/one", "b/two", "c/three"], {})
+
+
+def test_the_key_changes_nothing() -> None:
+    """The models that are compared keep their order and spelling."""
+    models = ["b/Two", "a/One"]
+    registration_key(models)
+    assert ["b/Two", "a/One"] == models
+
+
+def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With PI_SUBAGENTS_CHILD=1 there are no tools, ever."""
+    assert not should_register(None, ["a/b"], CHILD)
+    engine = open_engine(project_dir)
+    assert 3 == len(tools_for(engine, ["a/b"]))
+    monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
+    assert () == tools_for(engine, ["a/b"])
+
+
+def test_models_of_parent_and_settings_count_together(project_dir: Path) -> None:
+    """What the parent tells comes first, in its order, then the setting `models`; none of both means no tools."""
+    engine = open_engine(project_dir)
+    assert () == tools_for(engine, [])
+    write_settings(models=["own/m", "FAKE/a"])
+    assert ("own/m", "FAKE/a") == models_of(tools_for(engine, []))
+    assert ("z/z", "fake/a", "own/m") == models_of(tools_for(engine, ["z/z", "fake/a"]))
+
+
+def test_models_of_the_agent_count(project_dir: Path, home: Path) -> None:
+    """Where no parent tells its models, those that the agent is set up with are offered."""
+    engine = open_engine(project_dir)
+    assert () == tools_for(engine)
+    models = home / ".pi" / "agent" / "models.json"
+    models.parent.mkdir(parents=True)
+    models.write_text(json.dumps({"providers": {"fake": {"models": [{"id": "one"}, {"id": "two"}]}}}))
+    assert ("fake/one", "fake/two") == models_of(tools_for(engine))
+
+
+def test_the_offline_agent_is_enough_where_no_models_are_told(project_dir: Path) -> None:
+    """Without pi the tools are there for a client that knows no models; a parent that tells an empty list gets none."""
+    engine = Engine.open(str(project_dir))
+    assert ("offline/reader",) == models_of(tools_for(engine))
+    assert () == tools_for(engine, [])
+
+
+def test_three_tools(project_dir: Path) -> None:
+    """The tools are called as documented, and each names what it answers."""
+    tools = tools_for(open_engine(project_dir), ["a/b"])
+    assert ["subagent", "background_agent", "background_agent_status"] == tool_names(tools)
+    for tool in tools:
+        assert "object" == tool.parameters["type"] == tool.output["type"]
+        assert not tool.parameters["additionalProperties"]
+        assert "oneOf" not in tool.parameters and "anyOf" not in tool.parameters
+
+
+def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
+    """Both modes are there, chain is not; only single calls require preset and task."""
+    subagent, background, status = specs(["a/b"], [], isolated=False)
+    fields = ["preset", "task", "model", "cwd", "description", "sessionId"]
+    assert [*fields, "tasks"] == list(subagent.parameters["properties"])
+    assert "required" not in subagent.parameters
+    task = subagent.parameters["properties"]["tasks"]["items"]
+    assert (fields, ["preset", "task"]) == (list(task["properties"]), task["required"])
+    assert task == background.parameters
+    assert ["runId", "includeCompleted"] == list(status.parameters["properties"])
+
+
+def test_isolated_is_shown_where_the_setting_says_so(project_dir: Path) -> None:
+    """`isolated` is a field of all tasks exactly when `expose_isolated` is on."""
+    engine = open_engine(project_dir)
+    for tool in tools_for(engine, ["a/b"]):
+        assert "isolated" not in json.dumps(tool.parameters)
+    write_settings(expose_isolated=True)
+    subagent, background, _ = tools_for(engine, ["a/b"])
+    assert "isolated" in subagent.parameters["properties"]["tasks"]["items"]["properties"]
+    assert "isolated" in subagent.parameters["properties"]
+    assert "isolated" in background.parameters["properties"]
+
+
+def test_the_model_field_takes_roles_and_thinking() -> None:
+    """Beside the enum, in the given order, roles and thinking suffixes pass; the description says what is allowed."""
+    model = specs(["b/two", "a/One"], [], isolated=False)[0].parameters["properties"]["model"]
+    assert ["b/two", "a/One"] == model["anyOf"][0]["enum"]
+    pattern = re.compile(model["anyOf"][1]["pattern"])
+    assert all(pattern.search(text) for text in ("@fast", "b/two:high", "llama:8b:off"))
+    assert not any(pattern.search(text) for text in ("b/three", "b/two:loud", "@", "", ":high"))
+    assert ROLE_OR_THINKING == model["anyOf"][1]["pattern"]
+    assert "currently available models" in model["description"]
+    assert "role" in model["description"]
+
+
+def test_twenty_presets_take_600_tokens_at_most() -> None:
+    """Names and descriptions of twenty presets, with the words around them, stay within 600 tokens of 4 characters."""
+    presets = [
+        preset(f"a-rather-long-name-{number:02}", "Says at great length what it does. " * 9) for number in range(20)
+    ]
+    subagent, background, _ = specs(["a/b"], presets, isolated=True)
+    assert len(subagent.description) <= 4 * 600
+    assert all(f"- {each.name}: Says at" in subagent.description for each in presets)
+    assert all(each.name in background.description for each in presets)
+
+
+def test_many_presets_are_counted() -> None:
+    """What does not fit is counted, not told."""
+    presets = [preset(f"preset-number-{number:03}") for number in range(400)]
+    subagent, background, _ = specs(["a/b"], presets, isolated=False)
+    assert len(subagent.description) <= 4 * 600
+    for description in (subagent.description, background.description):
+        assert re.search(r"… and [0-9]+ more", description)
+
+
+def test_descriptions_are_one_plain_line() -> None:
+    """A preset's description cannot put lines or control sequences into what the parent's model reads."""
+    (subagent, *_) = specs(["a/b"], [preset("scout", "one\n- forged: \x1b[31mred")], isolated=False)
+    assert "- scout: one - forged: red" in subagent.description.splitlines()
+
+
+def test_presets_follow_the_files(project_dir: Path) -> None:
+    """Descriptions are read from the files at each call, and a change is a reason to register again."""
+    engine = open_engine(project_dir)
+    before = tools_for(engine, ["a/b"])
+    key = registration_key(["a/b"], described(before))
+    assert not should_register(key, ["a/b"], {}, described(tools_for(engine, ["a/b"])))
+    write_preset(project_dir, name="scout")
+    after = tools_for(engine, ["a/b"])
+    assert "There are no presets yet" in before[0].description
+    assert "- scout: d" in after[0].description
+    assert should_register(key, ["a/b"], {}, described(after))
+
+
+def test_broken_settings_are_told(project_dir: Path) -> None:
+    """Settings are read again too, and a broken file is no reason for outdated tools."""
+    engine = open_engine(project_dir)
+    Path(user_settings_file()).write_text("nope: 1\n")
+    with pytest.raises(SettingsError):
+        tools_for(engine, ["a/b"])
+
+
+def test_only_parents_that_are_told_expect_an_announcement(project_dir: Path) -> None:
+    """A client that nobody tells of ends is not promised it."""
+    engine = open_engine(project_dir, models=["own/m"])
+    assert "Its end is announced" in tools_for(engine, ["a/b"])[1].description
+    assert "announced" not in tools_for(engine)[1].description
