@@ -1,4 +1,4 @@
-"""Run the benchmarks: all of them, or those named (`start_up wrapper following many_runs parent_session`)."""
+"""Run the benchmarks: all of them, or those named (`start_up wrapper following many_runs parent_session mcp_door`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 
 from .figures import Figure, print_table
 
-ALL = ("start_up", "wrapper", "following", "many_runs", "parent_session")
+ALL = ("start_up", "wrapper", "following", "many_runs", "parent_session", "mcp_door")
 
 
 def main(names: list[str]) -> int:

@@ -24,6 +24,17 @@ STAMP = "set-up.json"
 PI_PACKAGE = "@mariozechner/pi-coding-agent"
 PI_VERSION = "0.73.1"
 PI_HOME = CACHE / f"pi-{PI_VERSION}"
+
+MCP_CLIENTS = {
+    "@modelcontextprotocol/inspector": "0.15.0",
+    "@modelcontextprotocol/sdk": "1.32.2",
+    "node": "22.23.3",
+}
+"""npm package -> version: clients that are not ours, and the node that the inspector needs."""
+_PINS = "".join(f"{package}@{version}" for package, version in MCP_CLIENTS.items())
+MCP_CLIENTS_HOME = CACHE / f"mcp-clients-{hashlib.sha256(_PINS.encode()).hexdigest()[:8]}"
+"""In `node_modules`; whole or not there."""
+
 OLDEST_NODE = (20, 6)
 """What pi 0.73.1 asks for."""
 
@@ -128,18 +139,27 @@ def need_node() -> None:
         raise SetUpError(f"{error}\n  Or put Node.js {wanted} or newer, with npm, on PATH.") from error
 
 
-def need_pi() -> None:
-    """Install the real pi in the cache, whole or not at all."""
-    if (PI_HOME / "node_modules" / ".bin" / "pi").exists():
+def need_npm(packages: dict[str, str], place: Path, what: str) -> None:
+    """Install npm packages in a directory of the cache, whole or not at all."""
+    if place.exists():
         return
-    say(f"installing pi {PI_VERSION} in {PI_HOME.relative_to(ROOT)}")
-    part = PI_HOME.with_name(PI_HOME.name + ".part")
+    say(f"installing {what} in {place.relative_to(ROOT)}")
+    part = place.with_name(place.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.rmtree(PI_HOME, ignore_errors=True)
     part.mkdir(parents=True)
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
-    run(["npm", "install", "--prefix", part, *quiet, f"{PI_PACKAGE}@{PI_VERSION}"])
-    part.rename(PI_HOME)
+    run(["npm", "install", "--prefix", part, *quiet, *(f"{name}@{version}" for name, version in packages.items())])
+    part.rename(place)
+
+
+def need_pi() -> None:
+    """Install the real pi."""
+    need_npm({PI_PACKAGE: PI_VERSION}, PI_HOME, f"pi {PI_VERSION}")
+
+
+def need_mcp_clients() -> None:
+    """Install foreign clients of MCP."""
+    need_npm(MCP_CLIENTS, MCP_CLIENTS_HOME, "clients of MCP")
 
 
 def need_font() -> None:
@@ -158,6 +178,7 @@ def set_up_test() -> None:
     install_project("[dev]")
     need_node()
     need_pi()
+    need_mcp_clients()
 
 
 def set_up_bench() -> None:
@@ -170,7 +191,7 @@ def set_up_bench() -> None:
     (wheel,) = wheels.glob("*.whl")
     if not (BENCH_VENV / "bin" / "python").exists():
         make_venv(BENCH_VENV)
-    pip(BENCH_VENV, wheel)
+    pip(BENCH_VENV, f"{wheel}[mcp]")
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 

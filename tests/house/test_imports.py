@@ -14,7 +14,14 @@ NOUNS = {f"subdeck.core.{name}" for name in ("errors", "events", "paths", "plain
 APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; sys.exit(main())"
 """What the console script does."""
 
-LIGHT_COMMANDS = (["--help"], ["status"], ["status", "--all"], ["status", "--json"], ["run", "--help"])
+LIGHT_COMMANDS = (
+    ["--help"],
+    ["status"],
+    ["status", "--all"],
+    ["status", "--json"],
+    ["run", "--help"],
+    ["mcp", "--help"],
+)
 HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from subdeck.core.cli.main import COMMANDS
 from subdeck.core.preset_file import parse_preset
 from subdeck.core.runs import PresetSource
@@ -25,11 +26,19 @@ def test_every_command_is_named() -> None:
     assert set(COMMANDS) == named
 
 
-def test_the_example_is_a_preset() -> None:
+EXAMPLES = re.findall(r"```markdown\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_first_example() -> None:
+    """The first preset that README shows is the plain one that its text speaks of."""
+    preset = parse_preset(EXAMPLES[0], "repo-scout.md", PresetSource.PROJECT)
+    assert ("repo-scout", ("read", "grep", "find", "ls")) == (preset.name, preset.tools)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_are_presets(example: str) -> None:
     """What README shows as a preset file is one, without a warning."""
-    (example,) = re.findall(r"```markdown\n(.*?)```", README, re.DOTALL)
-    preset = parse_preset(example, "repo-scout.md", PresetSource.PROJECT)
-    assert ("repo-scout", ("read", "grep", "find", "ls"), ()) == (preset.name, preset.tools, preset.warnings)
+    assert () == parse_preset(example, "example.md", PresetSource.PROJECT).warnings
 
 
 def test_links_lead_somewhere() -> None:

@@ -1,0 +1,54 @@
+"""`subdeck mcp`: the three tools for clients of the Model Context Protocol, over stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from ..engine import Engine
+from ..errors import UsageError
+from .cancelling import Canceller
+from .output import note
+
+EXTRA = frozenset({"anyio", "mcp", "mcp_types", "pydantic"})
+"""Packages that come with the extra of that name."""
+
+FOR_PERSONS = """\
+subdeck mcp talks to programs: JSON-RPC on stdin and stdout. Claude Code starts it after
+  claude mcp add subdeck -- subdeck mcp
+Waiting for a client; ctrl-D ends it."""
+
+
+@click.command("mcp")
+@click.option("--json", "as_json", is_flag=True, help="Print an error that keeps it from starting as JSON on stderr.")
+def command(as_json: bool) -> int:
+    """Offer subagent, background_agent and background_agent_status to Claude Code, Codex and other MCP clients.
+
+    It works on the project of the current directory, as a session of its own, until its client goes. Background runs
+    go on then; those that a call waits for are cancelled.
+    """
+    if not sys.stdin or not sys.stdout:
+        raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
+    session = f"mcp-{os.urandom(6).hex()}"
+    engine = Engine.open(session=session, kind="mcp")
+    # A descriptor of its own: the server puts another file under number 1, so that nothing else writes to the client.
+    with Canceller(watched=(os.dup(1),)) as canceller:
+        try:
+            from ..mcp.calls import Calls
+            from ..mcp.server import leave, serve
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in EXTRA:
+                raise
+            raise UsageError(
+                f"the package {error.name} is missing: it comes with the extra mcp",
+                where="subdeck mcp",
+                hint="pipx install 'subdeck[mcp]', or in a virtual environment pip install 'subdeck[mcp]'",
+            ) from error
+        if sys.stdin.isatty():
+            note(FOR_PERSONS)
+        calls = Calls()
+        canceller.grant(lambda: leave(calls))
+        serve(engine, session, calls)
+    return 0
