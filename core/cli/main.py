@@ -35,7 +35,11 @@ COMMANDS: dict[str, Entry] = {
     "presets": Entry("presets", "List the presets, or show one."),
     "models": Entry("models", "List the models that are known, and the roles."),
     "settings": Entry("settings", "Show the settings in force, or a file with all of them."),
+    "pi": Entry("pi", "Give pi the tools by which it starts runs here."),
     "doctor": Entry("doctor", "Say what is missing here and how to mend it."),
+    "mcp": Entry("mcp", "Offer the tools to Claude Code, Codex and other MCP clients."),
+    "events": Entry("events", "Follow runs as a stream of events, for other programs."),
+    "tool": Entry("tool", "The tools of a parent agent, as JSON over stdio."),
     "replay": Entry("replay", "Make a run from a recorded stream of a child agent."),
 }
 

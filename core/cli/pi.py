@@ -1,0 +1,83 @@
+"""`subdeck pi`: give pi the tools, or take them away."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import click
+
+from ..paths import agent_dir, find_project
+from ..pi_parent.installer import Installation, State, installation, own_command
+from ..plain import one_line
+from .options import json_option
+from .output import document, note, say
+
+ACTIONS = ("status", "install", "uninstall")
+
+
+@click.command("pi")
+@click.argument("action", type=click.Choice(ACTIONS), default="status")
+@click.option("--project", is_flag=True, help="In .pi of this project instead of pi's own directory.")
+@json_option
+def command(action: str, project: bool, as_json: bool) -> int:
+    """Give pi the tools subagent, background_agent and background_agent_status.
+
+    `install` writes one extension and five prompt templates, and says where; `uninstall` removes exactly these. A
+    file that is not ours, or that was edited, is left alone. `status` (the default) says what is in place.
+    """
+    directory = os.path.join(find_project(os.getcwd()).root, ".pi") if project else os.path.abspath(agent_dir())
+    here = installation(directory)
+    match action:
+        case "install":
+            _install(here, project, as_json)
+        case "uninstall":
+            _uninstall(here, as_json)
+        case _:
+            _status(here, as_json)
+    return 0
+
+
+def _install(here: Installation, project: bool, as_json: bool) -> None:
+    left_alone = here.install()
+    prompts = [prompt.path for prompt in here.prompts if prompt.path not in left_alone]
+    if as_json:
+        paths = {"extension": here.extension.path, "prompts": prompts, "leftAlone": left_alone}
+        document({**paths, "command": own_command()})
+        return
+    names = ", ".join(f"/{_name(prompt)}" for prompt in prompts)
+    say(f"The extension is {one_line(here.extension.path)}")
+    if prompts:
+        say(f"The prompt templates {names} are in {one_line(os.path.dirname(prompts[0]))}")
+    say("Start pi, or type /reload in one that runs.")
+    for path in left_alone:
+        note(f"! left alone, because it is not ours: {one_line(path)}")
+    if project:
+        root = os.path.dirname(os.path.dirname(os.path.dirname(here.extension.path)))
+        note(f"pi reads it when it is started in {one_line(root)}.")
+        note("It names a program of this machine: do not commit it.")
+
+
+def _uninstall(here: Installation, as_json: bool) -> None:
+    removed, edited = here.uninstall()
+    if as_json:
+        document({"removed": removed, "leftAlone": edited})
+        return
+    say("\n".join(f"removed {one_line(path)}" for path in removed) or "Nothing of ours was there.")
+    for path in edited:
+        note(f"! left alone, because it was edited: {one_line(path)}")
+
+
+def _status(here: Installation, as_json: bool) -> None:
+    if as_json:
+        files = [{"path": place.path, "state": place.state} for place in here.places]
+        document({"installed": here.is_there, "command": own_command(), "files": files})
+        return
+    say("\n".join(f"{place.state:<9} {one_line(place.path)}" for place in here.places))
+    say(f"It starts {one_line(shlex.join(own_command()))}")
+    if any(place.state in (State.ABSENT, State.OUTDATED) for place in here.places):
+        note("subdeck pi install puts it in place.")
+
+
+def _name(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]

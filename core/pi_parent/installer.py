@@ -1,0 +1,147 @@
+"""Put the extension for pi and its prompt templates in place, and take away exactly what was put there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ..artifacts import write_whole
+from ..errors import SubdeckError, UsageError
+
+EXTENSION = "subdeck.ts"
+PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_COMMAND = 'const COMMAND: string[] = ["subdeck"];'
+_MARKED = "put here by `subdeck pi install`, {digest}; `subdeck pi uninstall` takes it away\n"
+_MARK = re.compile("^(?://|#) " + _MARKED.format(digest="([0-9a-f]{16})"), re.MULTILINE)
+
+
+class State(StrEnum):
+    """How a place where a file of ours belongs looks."""
+
+    ABSENT = "absent"
+    CURRENT = "current"
+    OUTDATED = "outdated"
+    """Ours, of another version or with another command."""
+    EDITED = "edited"
+    """Ours, but somebody has changed it since."""
+    FOREIGN = "not ours"
+
+
+class Place(Struct, frozen=True):
+    """One file as it shall be, and where."""
+
+    path: str
+    content: str
+
+    @property
+    def state(self) -> State:
+        if not os.path.lexists(self.path):
+            return State.ABSENT
+        if os.path.islink(self.path) or not os.path.isfile(self.path):
+            return State.FOREIGN
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            found = file.read()
+        mark = _MARK.search(found)
+        if mark is None:
+            return State.FOREIGN
+        if _digest(found[: mark.start()] + found[mark.end() :]) != mark[1]:
+            return State.EDITED
+        return State.CURRENT if found == self.content else State.OUTDATED
+
+    def put(self) -> bool:
+        """Write the file unless something else is there; False for what was left alone. Raises OSError."""
+        state = self.state
+        if state in (State.ABSENT, State.OUTDATED):
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            write_whole(self.path, self.content.encode())
+        return state not in (State.EDITED, State.FOREIGN)
+
+    def take_away(self) -> bool:
+        """Remove the file if it is as we wrote it; False for what was not there or left alone. Raises OSError."""
+        if self.state not in (State.CURRENT, State.OUTDATED):
+            return False
+        os.unlink(self.path)
+        return True
+
+
+class Installation(Struct, frozen=True):
+    """What pi reads in one of its directories: its own, or the `.pi` of a project."""
+
+    extension: Place
+    prompts: tuple[Place, ...]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return (self.extension, *self.prompts)
+
+    @property
+    def is_there(self) -> bool:
+        return self.extension.state not in (State.ABSENT, State.FOREIGN)
+
+    def install(self) -> tuple[str, ...]:
+        """Put everything in place and answer the paths of templates that were left alone, because they are not ours.
+
+        Raises UsageError, before anything is written, when the extension's own place is taken.
+        """
+        state = self.extension.state
+        if state in (State.EDITED, State.FOREIGN):
+            why = "it was edited" if state is State.EDITED else "it is not from subdeck"
+            what = f"a file stands where the extension belongs, and {why}"
+            raise UsageError(what, where=self.extension.path, hint="move it out of the way, then try again")
+        self.extension.put()
+        return tuple(prompt.path for prompt in self.prompts if not prompt.put())
+
+    def uninstall(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Take away what is as it was put; answer the paths removed, and those of ours that stay because of edits."""
+        edited = tuple(place.path for place in self.places if place.state is State.EDITED)
+        return tuple(place.path for place in self.places if place.take_away()), edited
+
+
+def installation(directory: str, command: tuple[str, ...] | None = None) -> Installation:
+    """Answer what belongs into a directory of pi; raises SubdeckError when the files of this package are missing."""
+    code = _read(EXTENSION)
+    if code.count(_COMMAND) != 1:
+        raise SubdeckError("the extension of this subdeck is damaged", where=EXTENSION, hint="install subdeck again")
+    words = json.dumps(list(command or own_command()))
+    extension = Place(
+        os.path.join(directory, "extensions", EXTENSION),
+        _marked(code.replace(_COMMAND, f"const COMMAND: string[] = {words};"), "//", after=""),
+    )
+    return Installation(extension, tuple(_prompts(os.path.join(directory, "prompts"))))
+
+
+def own_command() -> tuple[str, ...]:
+    """Answer the command that starts this very subdeck, wherever it is called from."""
+    return (os.path.abspath(sys.executable), "-P", "-E", "-m", "subdeck.tui.main")
+
+
+def _prompts(directory: str) -> Iterator[Place]:
+    for name in PROMPTS:
+        # The mark is a comment of the frontmatter, which the model never sees.
+        yield Place(os.path.join(directory, name), _marked(_read(os.path.join("prompts", name)), "#", after="---\n"))
+
+
+def _marked(text: str, comment: str, *, after: str) -> str:
+    return after + f"{comment} {_MARKED.format(digest=_digest(text))}" + text.removeprefix(after)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _read(name: str) -> str:
+    path = os.path.join(_HERE, name)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise SubdeckError("a file of subdeck is missing", where=path, hint="install subdeck again") from error

@@ -1,0 +1,343 @@
+"""The real pi as a parent: its model has our three tools, its user and its session hear how runs ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.pi_parent.installer import installation
+
+from tests.core.command_line import subdeck, write_preset
+from tests.isolation import MARKER, carriers
+from tests.waiting import wait_until
+
+from .parent import HELD, Lab, Parent, called, lab, offered, said, texts
+
+pytestmark = pytest.mark.pi
+
+TOOLS = {"subagent", "background_agent", "background_agent_status"}
+LOOK = {"preset": "looker", "task": "Where is the token checked?"}
+HOLD = {"preset": "held", "task": HELD}
+
+
+@pytest.fixture
+def here(project_dir: Path, home: Path, pi_executable: str) -> Iterator[Lab]:
+    with lab(pi_executable, project_dir, home) as made:
+        yield made
+
+
+def shown(result: dict[str, Any]) -> str:
+    return result["result"]["content"][0]["text"]
+
+
+def result_of(run: Path) -> dict[str, Any]:
+    return json.loads((run / "result.json").read_text())
+
+
+def ended(parent: Parent) -> Any:
+    return parent.until(parent.told, "the message about the end of the run")
+
+
+def test_a_session_with_all_three_tools(here: Lab) -> None:
+    """The model runs a task and sees its answer, starts another in the background, and asks how that one stands."""
+    status = called(("background_agent_status", {"includeCompleted": True}))
+    here.script(called(("subagent", LOOK)), called(("background_agent", LOOK)), said("Wait."), status, said("Done."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        assert TOOLS <= offered(here.requests[0])
+        updates = parent.of("tool_execution_update", toolName="subagent")
+        assert any("looker" in shown({"result": update["partialResult"]}) for update in updates)
+        answer = parent.result("subagent")
+        assert not answer["isError"]
+        assert "notes.md" in shown(answer)
+        (row,) = answer["result"]["details"]["runs"]
+        assert row["details"]["entries"]
+        foreground = row["runId"]
+        background = parent.result("background_agent")["result"]["details"]["runId"]
+        assert {foreground, background} == {run.name for run in here.runs}
+        (message,) = ended(parent)
+        parent.until(lambda: parent.footers()[-1] == "bg: 0 running / 1 total", "the footer")
+        assert background == message["details"]["runId"]
+        assert ["bg-run", "bg-update", "bg-done"] == here.kinds()
+        assert [1, 1] == [len(parent.notes()), len(parent.of("agent_start"))]
+        parent.prompt("And now?")
+        assert message["content"] in texts(here.requests[3]["body"]["messages"])
+        (row,) = parent.result("background_agent_status")["result"]["details"]["runs"]
+        assert (background, "completed") == (row["runId"], row["status"])
+    header = json.loads((here.project.parent / "s.jsonl").read_text().split("\n")[0])
+    for run in here.runs:
+        launched_by = json.loads((run / "meta.json").read_text())["launchedBy"]
+        assert {"session": header["id"], "kind": "pi"} == launched_by
+
+
+def test_a_session_goes_on(here: Lab) -> None:
+    """What ended while pi was away is told once when it is back, before the model is asked; a third time nothing is."""
+    here.script(called(("background_agent", HOLD)), said("Wait."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        parent.until(lambda: "bg: 1 running / 1 total" in parent.footers(), "the footer")
+    (run,) = here.runs
+    assert not (run / "result.json").exists()
+    here.release()
+    wait_until(lambda: (run / "result.json").exists(), "the run to end without pi")
+    assert ["bg-run"] == here.kinds()
+    here.script(said("Seen."))
+    with here.parent() as parent:
+        parent.prompt("How did it end?")
+        message = here.entries()[-1]
+        assert message["content"] in texts(here.requests[0]["body"]["messages"])
+        assert 1 == len(parent.notes())
+    with here.parent() as parent:
+        parent.prompt("And again?")
+        assert ([], ["bg: 0 running / 1 total"]) == (parent.notes(), parent.footers())
+    assert ["bg-run", "bg-update", "bg-done"] == here.kinds()
+
+
+def test_what_runs_is_watched_again(here: Lab) -> None:
+    """A run that goes on over a restart of pi is told when it ends, and starts no turn."""
+    here.script(called(("background_agent", HOLD)), said("Wait."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+    with here.parent() as parent:
+        parent.ready()
+        assert "bg: 1 running / 1 total" == parent.footers()[-1]
+        here.release()
+        ended(parent)
+        parent.until(lambda: "bg: 0 running / 1 total" in parent.footers(), "the new footer")
+        assert [] == parent.of("agent_start")
+        assert 1 == len(parent.notes())
+
+
+def test_no_turn_is_disturbed(here: Lab) -> None:
+    """A run that ends while a turn goes on is notified at once; its message stands in the session after the turn."""
+    here.script(called(("background_agent", LOOK)), called(("subagent", HOLD)), said("Done."), said("Later."))
+    with here.parent() as parent:
+        parent.begin("Go.")
+        parent.until(parent.notes, "the notification")
+        assert [] == parent.told()
+        here.release()
+        (message,) = ended(parent)
+        assert message["content"] not in texts(here.requests[2]["body"]["messages"])
+        kinds = [event["type"] for event in parent.events]
+        assert kinds.index("agent_end") < parent.events.index(
+            next(event for event in parent.of("message_end") if event["message"] is message)
+        )
+
+
+def test_two_parents_in_one_project(here: Lab) -> None:
+    """Neither counts, lists or hears of the background runs of the other; the operator sees who started which."""
+    here.script(called(("background_agent", LOOK)), said("Wait."))
+    with here.parent("one.jsonl") as one, here.parent("two.jsonl") as two:
+        one.prompt("Go.")
+        ended(one)
+        here.script(called(("background_agent_status", {"includeCompleted": True})), said("None."))
+        two.prompt("How many?")
+        details = two.result("background_agent_status")["result"]["details"]
+        assert (0, []) == (details["counts"]["total"], details["runs"])
+        assert not [footer for footer in two.footers() if footer]
+        assert ([], []) == (two.told(), two.notes())
+    (run,) = subdeck("status", "--json", cwd=here.project).document["runs"]
+    assert here.runs[0].name == run["runId"]
+
+
+def test_cancelling_ends_the_run(here: Lab) -> None:
+    """When the user stops the turn, the runs that its tool call waits for are ended as cancelled."""
+    here.script(called(("subagent", {"tasks": [HOLD, HOLD]})), said("Stopped."))
+    with here.parent() as parent:
+        parent.begin("Go.")
+        parent.until(lambda: len(here.children) == 2, "two children")
+        parent.send(type="abort")
+        parent.until(lambda: parent.of("agent_end"), "the end of the turn")
+        for run in here.runs:
+            wait_until((run / "result.json").exists, "the end of the run")
+            assert ("aborted", "cancelled") == (result_of(run)["status"], result_of(run)["reason"])
+
+
+def test_a_parent_that_dies_takes_its_calls_along(here: Lab) -> None:
+    """When pi is killed, no run that somebody waited for is left behind."""
+    here.script(called(("subagent", HOLD)), said("Never."))
+    with here.parent() as parent:
+        parent.begin("Go.")
+        parent.until(lambda: here.children, "a child")
+        parent.kill()
+    (run,) = here.runs
+    wait_until((run / "result.json").exists, "the end of the run")
+    assert ("aborted", "cancelled") == (result_of(run)["status"], result_of(run)["reason"])
+
+
+@pytest.mark.parametrize("session", ["s.jsonl", None], ids=["file", "branch"])
+def test_what_a_child_gets_from_its_parent(here: Lab, session: str | None) -> None:
+    """The conversation goes before the task, from the session file or, without one, from pi itself; a preset's tools
+    are bounded by those the parent has active."""
+    write_preset(here.project, "looker", extra="tools: read, grep\n")
+    here.script(called(("subagent", LOOK)), said("Done."))
+    with here.parent(session, "--tools", "read,subagent") as parent:
+        parent.prompt("The number is 4711.")
+    (run,) = here.runs
+    prompt = (run / "prompt.md").read_text()
+    assert prompt.index("<parent-context>") < prompt.index("4711") < prompt.index(LOOK["task"])
+    assert ["read"] == json.loads((run / "meta.json").read_text())["tools"]["resolved"]
+
+
+def test_a_new_session_begins_with_nothing(here: Lab) -> None:
+    """After /new the footer is gone, and the runs of the session before are told there, not here."""
+    here.script(called(("background_agent", HOLD)), said("Wait."), said("New."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        parent.until(lambda: parent.footers()[-1] == "bg: 1 running / 1 total", "the footer")
+        parent.send(type="new_session")
+        parent.until(lambda: parent.of("response", command="new_session"), "the new session")
+        assert parent.footers()[-1] is None
+        here.release()
+        wait_until((here.runs[0] / "result.json").exists, "the end of the run")
+        parent.prompt("And now?")
+        assert ([], [], None) == (parent.told(), parent.notes(), parent.footers()[-1])
+    assert ["bg-run"] == here.kinds()
+
+
+def test_a_refused_call_is_an_error(here: Lab) -> None:
+    """The model reads what was wrong and what is right; the details stay with the error."""
+    here.script(called(("subagent", {"preset": "nobody", "task": "Look."})), said("I see."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        answer = parent.result("subagent")
+        assert answer["isError"]
+        assert "nobody" in shown(answer)
+        assert {"looker", "held"} == set(answer["result"]["details"]["error"]["valid"])
+    assert [] == here.runs
+
+
+def test_a_child_registers_nothing(here: Lab) -> None:
+    """A pi that is itself a child offers none of our tools to its model, and starts nothing of ours."""
+    here.script(said("Nothing."))
+    done = here.ask("--model", "fake/test", "--no-session", PI_SUBAGENTS_CHILD="1")
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert set() == TOOLS & offered(here.requests[0])
+
+
+def test_without_a_ui(here: Lab) -> None:
+    """In a pi that shows nothing the tools work, nothing is printed beside its events, and it ends while runs go on."""
+    here.script(called(("background_agent", HOLD)), said("Started."))
+    done = here.ask("--model", "fake/test", "--session", str(here.project.parent / "s.jsonl"))
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert b"extension_ui_request" not in done.stdout
+    assert ["bg-run"] == here.kinds()
+    here.release()
+    wait_until((here.runs[0] / "result.json").exists, "the end of the run")
+    here.script(said("Seen."))
+    here.ask("--model", "fake/test", "--session", str(here.project.parent / "s.jsonl"))
+    assert ["bg-run", "bg-update", "bg-done"] == here.kinds()
+
+
+def test_tools_follow_the_presets(here: Lab) -> None:
+    """A preset that appears while pi runs is in the description when the model is asked next."""
+    here.script(said("One."), said("Two."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        write_preset(here.project, "newcomer")
+        parent.prompt("And now?")
+    first, second = (json.dumps(request["body"]["tools"]) for request in here.requests)
+    assert "looker" in first
+    assert "newcomer" not in first
+    assert "newcomer" in second
+
+
+OTHER_EXTENSION = """
+export default function (pi) {
+	pi.events.on("model:resolve", (probe) => {
+		if (probe.ref === "@fast") Object.assign(probe, { resolved: "fake/test", model: {} });
+	});
+	for (const name of ["created", "started", "completed", "failed"]) {
+		pi.events.on(`subagents:${name}`, ({ id }) => pi.appendEntry("seen", { name, id }));
+	}
+}
+"""
+
+
+def test_other_extensions(here: Lab, tmp_path: Path) -> None:
+    """Another extension says what a role stands for, and hears of each run on the four channels."""
+    other = tmp_path / "other.ts"
+    other.write_text(OTHER_EXTENSION)
+    here.script(called(("subagent", {**HOLD, "model": "@fast"})), said("Done."))
+    here.release()
+    with here.parent("s.jsonl", "-e", str(other)) as parent:
+        parent.prompt("Go.")
+        (run,) = here.runs
+        session = here.project.parent / "s.jsonl"
+
+        def seen() -> list[str]:
+            found = [json.loads(line) for line in session.read_text().split("\n") if '"customType":"seen"' in line]
+            assert {run.name} >= {entry["data"]["id"] for entry in found}
+            return [entry["data"]["name"] for entry in found]
+
+        parent.until(lambda: "completed" in seen(), "the last channel")
+        names = seen()
+        assert ("created", "completed") == (names[0], names[-1])
+        assert {"started"} == set(names[1:-1])
+    meta = json.loads((run / "meta.json").read_text())
+    assert "fake/test" == meta["resolvedModel"]
+
+
+def test_the_copilot_header(here: Lab) -> None:
+    """When the variable asks for it, in children too, requests to GitHub Copilot say that an agent is behind them."""
+    here.script(said("One."))
+    flags = ("--model", "github-copilot/gpt-4.1", "--no-session")
+    here.ask(*flags, PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR="agent")
+    here.ask(*flags, PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR="agent", PI_SUBAGENTS_CHILD="1")
+    here.ask(*flags)
+    assert ["agent", "agent", "user"] == [request["headers"].get("x-initiator") for request in here.requests]
+
+
+def test_a_watcher_that_dies_is_replaced(here: Lab) -> None:
+    """The end of a run is told although the process that watched for it was killed."""
+    here.script(called(("background_agent", HOLD)), said("Wait."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        (watcher,) = [pid for pid, words in carriers(os.environ[MARKER]).items() if words.endswith("tool watch")]
+        os.kill(watcher, signal.SIGKILL)
+        here.release()
+        ended(parent)
+        assert 1 == len(parent.notes())
+
+
+@pytest.mark.parametrize("command", [("/gone/python",), ("/bin/echo", "nonsense"), ("/bin/false",)], ids=" ".join)
+def test_a_subdeck_that_does_not_answer(here: Lab, command: tuple[str, ...]) -> None:
+    """Where the command is gone or broken pi says so once and works on, without the tools."""
+    agent_dir = os.environ["PI_CODING_AGENT_DIR"]
+    installation(agent_dir, command).install()
+    here.script(said("One."), said("Two."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        parent.prompt("Again.")
+        (note,) = parent.notes()
+        assert note.startswith("subdeck: ")
+        assert ("/gone/python" in command) == ("subdeck pi install" in note)
+    assert set() == TOOLS & offered(here.requests[1])
+
+
+def test_broken_settings(here: Lab, home: Path) -> None:
+    """A settings file that cannot be used is named to the user once, and pi works on without the tools."""
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.write_text("agnet: offline\n")
+    here.script(said("One."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        (note,) = parent.notes()
+        assert "agnet" in note
+        assert str(config) in note
+    assert set() == TOOLS & offered(here.requests[0])
+
+
+def test_the_templates(here: Lab) -> None:
+    """pi expands a template by its name with what the user typed, and our mark does not reach the model."""
+    here.script(said("One."))
+    with here.parent() as parent:
+        parent.prompt("/inspect where the token is checked")
+    asked = texts(message for message in here.requests[0]["body"]["messages"] if message["role"] == "user")
+    assert "Find out: where the token is checked" in asked
+    assert "put here by" not in asked
