@@ -1,4 +1,4 @@
-"""The four channels by which others follow runs, as the seed document "pi-dashboard-subagents" has them.
+"""The four channels by which others follow runs, as the README of pi-dashboard-subagents has them.
 
 Pure projections of a run's details, and a small place to subscribe to them.
 """

@@ -1,4 +1,4 @@
-"""A run in the shape of `AgentDetails`, as the seed document "pi-dashboard-subagents" has it."""
+"""A run in the shape of `AgentDetails`, as the README of pi-dashboard-subagents has it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STA
 
 _SOURCES = {
     PresetSource.PROJECT: "project",
-    PresetSource.DIR: "project",  # the seed's project tier, `.pi/agents`, is one of `preset_dirs` here
+    PresetSource.DIR: "project",  # the project tier there, `.pi/agents`, is one of `preset_dirs` here
     PresetSource.GLOBAL: "user",
     PresetSource.BUNDLED: "bundled",
 }
@@ -33,7 +33,7 @@ class TokensUsage(Struct, frozen=True):
 
 
 class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the field reference of the seed lists; optional fields that are None are left out of the JSON."""
+    """What the field reference there lists; optional fields that are None are left out of the JSON."""
 
     agent_id: str
     display_name: str
@@ -101,7 +101,7 @@ def details_of(
 
 
 def status_of(status: RunStatus, reason: RunReason | None) -> str:
-    """Answer the seed's name for how a run stands: failed is `error`, ended by a limit is `stopped`."""
+    """Answer the name there for how a run stands: failed is `error`, ended by a limit is `stopped`."""
     if status is RunStatus.FAILED:
         return "error"
     return "stopped" if reason in LIMIT_REASONS else status.value

@@ -1,6 +1,6 @@
 """Hand a parent's conversation to a child: when, how much of it, and in which form.
 
-Verbatim compaction, as the seed document "pi-dashboard-subagents" has it: no model is asked, nothing is reworded; what
+Verbatim compaction, as the README of pi-dashboard-subagents has it: no model is asked, nothing is reworded; what
 is too old or too long gives way to a placeholder.
 """
 

@@ -1,6 +1,6 @@
 """Say in words what a child does; the one formatter of live progress, transcript and app.
 
-The wording of seed document "Subagent Live Progress Rendering Design": assistant text first, then humanized tool
+The wording of the design "Subagent Live Progress Rendering": assistant text first, then humanized tool
 calls, then results in the words of the call they belong to. Nothing is guessed: what an event does not say is not said.
 """
 

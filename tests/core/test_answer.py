@@ -20,7 +20,7 @@ def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
 
 @pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED])
 def test_the_header_word_for_word(reason: RunReason) -> None:
-    """A completed run begins with the header of the seed document, then the answer as it is."""
+    """A completed run begins with status and session id, then the answer as it is."""
     expected = f"**Status:** SUCCESS  \n**Session ID:** `{ID}`\n\n---\n\n## Answer\n\n* a.py:1\n"
 
     assert expected == answer(reason, final_text="## Answer\n\n* a.py:1\n")

@@ -146,7 +146,7 @@ def test_progress_carries_the_last_entries(engine: Engine, following: Following,
 
 
 def test_all_entries_on_request(engine: Engine, project_dir: Path) -> None:
-    """The seed's exact form: progress is cumulative, nothing says that it is not."""
+    """The exact form of the documents: progress is cumulative, nothing says that it is not."""
     run = start(engine, "say-many 45", "wait-for go", "finish")
     following = Following(engine, whole=True)
     wait_until(

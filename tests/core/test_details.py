@@ -1,4 +1,4 @@
-"""A run as AgentDetails: every field of the seed, under the seed's names."""
+"""A run as AgentDetails: every field that is documented, under its documented name."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_the_names_of_statuses(status: RunStatus, reason: RunReason | None, expe
     ],
 )
 def test_the_names_of_sources(source: PresetSource, expected: str) -> None:
-    """Global is the seed's user; a preset_dirs directory stands for its project tier."""
+    """Global is called user; a preset_dirs directory stands for the project tier."""
     assert expected == details_of(replace(RUNNING, meta=replace(META, preset_source=source)), now=NOW).agent_md_source
 
 

@@ -86,7 +86,7 @@ def test_what_becomes_an_entry(events: list[Event], expected: list[Any]) -> None
 
 
 def test_the_json_of_entries() -> None:
-    """The names are the seed's; what is not known is left out."""
+    """The names are the documented ones; what is not known is left out."""
     events = [call(path="a.py"), result(), Thinking(text="Hm.", ts=TS), call(tool="bash", command="x"), ENDED]
 
     assert [
