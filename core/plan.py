@@ -17,7 +17,8 @@ from .errors import RunnerUnavailable, SubdeckError, UsageError, nearest
 from .finalization import INSTRUCTION
 from .inherit import Inherited, inherit_from, inherits, prompt_with_context
 from .limits import effective_limits
-from .models import ResolvedModel, resolve_model
+from .models import INHERIT, ResolvedModel, resolve_model
+from .pi_session import open_conversation
 from .plain import one_line
 from .presets import Preset, PresetCatalog, discover
 from .runners.base import Runner
@@ -166,8 +167,20 @@ class Plan:
             agent.name,
             catalog=catalog_of(agent, self._settings),
             levels=agent.levels,
-            parent=self._request.parent_model,
+            parent=self._request.parent_model or self._model_of_parent(),
         )
+
+    def _model_of_parent(self) -> str | None:
+        """What the parent's session says it uses; read only where the setting asks for it."""
+        path = self._parent_session()
+        if path is None or self._settings.default_model != INHERIT:
+            return None
+        with open_conversation(path, recent_turns=1) as conversation:
+            return conversation.model or None
+
+    def _parent_session(self) -> str | None:
+        named = self._request.parent_session
+        return None if named is None else os.path.join(self._launcher_cwd, os.path.expanduser(named))
 
     def tools(self) -> Tools:
         preset, named = self.preset(), self._request.tools
@@ -202,9 +215,9 @@ class Plan:
             preset=preset.inherit_context if preset else None,
             known_parent=request.parent_session is not None,
         )
-        if not wished or request.parent_session is None:
+        path = self._parent_session()
+        if not wished or path is None:
             return None
-        path = os.path.join(self._launcher_cwd, os.path.expanduser(request.parent_session))
         return inherit_from(path, settings.inheritance)
 
     def _system_prompt(self) -> str | None:

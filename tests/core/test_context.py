@@ -72,6 +72,13 @@ def test_what_was_handed_over_is_said(engine: Engine, parent: SessionFile) -> No
     assert said in (run_dir(engine, ended) / "transcript.log").read_text()
 
 
+def test_the_model_of_the_parent(parent: SessionFile, project_dir: Path) -> None:
+    """With `default_model: inherit` a child uses the model that its parent's session says."""
+    write_preset(project_dir)
+    ended = launched_with(open_engine(project_dir, CONVERSING, default_model="inherit"), parent)
+    assert ("inherit", "fake/test") == (ended.meta.requested_model, ended.meta.resolved_model)
+
+
 def test_nothing_is_handed_over_without_a_parent(engine: Engine) -> None:
     """Where no parent is known there is nothing to say about it."""
     ended = run(engine, TASK)
