@@ -22,11 +22,17 @@ class OpenRun:
         self._events_path = os.path.join(project.run_dir(meta.run_id), paths.EVENTS)
         self._tail = EventTail(self._events_path)
         self._bell = Doorbell()
+        self._bell_rung = 0
 
     def drain(self) -> None:
+        self._bell_rung = _modified(self._bell_path)
         for event in self._tail.read():
             self.fold.apply(event)
         self._bell = artifacts.read_doorbell(self._bell_path)
+
+    def has_news(self) -> bool:
+        """Tell by a size and a time whether draining would bring anything; a sweep asks this of every run."""
+        return self.has_grown() or _modified(self._bell_path) != self._bell_rung
 
     def has_grown(self) -> bool:
         try:
@@ -54,3 +60,10 @@ class OpenRun:
             last_seq=fold.last_seq,
             warnings=fold.warnings or self.meta.all_warnings,
         )
+
+
+def _modified(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0

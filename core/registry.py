@@ -104,7 +104,8 @@ class Registry:
         if run is None and run_id in self._snapshots:
             return
         run_dir = self._project.run_dir(run_id)
-        result = artifacts.read_result(run_dir)
+        # Who proves life looks for a result anyway.
+        result = None if prove and run is not None else artifacts.read_result(run_dir)
         if result is None:
             self._look_at_open(run_id, run, prove or run is None)
         else:
@@ -125,6 +126,8 @@ class Registry:
             return
         if run is None:
             run = self._open[run_id] = OpenRun(self._project, _meta(run_dir, run_id))
+        elif proof is not None and run.unknown is (proof is Proof.UNKNOWN) and not run.has_news():
+            return
         if proof is not None:
             run.unknown = proof is Proof.UNKNOWN
         run.drain()
