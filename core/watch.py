@@ -15,7 +15,7 @@ from .paths import Project, is_run_id
 
 BEAT_MS = 250
 """Milliseconds after which a watch answers even without news."""
-STEP_MS = 15
+STEP_MS = 11
 DEBOUNCE_MS = 20
 
 
