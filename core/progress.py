@@ -19,6 +19,7 @@ from .events import (
     ToolCall,
     ToolResult,
 )
+from .finalization import FINALIZE_TOOL
 from .plain import one_line, plain
 
 LINE_LIMIT = 160
@@ -50,6 +51,7 @@ _WORDINGS: dict[str, _Wording] = {
     "edit": _Wording(("path", "file_path"), "Editing {}", "Finished editing {}", "Edit failed: {}"),
     "write": _Wording(("path", "file_path"), "Writing {}", "Finished writing {}", "Write failed: {}"),
     "bash": _Wording(("command",), "{}", "Command finished", "Command failed: {}", COMMAND_LIMIT),
+    FINALIZE_TOOL: _Wording(("result", "error"), "{}", "Result handed over", "Result not taken"),
 }
 
 _WAITS = {
@@ -68,11 +70,11 @@ class ProgressFormatter:
     def text(self, event: Event) -> str | None:
         """Answer what a person reads about an event, None when there is nothing to say.
 
-        Assistant text may have several lines; everything else is one line.
+        Assistant text and a result that is handed over may have several lines; everything else is one line.
         """
         match event:
             case AssistantText():
-                return plain(event.text).rstrip().lstrip("\n") or None
+                return _words(event.text) or None
             case ToolCall():
                 return self._call(event)
             case ToolResult():
@@ -100,6 +102,8 @@ class ProgressFormatter:
         if len(self._subjects) >= _MAX_CALLS:
             del self._subjects[next(iter(self._subjects))]
         self._subjects[event.tool_call_id] = (event.tool_name, subject)
+        if subject and event.tool_name == FINALIZE_TOOL:
+            return "\n\n".join(filter(None, (_words(event.args.get(key)) for key in ("error", "result"))))
         wording = _WORDINGS.get(event.tool_name)
         if wording is None or not subject:
             return f"Running {_tool(event.tool_name)}"
@@ -124,6 +128,11 @@ def _subject(event: ToolCall) -> str:
         if isinstance(value, str) and value.strip():
             return one_line(value, wording.limit)
     return ""
+
+
+def _words(text: object) -> str:
+    """What a child says in its own words, with its lines."""
+    return plain(text).rstrip().lstrip("\n") if isinstance(text, str) else ""
 
 
 def _tool(name: str) -> str:

@@ -86,6 +86,20 @@ def test_tool_call_without_usable_arguments(tool: str, value: Any) -> None:
     assert f"Running {tool}" == told(call(tool, path=value, pattern=value, command=value))
 
 
+def test_a_result_that_is_handed_over() -> None:
+    """The answer of a child that hands it over by a tool is read like any other, with its lines."""
+    formatter = ProgressFormatter()
+    handed = ToolCall(tool_call_id="1", tool_name="subagent_finalize", args={"error": "No key.", "result": "a\nb\x1b"})
+    taken = ToolResult(tool_call_id="1", tool_name="subagent_finalize", is_error=False, content="")
+    assert ["No key.\n\na\nb", "Result handed over"] == [formatter.text(handed), formatter.text(taken)]
+
+
+@pytest.mark.parametrize("args", [{}, {"result": 3}, {"result": "  "}])
+def test_a_result_that_says_nothing(args: dict[str, Any]) -> None:
+    """A hand-over without words is told as any other tool."""
+    assert "Running subagent_finalize" == told(call("subagent_finalize", **args))
+
+
 def test_long_command() -> None:
     """A shell command is shortened, and says so."""
     text = told(call("bash", command="echo " + "x" * 500))
