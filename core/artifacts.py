@@ -11,19 +11,9 @@ from msgspec import Struct
 
 from . import paths
 from .errors import LaunchError
-from .runs import RunMeta, RunResult
+from .runs import RunMeta, RunResult, StopRequest
 
 T = TypeVar("T")
-
-
-class StopWish(Struct, frozen=True):
-    """`stop.json`: who wants a run to end, and how."""
-
-    by: str
-    force: bool
-    at: str
-    reason: str = "stopped"
-    """`stopped` by somebody, or `cancelled` because who waited for it gave up."""
 
 
 class TmuxPlace(Struct, frozen=True):
@@ -59,7 +49,7 @@ class Doorbell(Struct, frozen=True):
 _encoder = msgspec.json.Encoder()
 _meta = msgspec.json.Decoder(RunMeta)
 _result = msgspec.json.Decoder(RunResult)
-_stop = msgspec.json.Decoder(StopWish)
+_stop = msgspec.json.Decoder(StopRequest)
 _runner = msgspec.json.Decoder(RunnerFacts)
 _doorbell = msgspec.json.Decoder(Doorbell)
 
@@ -84,7 +74,7 @@ def read_result(run_dir: str) -> RunResult | None:
     return _decoded(_result, f"{run_dir}/{paths.RESULT}")
 
 
-def read_stop(run_dir: str) -> StopWish | None:
+def read_stop(run_dir: str) -> StopRequest | None:
     return _decoded(_stop, os.path.join(run_dir, paths.STOP))
 
 
@@ -101,8 +91,8 @@ def read_doorbell(path: str) -> Doorbell:
         return Doorbell()
 
 
-def write_stop(run_dir: str, wish: StopWish) -> None:
-    write_whole(os.path.join(run_dir, paths.STOP), _encoder.encode(wish))
+def write_stop(run_dir: str, request: StopRequest) -> None:
+    write_whole(os.path.join(run_dir, paths.STOP), _encoder.encode(request))
 
 
 def write_runner(run_dir: str, facts: RunnerFacts) -> None:

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 FINALIZE_TOOL = "subagent_finalize"
 """Registered in children only, by the extension `finalize.ts`."""
 
-DEFAULT_ATTEMPTS = 3
-
 INSTRUCTION = (
     f"When your task is done, call the tool {FINALIZE_TOOL} as your final action, alone in its message: with status "
     "SUCCESS and your whole answer as result, or with status ERROR and the reason as error. Text outside that call is "

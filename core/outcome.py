@@ -12,7 +12,7 @@ from msgspec import Struct
 from .agents.base import StreamFacts
 from .finalization import read_payload
 from .plain import one_line, plain
-from .runs import STATUS_OF, RunReason, RunStatus
+from .runs import STATUS_OF, RunReason, RunStatus, StopRequest
 
 
 class ChildExit(Struct, frozen=True):
@@ -31,16 +31,6 @@ class ChildExit(Struct, frozen=True):
             return cls(signal=signals.Signals(-returncode).name)
         except ValueError:
             return cls(signal=f"signal {-returncode}")
-
-
-class StopRequest(Struct, frozen=True):
-    """What `stop.json` says."""
-
-    force: bool = False
-    reason: str = "stopped"
-    """`stopped` or `cancelled`."""
-    by: str = ""
-    """Who asked: a session or a kind of launcher."""
 
 
 class StartError(Struct, frozen=True):

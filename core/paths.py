@@ -91,12 +91,6 @@ def cache_dir() -> str:
     return os.path.join(base, "subdeck")
 
 
-def state_dir() -> str:
-    """What the app remembers between starts (XDG state)."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "subdeck")
-
-
 def new_run_id() -> str:
     """`YYYYMMDD-HHMMSS-xxxxxx` in UTC; the six hex digits are random and are the short id."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"

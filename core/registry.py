@@ -95,10 +95,6 @@ class Registry:
             self._open.pop(run_id, None)
         return gone
 
-    def grown(self) -> list[str]:
-        """Open runs whose events file is longer than what was read."""
-        return [run_id for run_id, run in self._open.items() if run.has_grown()]
-
     def _look_at(self, run_id: str, prove: bool) -> None:
         run = self._open.get(run_id)
         if run is None and run_id in self._snapshots:

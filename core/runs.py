@@ -244,6 +244,17 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.preset or "ad hoc"
 
 
+class StopRequest(Struct, frozen=True):
+    """`stop.json`: who asked a run to end, and how."""
+
+    by: str = ""
+    """A session or a kind of launcher."""
+    force: bool = False
+    at: str = ""
+    reason: str = "stopped"
+    """`stopped` by somebody, or `cancelled` because who waited for it gave up."""
+
+
 class Usage(Struct, frozen=True, rename="camel"):
     """Sums over a run; tokens, and cost in dollars."""
 

@@ -41,14 +41,6 @@ class Inheritance(Struct, frozen=True):
     max_chars: int = 24_000
 
 
-class Retention(Struct, frozen=True):
-    """What a clean-up of finished runs leaves; all None means that nothing is ever removed."""
-
-    days: float | None = None
-    keep: int | None = None
-    max_mb: float | None = None
-
-
 class Settings(Struct, frozen=True, kw_only=True):
     agent: str = "auto"
     """`auto` (pi when found, else the offline agent), `pi`, `offline` or a name in `agents`."""
@@ -81,7 +73,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: dict[str, str] = {}
     """Action name -> key, or several keys with commas between them."""
     notifications: Notifications = Notifications()
-    retention: Retention = Retention()
     notices: tuple[str, ...] = ()
     """What of the project's file has no effect, and why: a cap above the user's."""
 

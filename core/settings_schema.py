@@ -204,13 +204,6 @@ KEYS: dict[str, Key] = {
     "keys": Key("keys", Kind(_key_map, {"type": "object"}), "Keys of the app, by action.", '{stop: "ctrl+x"}'),
     "notifications.toasts": Key("notifications.toasts", SWITCH, "Whether the app tells of ends in toasts.", "true"),
     "notifications.bell": Key("notifications.bell", SWITCH, "Whether the terminal's bell rings too.", "false"),
-    "retention.days": Key(
-        "retention.days", number("a number of days", zero=True), "Finished runs that are older are removed.", "30"
-    ),
-    "retention.keep": Key("retention.keep", COUNT, "How many finished runs are kept.", "500"),
-    "retention.max_mb": Key(
-        "retention.max_mb", number("a number of megabytes", zero=True), "How much room finished runs may take.", "1000"
-    ),
 }
 
 SECTIONS = frozenset(key.partition(".")[0] for key in KEYS if "." in key)

@@ -7,7 +7,7 @@ import signal
 from . import artifacts, paths, processes
 from .errors import SubdeckError
 from .liveness import is_here
-from .runs import RunSnapshot
+from .runs import RunSnapshot, StopRequest
 
 
 def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: str) -> None:
@@ -24,9 +24,9 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
     run_dir = project.run_dir(run.run_id)
     earlier = artifacts.read_stop(run_dir)
     if earlier is None or (force and not earlier.force):
-        wish = artifacts.StopWish(by=by, force=force, at=paths.now_iso(), reason=reason)
+        request = StopRequest(by=by, force=force, at=paths.now_iso(), reason=reason)
         try:
-            artifacts.write_stop(run_dir, wish)
+            artifacts.write_stop(run_dir, request)
         except OSError as error:
             raise SubdeckError(f"the wish to stop could not be written: {error.strerror}", where=run_dir) from error
     facts = artifacts.read_runner(run_dir)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ..answer import answer_details
 from ..plain import one_line
 from ..runs import Counts, RunResult, RunSnapshot, RunStatus
 
@@ -34,17 +35,15 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
     """Answer how a run ended; with `limit` no more than so many characters of its answer."""
     if result is None:
         return {"answer": None, "error": run.message or None, "durationMs": run.duration_ms}
-    finalized = {"finalized": result.finalized} if result.finalized is not None else {}
     return {
         "resolvedModel": result.resolved_model or run.meta.resolved_model,
-        "sessionId": result.child_session_id,
         "answer": _shortened(result.final_text, limit),
         "error": None if result.status is RunStatus.COMPLETED else result.error_message or result.reason.value,
         "exitCode": result.exit_code,
         "stopReason": result.stop_reason,
         "durationMs": result.duration_ms,
         "usage": msgspec.to_builtins(result.usage),
-        **finalized,
+        **answer_details(result),
     }
 
 

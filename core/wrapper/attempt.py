@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from .. import artifacts, paths, processes
 from ..agents.base import ChildStream, Command, Open, Settling
 from ..events import RunStarted
-from ..outcome import ChildExit, Outcome, StopRequest, decide
-from ..runs import RunMeta, RunReason
+from ..outcome import ChildExit, Outcome, decide
+from ..runs import RunMeta, RunReason, StopRequest
 from .child import Child, read_available
 from .intake import Intake
 from .ladder import Ladder, Step
@@ -198,7 +198,7 @@ class Attempt:
         wish = artifacts.read_stop(self._run_dir)
         now = time.monotonic()
         if wish is not None:
-            self._stop = StopRequest(force=wish.force, reason=wish.reason, by=wish.by)
+            self._stop = wish
             if wish.force:
                 self._ladder.force(now)
             else:

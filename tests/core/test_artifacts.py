@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import artifacts, paths
-from subdeck.core.artifacts import Doorbell, RunnerFacts, StopWish, TmuxPlace
+from subdeck.core.artifacts import Doorbell, RunnerFacts, TmuxPlace
 from subdeck.core.errors import LaunchError
 from subdeck.core.paths import Project
-from subdeck.core.runs import Group, Limits, Tools
+from subdeck.core.runs import Group, Limits, StopRequest, Tools
 
 from tests.factories import make_meta, make_result, make_run
 
@@ -59,7 +59,7 @@ def test_unknown_fields_are_accepted(project: Project) -> None:
 
 def test_small_records_round_trip(tmp_path: Path) -> None:
     """Wishes and runner facts are read back the same."""
-    wish = StopWish(by="app", force=True, at="now", reason="cancelled")
+    wish = StopRequest(by="app", force=True, at="now", reason="cancelled")
     facts = RunnerFacts("tmux", "h", "b", "n", 7, 8, tmux=TmuxPlace("deck", "s", "w", "%1"))
     artifacts.write_stop(str(tmp_path), wish)
     artifacts.write_runner(str(tmp_path), facts)

@@ -13,10 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core import artifacts, paths, processes
-from subdeck.core.artifacts import RunnerFacts, StopWish
+from subdeck.core.artifacts import RunnerFacts
 from subdeck.core.events import AssistantText, RunEnded, RunStarted, encode_event
 from subdeck.core.liveness import Proof, hold, look_after
 from subdeck.core.paths import Project
+from subdeck.core.runs import StopRequest
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
@@ -147,7 +148,7 @@ def test_an_end_that_was_written_counts(project: Project, status: str, reason: s
 def test_a_wish_to_stop_counts(project: Project, force: bool, reason: str, expected: str) -> None:
     """A run that was told to stop and lost its wrapper on the way was aborted."""
     run_id, directory = abandoned(project)
-    artifacts.write_stop(str(directory), StopWish(by="someone", force=force, at="", reason=reason))
+    artifacts.write_stop(str(directory), StopRequest(by="someone", force=force, at="", reason=reason))
     look_after(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None

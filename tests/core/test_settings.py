@@ -16,7 +16,6 @@ from subdeck.core.settings import (
     AgentSettings,
     Inheritance,
     Notifications,
-    Retention,
     Settings,
     TmuxSettings,
     load_settings,
@@ -96,7 +95,6 @@ keys:
   stop: ctrl+x
   launch: n,enter
 notifications: {toasts: off, bell: yes}
-retention: {days: 14, keep: 100, max_mb: 500}
 """
     )
 
@@ -122,7 +120,6 @@ retention: {days: 14, keep: 100, max_mb: 500}
         theme="nord",
         keys={"stop": "ctrl+x", "launch": "n,enter"},
         notifications=Notifications(toasts=False, bell=True),
-        retention=Retention(days=14, keep=100, max_mb=500),
     ) == load_settings(project)
 
 
@@ -334,7 +331,6 @@ def test_a_project_has_roles_and_switches(project: Project, user_file: Path, pro
         "theme: x",
         "keys: {stop: x}",
         "notifications: {bell: true}",
-        "retention: {keep: 1}",
         "expose_isolated: true",
         "inheritance: {max_chars: 9}",
     ],

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from subdeck.core import artifacts, paths
-from subdeck.core.artifacts import StopWish
 from subdeck.core.engine import Engine
 from subdeck.core.events import RunStarted
-from subdeck.core.runs import RunSnapshot
+from subdeck.core.runs import RunSnapshot, StopRequest
 
 from tests.factories import (
     events_of,
@@ -123,7 +122,7 @@ def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
     engine = open_engine(project_dir, max_running=1)
     started(engine, start(engine, "hang"))
     run = start(engine, "answer ok")
-    wish = StopWish(by="first", force=True, at=paths.now_iso())
+    wish = StopRequest(by="first", force=True, at=paths.now_iso())
     artifacts.write_stop(str(run_dir(engine, run)), wish)
     engine.stop([run.run_id], by="second")
     assert wish == artifacts.read_stop(str(run_dir(engine, run)))
@@ -152,7 +151,7 @@ def test_a_stop_before_the_wrapper_is_up(project_dir: Path, tmp_path: Path) -> N
     model = engine.meta(engine.snapshots()[0].run_id)
     meta, lock = make_run(engine.project, replace(model, run_id=paths.new_run_id(), task="answer ok"))
     directory = engine.project.run_dir(meta.run_id)
-    artifacts.write_stop(directory, StopWish(by="early", force=False, at=paths.now_iso()))
+    artifacts.write_stop(directory, StopRequest(by="early", force=False, at=paths.now_iso()))
     bell = os.path.join(engine.project.active, meta.run_id)
     slots = ("--slots", "1", os.path.join(engine.project.slots, "project"))
     subprocess.run(
