@@ -247,10 +247,10 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 class StopRequest(Struct, frozen=True):
     """`stop.json`: who asked a run to end, and how."""
 
-    by: str = ""
-    """A session or a kind of launcher."""
-    force: bool = False
-    at: str = ""
+    by: str
+    """A session or a kind of launcher; may be empty."""
+    force: bool
+    at: str
     reason: str = "stopped"
     """`stopped` by somebody, or `cancelled` because who waited for it gave up."""
 

@@ -14,7 +14,13 @@ ANSWERED = StreamFacts(finished=True, final_text="The answer.", stop_reason="sto
 WORKING = StreamFacts(final_text="I will look.", stop_reason="toolUse")
 FAILED = StreamFacts(finished=True, stop_reason="error", error_message="401 Invalid API key")
 CLEAN = ChildExit(code=0)
-STOP = StopRequest(by="operator")
+
+
+def asked_to_stop(*, by: str = "", force: bool = False, reason: str = "stopped") -> StopRequest:
+    return StopRequest(by=by, force=force, at="", reason=reason)
+
+
+STOP = asked_to_stop(by="operator")
 
 
 def test_done() -> None:
@@ -105,10 +111,10 @@ def test_ended_by_us_after_the_end(gone: ChildExit) -> None:
     ("stop", "reason", "message"),
     [
         (STOP, "stopped", "stopped by operator"),
-        (StopRequest(), "stopped", "stopped"),
-        (StopRequest(force=True, by="operator"), "killed", "killed by operator"),
-        (StopRequest(reason="cancelled", by="cli"), "cancelled", "cancelled by cli"),
-        (StopRequest(reason="cancelled", force=True), "cancelled", "cancelled"),
+        (asked_to_stop(), "stopped", "stopped"),
+        (asked_to_stop(force=True, by="operator"), "killed", "killed by operator"),
+        (asked_to_stop(reason="cancelled", by="cli"), "cancelled", "cancelled by cli"),
+        (asked_to_stop(reason="cancelled", force=True), "cancelled", "cancelled"),
     ],
 )
 def test_stop_request(stop: StopRequest, reason: str, message: str) -> None:
