@@ -63,7 +63,7 @@ def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
     app = open_app()
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    launch_on(app, "c", "(its conversation)")
+    launch_on(app, "C", "(its conversation)")
     second = run_of(shop, SECOND)
     prompt = prompt_of(shop, second)
     assert prompt.startswith("<parent-context>\n[user]\n" + FIRST)

@@ -9,8 +9,8 @@ import pytest
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.runs import PresetSource, RunRequest, Tools
 from subdeck.core.settings import Notifications, Settings
-from subdeck.tui import commands
-from subdeck.tui.attach import hand_over
+from subdeck.tui.commands import runs as commands
+from subdeck.tui.terminal import hand_over
 from subdeck.tui.screens.confirm import ConfirmScreen
 from subdeck.tui.toasts import ON_SCREEN, SECONDS, Toasts
 
@@ -285,4 +285,4 @@ async def test_libraries_find_an_encoding() -> None:
 async def test_handing_over_never_raises() -> None:
     """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        assert "cannot be handed over" in hand_over(deck.app, [sys.executable, "-c", ""])
+        assert "cannot be lent" in hand_over(deck.app, [sys.executable, "-c", ""])

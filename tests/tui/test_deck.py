@@ -77,7 +77,7 @@ async def test_empty_state_teaches() -> None:
         assert "/src/shop/.pi/subagents" in deck.screen_text
         assert "No runs yet." in deck.screen_text
         assert "N  run a task without a preset" in deck.screen_text
-        assert deck.main.place is Place.PRESETS
+        assert deck.main.panes.place is Place.PRESETS
 
 
 async def test_presets_follow_their_files() -> None:
@@ -143,11 +143,11 @@ async def test_quit_says_what_goes_on() -> None:
 
 
 async def test_zoom_gives_the_screen_to_one_pane() -> None:
-    """Enter on a run opens its transcript, Enter again zooms it, Escape goes back step by step."""
+    """Enter on a run opens its transcript, z zooms it, Escape goes back step by step."""
     async with opened(busy_engine(), (80, 24)) as deck:
         await deck.press("enter")
         await deck.until(lambda: deck.main.transcript.has_focus, "the transcript to have the keys")
-        await deck.press("enter")
+        await deck.press("z")
         await deck.until(lambda: not deck.main.runs.display, "the zoom")
         assert deck.main.transcript.size.height >= 18
         await deck.press("escape")
@@ -163,7 +163,7 @@ async def test_tab_goes_round_the_panes() -> None:
         visited = []
         for key in ("tab", "tab", "tab", "shift+tab"):
             await deck.press(key)
-            visited.append(deck.main.place)
+            visited.append(deck.main.panes.place)
         assert visited == [Place.TRANSCRIPT, Place.PRESETS, Place.RUNS, Place.PRESETS]
 
 

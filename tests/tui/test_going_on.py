@@ -35,7 +35,7 @@ async def test_with_this_runs_context(status: str) -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await deck.press("1", "j", "2")
-        await dialog_of(deck, "c")
+        await dialog_of(deck, "C")
         await deck.until_text(f"Context  (•) from {SHORT} (its conversation)  ( ) none")
         assert "Launch reviewer" in deck.screen_text
         await deck.type("go on")
@@ -49,14 +49,14 @@ async def test_context_can_be_turned_off() -> None:
     """The choice is part of the form; without it nothing of the run is asked for."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
-        dialog = await dialog_of(deck, "c")
+        dialog = await dialog_of(deck, "C")
         dialog.query_one("#context").focus()
         await deck.press("right")
         await deck.until_text("(•) none")
         assert dialog.request.parent_session is None
 
 
-@pytest.mark.parametrize("key", ["c", "s"])
+@pytest.mark.parametrize("key", ["C", "s"])
 async def test_a_run_without_a_conversation_says_so(key: str) -> None:
     """Where no session was kept there is nothing to hand over or to go on with."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
@@ -69,7 +69,7 @@ async def test_a_preset_that_takes_no_context() -> None:
     """`inherit_context: false` is said in the dialog, and nothing is handed over."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset(inherit_context=False)])
     async with opened(engine, (80, 24)) as deck:
-        dialog = await dialog_of(deck, "c")
+        dialog = await dialog_of(deck, "C")
         await deck.until_text("none: this preset takes none (inherit_context: false)")
         assert dialog.request.parent_session is None
 
@@ -88,7 +88,7 @@ async def test_an_unreadable_conversation_is_said_before() -> None:
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     engine.problems = (UsageError("it is no session of pi", where="/src/shop/one/child-session.jsonl"),)
     async with opened(engine, (80, 24)) as deck:
-        await dialog_of(deck, "c")
+        await dialog_of(deck, "C")
         await deck.until_text("it is no session of pi")
 
 
@@ -205,7 +205,7 @@ async def test_footer_names_what_a_key_does_here() -> None:
         await deck.press("j")
         await deck.until_text("a full")
         assert "s follow up" in deck.screen_text
-        assert "c with context" in deck.screen_text
+        assert "C with context" in deck.screen_text
 
 
 async def test_dialogs_fit_with_everything_in_them() -> None:
@@ -216,7 +216,7 @@ async def test_dialogs_fit_with_everything_in_them() -> None:
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[full])
     engine.problems = tuple(UsageError(f"problem {number}", hint="mend it") for number in range(4))
     async with opened(engine, (80, 24)) as deck:
-        dialog = await dialog_of(deck, "c")
+        dialog = await dialog_of(deck, "C")
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text("problem 1")
         await deck.until_text("stands for")

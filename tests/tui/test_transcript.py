@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from subdeck.core.events import AssistantText, Notice, ToolCall, UnknownEvent
 from subdeck.core.progress import ProgressFormatter
-from subdeck.tui.transcript_lines import Kind, entry_of
-from subdeck.tui.transcript_rows import Rows
+from subdeck.tui.reading.lines import Kind, entry_of
+from subdeck.tui.reading.rows import Rows
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
@@ -132,7 +132,7 @@ async def test_only_the_shown_run_is_read() -> None:
     async with opened(engine) as deck:
         for seq in range(1, 4):
             engine.tell(*(a_run(number, last_seq=seq) for number in range(1, 6)))
-        await deck.until(lambda: all(run.last_seq == 3 for run in deck.main._board._runs.values()), "all updates")
+        await deck.until(lambda: all(run.last_seq == 3 for run in deck.main.board._runs.values()), "all updates")
         assert engine.read_runs == [run_id(5)]
 
 

@@ -19,9 +19,9 @@ from ...core.plain import one_line
 from ..actions import Place, bindings
 from ..bridge import Bridge
 from ..present import short_path
+from ..problem_text import problem_text
 from ..widgets.choice import Choice
 from ..widgets.model_input import ModelInput
-from .launch import problem_text
 
 if TYPE_CHECKING:
     from ...core.engine import Engine

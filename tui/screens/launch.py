@@ -10,13 +10,13 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static, TextArea
 
-from ...core.plain import one_line, plain
 from ...core.runs import RunRequest
 from ..actions import Place, bindings
 from ..bridge import Bridge
 from ..launch_facts import LaunchFacts, looked_up, written_facts
 from ..launch_form import PREVIOUS, LaunchForm
 from ..present import short_path
+from ..problem_text import problem_text
 from ..widgets.choice import Choice
 from ..widgets.model_input import ModelInput
 from ..widgets.task_area import TaskArea
@@ -228,8 +228,3 @@ def _fill(line: Static, text: str) -> None:
     """Show a text; without one the line takes no room."""
     line.update(Content(text))
     line.display = bool(text)
-
-
-def problem_text(error: Exception) -> str:
-    """What, where, what to do, fit for the screen."""
-    return plain(str(error)) or one_line(type(error).__name__)

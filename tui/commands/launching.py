@@ -1,4 +1,4 @@
-"""The actions that start runs, on from an earlier one too; and getting a preset to start."""
+"""The actions that start runs, on from an earlier one too."""
 
 from __future__ import annotations
 
@@ -6,54 +6,49 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from ..core.errors import PresetError
-from ..core.plain import one_line
-from ..core.runs import PresetSource, RunRequest, RunSnapshot
-from .actions import Place, keys_line
-from .bridge import Bridge
-from .commands import Commands
-from .launch_form import LaunchForm, Takes
-from .present import short_path
-from .screens.copy_preset import CopyPresetScreen, read_template
-from .screens.launch import LaunchScreen
+from ...core.errors import PresetError
+from ...core.plain import one_line
+from ...core.runs import PresetSource, RunRequest, RunSnapshot
+from ..actions import Place, keys_line
+from ..launch_form import LaunchForm, Takes
+from ..screens.launch import LaunchScreen
+from .base import Commands, Deck
 
 if TYPE_CHECKING:
-    from ..core.presets import Preset
-    from .screens.main import MainScreen
+    from ...core.presets import Preset
 
 
 class LaunchCommands(Commands):
     """Each ends with the cursor on what was launched."""
 
-    def __init__(self, screen: MainScreen, bridge: Bridge) -> None:
-        super().__init__(screen, bridge)
+    def __init__(self, deck: Deck) -> None:
+        super().__init__(deck)
         self.table = {
-            "launch": lambda: self._ask(self._screen.presets.preset),
+            "launch": lambda: self._ask(self._deck.presets.preset),
             "ad_hoc": lambda: self._ask(None),
             "with_context": self._with_context,
             "follow_up": lambda: self._with_run(self._follow_up),
             "rerun": lambda: self._with_run(self._rerun),
-            "copy_preset": lambda: self._spawn(self._copy_preset(self._screen.presets.preset)),
         }
 
     def _ask(self, preset: Preset | None, takes: Takes = Takes.NOTHING, prompt: str = "") -> None:
         engine = self._bridge.engine
-        form = LaunchForm(preset, engine.settings, engine.cwd, run=self._screen.run, takes=takes, prompt=prompt)
-        screen = LaunchScreen(self._bridge, form, keys_line(Place.LAUNCH, self._screen.actions))
-        self._screen.app.push_screen(screen, self._launched)
+        form = LaunchForm(preset, engine.settings, engine.cwd, run=self._deck.run, takes=takes, prompt=prompt)
+        screen = LaunchScreen(self._bridge, form, keys_line(Place.LAUNCH, self._deck.actions))
+        self._app.push_screen(screen, self._launched)
 
     def _launched(self, run_id: str | None) -> None:
         if run_id is not None:
-            self._screen.show_launched(run_id)
+            self._deck.show_launched(run_id)
 
     def _with_context(self) -> None:
         """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
-        run, presets = self._screen.run, self._screen.presets
+        run, presets = self._deck.run, self._deck.presets
         self._ask(presets.preset or (presets.named(run.meta.preset) if run else None), Takes.CONTEXT)
 
     async def _follow_up(self, run: RunSnapshot) -> None:
         meta = await self._bridge.call(self._bridge.engine.meta, run.run_id)
-        preset = self._screen.presets.named(meta.preset) if meta.preset else None
+        preset = self._deck.presets.named(meta.preset) if meta.preset else None
         if meta.preset and preset is None:
             raise PresetError(
                 f'the preset "{one_line(meta.preset, 60)}" of this run is gone or broken',
@@ -67,19 +62,12 @@ class LaunchCommands(Commands):
             meta = await self._bridge.call(self._bridge.engine.meta, run.run_id)
             request = structs.replace(request, prompt=meta.system_prompt or "")
         launched = await self._bridge.call(self._bridge.engine.launch, (request,), background=True)
-        self._screen.show_launched(launched[0].run_id)
-
-    async def _copy_preset(self, preset: Preset | None) -> None:
-        template = await self._bridge.call(read_template, self._bridge.engine, preset.name if preset else None)
-        keys = keys_line(Place.COPY, self._screen.actions)
-        path = await self._screen.app.push_screen_wait(CopyPresetScreen(self._bridge, template, keys))
-        if path:
-            self._say(f"Copied {one_line(template.name, 40)} to {short_path(path)}: it is yours to change.")
+        self._deck.show_launched(launched[0].run_id)
 
 
 def request_again(run: RunSnapshot) -> RunRequest:
     """Ask for the same as a run did; the prompt of an ad hoc run is not in its snapshot."""
-    from ..core.models import INHERIT  # with it come the catalogs, which the first paint does not need
+    from ...core.models import INHERIT  # with it come the catalogs, which the first paint does not need
 
     meta = run.meta
     adhoc = meta.preset_source is PresetSource.ADHOC

@@ -1,0 +1,21 @@
+"""What the operator can do: one registry, from which keys, footer, help and palette come."""
+
+from .model import PANES, Action, Place, Situation
+from .needs import TMUX
+from .registry import ACTIONS, BY_ID, Hint, binding_id, bindings, footer_hints, key_label, keys_line
+
+__all__ = [
+    "ACTIONS",
+    "BY_ID",
+    "PANES",
+    "TMUX",
+    "Action",
+    "Hint",
+    "Place",
+    "Situation",
+    "binding_id",
+    "bindings",
+    "footer_hints",
+    "key_label",
+    "keys_line",
+]

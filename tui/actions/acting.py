@@ -1,0 +1,55 @@
+"""The actions on runs that are there; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .model import Action, Place, at, at_a_run
+from .needs import TMUX, needs_active, needs_finished, needs_run, needs_terminal, needs_undoable
+
+if TYPE_CHECKING:
+    from .model import Situation
+
+
+def _way_in(situation: Situation) -> str:
+    return "attach" if situation.run and situation.run.meta.runner == TMUX else "full"
+
+
+ACTING = (
+    Action(
+        "attach",
+        at(Place.DECK, "a"),
+        "attach",
+        "Go into the tmux pane of the run; a run without one opens its transcript in full.",
+        needs_terminal,
+        footer=4,
+        name_here=_way_in,
+    ),
+    Action(
+        "stop",
+        at(Place.DECK, "x"),
+        "stop",
+        "Stop the run softly; it keeps what it has.",
+        needs_active,
+        footer=5,
+        changes=True,
+    ),
+    Action(
+        "kill",
+        at(Place.DECK, "X"),
+        "kill",
+        "Kill the run and all its processes, after asking.",
+        needs_active,
+        changes=True,
+    ),
+    Action(
+        "delete",
+        at_a_run("d"),
+        "delete",
+        "Delete the run and its files, after asking; u brings it back.",
+        needs_finished,
+        changes=True,
+    ),
+    Action("undo", at(Place.DECK, "u"), "undo", "Bring back what was deleted last.", needs_undoable, changes=True),
+    Action("copy_id", at(Place.RUNS, "y"), "copy id", "Copy the run id to the clipboard.", needs_run),
+)

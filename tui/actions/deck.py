@@ -1,0 +1,35 @@
+"""The actions that go about on the deck and around it; pure."""
+
+from __future__ import annotations
+
+from .model import Action, Place, at, in_panes
+
+DECK = (
+    Action(
+        "zoom",
+        at(Place.DECK, "z"),
+        "zoom",
+        "Give the whole screen to one pane, and back.",
+    ),
+    Action("runs", at(Place.DECK, "2"), "runs", "Go to the runs."),
+    Action("transcript", at(Place.DECK, "3"), "transcript", "Go to the transcript."),
+    Action("next_pane", at(Place.DECK, "tab"), "next pane", "Go to the next pane."),
+    Action("previous_pane", at(Place.DECK, "shift+tab"), "previous pane", "Go to the previous pane."),
+    Action("back", at(Place.DECK, "escape"), "back", "Leave the zoom, then the pane; never quits."),
+    Action("help", at(Place.DECK, "?"), "help", "Show every key.", footer=3),
+    Action("quit", at(Place.DECK, "q"), "quit", "Quit; runs go on in the background.", footer=12),
+    Action(
+        "palette",
+        (*at(Place.DECK, ":"), *at(Place.APP, "ctrl+p")),
+        "palette",
+        "Find an action by its name.",
+        do="app.command_palette",
+    ),
+    Action("how_to_quit", at(Place.APP, "ctrl+c"), "", "Say how to quit.", do="app.how_to_quit"),
+    Action("down", in_panes("j", "down"), "down", "One row down.", do="move('down')"),
+    Action("up", in_panes("k", "up"), "up", "One row up.", do="move('up')"),
+    Action("page_down", in_panes("pagedown"), "page down", "One page down.", do="move('page_down')"),
+    Action("page_up", in_panes("pageup"), "page up", "One page up.", do="move('page_up')"),
+    Action("first", in_panes("g", "home"), "first", "To the beginning.", do="move('first')"),
+    Action("last", in_panes("G", "end"), "last", "To the end.", do="move('last')"),
+)
