@@ -85,6 +85,12 @@ def user_settings_file() -> str:
     return os.path.join(base, "subdeck", "config.yaml")
 
 
+def user_state_dir() -> str:
+    """What is remembered of a user's doings from one start to the next (XDG state)."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "subdeck")
+
+
 def cache_dir() -> str:
     """What can be found out again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
