@@ -17,6 +17,9 @@ from .options import json_option, run_argument
 from .outcomes import EXIT_CODES
 from .output import document, is_terminal, note
 
+MARKDOWN = "markdown"
+"""A record that is made when it is asked for, not a file of the run."""
+
 LOOK_AGAIN = 0.1
 """Seconds; a look is two `stat` calls, which is less than what a watch costs."""
 PROVE = 1.0
@@ -31,6 +34,7 @@ BATCH = 256 * 1024
 @click.option("--raw", "name", flag_value=paths.STDOUT, help="What the child wrote on stdout.")
 @click.option("--events", "name", flag_value=paths.EVENTS, help="The normalized events, one JSON document a line.")
 @click.option("--stderr", "name", flag_value=paths.STDERR, help="What the child wrote on stderr.")
+@click.option("--markdown", "name", flag_value=MARKDOWN, help="The whole run as a markdown document.")
 @json_option
 def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
     """Show the transcript of a run, or one of its other records.
@@ -39,8 +43,12 @@ def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
     """
     if follow and as_json:
         raise UsageError("--json is one document and cannot follow", where="logs", hint="follow with -f --events")
+    if follow and name == MARKDOWN:
+        raise UsageError("--markdown is one document and cannot follow", where="logs", hint="follow without it")
     engine = Engine.open()
     run_id = engine.find((word,))[0]
+    if name == MARKDOWN:
+        return _show_markdown(engine, run_id, as_json)
     log = _Log(engine, run_id, name or paths.TRANSCRIPT)
     if as_json:
         (run,) = engine.snapshots((run_id,))
@@ -53,6 +61,20 @@ def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
     log.print_rest()
     if not os.path.exists(log.path):
         note(f"{log.name} has not been written")
+    return 0
+
+
+def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
+    from ..transcript_markdown import markdown, whole
+
+    (run,) = engine.snapshots((run_id,))
+    pieces = markdown(run, whole(engine.events(run_id)), engine.result(run_id))
+    if as_json:
+        lines = "".join(pieces).rstrip("\n").split("\n")
+        document({"runId": run_id, "status": run.status, "name": MARKDOWN, "path": None, "lines": lines})
+        return 0
+    for piece in pieces:
+        _print(piece.encode("utf-8", "replace"))
     return 0
 
 

@@ -230,6 +230,17 @@ def test_logs_show_the_transcript_or_another_record(project: Path) -> None:
     assert ("completed", "events.jsonl") == (document["status"], document["name"])
 
 
+def test_logs_make_a_markdown_document(project: Path) -> None:
+    """The whole run comes as markdown, line by line as JSON too; it cannot follow."""
+    run_id = finished(project)
+    shown = subdeck("logs", run_id, "--markdown", cwd=project).out
+    assert shown.startswith(f"# scout {run_id[-6:]}: ")
+    assert "**read** Reading src/app.py" in shown
+    document = subdeck("logs", run_id, "--markdown", "--json", cwd=project).document
+    assert (shown.rstrip().split("\n"), None) == (document["lines"], document["path"])
+    assert 2 == subdeck("logs", run_id, "--markdown", "-f", cwd=project).code
+
+
 def test_logs_follow_until_the_run_ends(project: Path) -> None:
     """-f shows what is there, what comes, and ends with the run's exit code."""
     run_id = launch(project, "held")
