@@ -21,8 +21,10 @@ from .settings import load_settings
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
+    from .line_file import LineFile
     from .plan import Plan
     from .presets import PresetCatalog
+    from .runners.base import WayIn
     from .session import SessionFile
     from .tail import EventTail
 
@@ -39,17 +41,22 @@ OPERATOR = "operator"
 class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
-    def __init__(self, project: paths.Project, cwd: str, session: str, kind: str) -> None:
+    def __init__(self, project: paths.Project, cwd: str, session: str, kind: str, *, readonly: bool = False) -> None:
         self.project = project
         self.cwd = cwd
         self.settings = load_settings(project)
         self._launched_by = LaunchedBy(session, kind)
+        self._looks_by = None if readonly else kind
+        """Who signs the results of lost runs; None finishes none."""
 
     @classmethod
-    def open(cls, cwd: str | None = None, *, session: str = OPERATOR, kind: str = "cli") -> Engine:
+    def open(
+        cls, cwd: str | None = None, *, session: str = OPERATOR, kind: str = "cli", readonly: bool = False
+    ) -> Engine:
         """Open the project of a directory (default: the current one); `kind` is `app`, `cli`, `mcp` or `pi`.
 
-        Nothing is written. Raises SettingsError, and UsageError for a bad session id or a directory that is not there.
+        Nothing is written; `readonly` never does by looking, so that a lost run stays `unknown`. Raises
+        SettingsError, and UsageError for a bad session id or a directory that is not there.
         """
         if session != OPERATOR:
             from .session import checked_session
@@ -58,7 +65,7 @@ class Engine:
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
             raise UsageError(f"{one_line(where)} is no directory", hint="choose a directory that exists")
-        return cls(paths.find_project(where), where, session, kind)
+        return cls(paths.find_project(where), where, session, kind, readonly=readonly)
 
     def presets(self) -> PresetCatalog:
         """Read all presets now."""
@@ -100,7 +107,7 @@ class Engine:
 
         Raises UnknownRun.
         """
-        names = trash.names(self.project) if deleted else Registry(self.project, by=self._launched_by.kind).names()
+        names = trash.names(self.project) if deleted else Registry(self.project, by=self._looks_by).names()
         return tuple(_found(word, names) for word in words)
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
@@ -108,7 +115,7 @@ class Engine:
 
         With `run_ids` only those; with `last` the unfinished ones and that many of the newest; else all.
         """
-        registry = Registry(self.project, by=self._launched_by.kind, only=run_ids)
+        registry = Registry(self.project, by=self._looks_by, only=run_ids)
         names = registry.names()
         registry.look({*names[:last], *registry.active_names()}, prove=True)
         return registry.snapshots()
@@ -133,6 +140,12 @@ class Engine:
         from .tail import EventTail
 
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
+
+    def line_file(self, run_id: str, name: str) -> LineFile:
+        """Answer a file of a run for reading anywhere in it; it need not exist."""
+        from .line_file import LineFile
+
+        return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
     def updates(self, stop: threading.Event) -> Iterator[Update]:
         """Yield what changes in the project until `stop` is set; the first update has what is there. Blocks."""
@@ -185,8 +198,8 @@ class Engine:
             told.append(run.run_id)
         return tuple(told)
 
-    def attach_argv(self, run_id: str) -> tuple[str, ...]:
-        """Answer the command that shows the run's tmux pane in this terminal. Raises SubdeckError without one."""
+    def way_in(self, run_id: str) -> WayIn:
+        """Answer how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
         facts = artifacts.read_runner(self.project.run_dir(run_id))
         if facts is None or facts.tmux is None:
             raise SubdeckError(
@@ -194,9 +207,9 @@ class Engine:
                 where=run_id,
                 hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
             )
-        from .runners.tmux import attach_argv
+        from .runners.tmux import way_in
 
-        return attach_argv(facts.tmux, os.environ)
+        return way_in(facts.tmux, os.environ)
 
     def claim(self, run: RunSnapshot) -> bool:
         """Claim the telling of the end of one of this session's background runs; True once, for one caller."""
@@ -239,13 +252,13 @@ class Engine:
         return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
 
     def _follow(self, run_ids: Iterable[str] | None, stop: threading.Event) -> Iterator[Update]:
-        registry = Registry(self.project, by=self._launched_by.kind, only=run_ids)
-        return Follower(self.project, registry, self._preset_dirs).updates(stop)
+        def preset_dirs() -> tuple[str, ...]:
+            from .presets import preset_places
 
-    def _preset_dirs(self) -> tuple[str, ...]:
-        from .presets import preset_places
+            return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
 
-        return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
+        registry = Registry(self.project, by=self._looks_by, only=run_ids)
+        return Follower(self.project, registry, preset_dirs).updates(stop)
 
 
 def _found(word: str, names: Sequence[str]) -> str:

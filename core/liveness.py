@@ -36,17 +36,18 @@ class Proof(Enum):
     """There is no such run directory."""
 
 
-def look_after(project: paths.Project, run_id: str, *, by: str) -> Proof:
+def look_after(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
     """Find out whether somebody is responsible for a run; where nobody is, finish it.
 
-    What it left running is ended, then the result is written as who looks (`by`). Blocks for up to 3 s where
-    processes have to be ended, else for microseconds.
+    What it left running is ended, then the result is written as who looks (`by`; None only looks). Blocks for up to
+    3 s where processes have to be ended, else for microseconds.
     """
     run_dir = project.run_dir(run_id)
     if os.path.exists(os.path.join(run_dir, paths.RESULT)):
         return Proof.FINISHED
+    flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
-        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(os.path.join(run_dir, paths.LOCK), flags | os.O_CLOEXEC, 0o600)
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
@@ -55,7 +56,7 @@ def look_after(project: paths.Project, run_id: str, *, by: str) -> Proof:
         if os.path.exists(os.path.join(run_dir, paths.RESULT)):
             return Proof.FINISHED
         facts = artifacts.read_runner(run_dir)
-        if facts is not None and not is_here(facts):
+        if by is None or (facts is not None and not is_here(facts)):
             return Proof.UNKNOWN
         result, child = _lost(run_dir, run_id, facts, by)
         _end_left_overs(run_id, child if facts else None)

@@ -26,8 +26,8 @@ MESSAGE_LENGTH = 300
 class Registry:
     """All runs of a project, or only some of them; what it answers is as of the last `look`."""
 
-    def __init__(self, project: paths.Project, *, by: str, only: Iterable[str] | None = None) -> None:
-        """`by` signs the results of lost runs that are found here."""
+    def __init__(self, project: paths.Project, *, by: str | None, only: Iterable[str] | None = None) -> None:
+        """`by` signs the results of lost runs that are found here; with None nothing is written."""
         self._project = project
         self._by = by
         self._only = None if only is None else frozenset(only)
@@ -71,7 +71,7 @@ class Registry:
         """Ids of the runs that are said to be unfinished; a doorbell without such a run is taken away."""
         named = self._listed(self._project.active, only=self._only)
         unfinished = [name for name in named if _is_unfinished(self._project.run_dir(name))]
-        for stale in set(named).difference(unfinished):
+        for stale in set(named).difference(unfinished) if self._by is not None else ():
             _unlink(f"{self._project.active}/{stale}")
         return unfinished
 

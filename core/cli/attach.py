@@ -17,15 +17,16 @@ from .output import document, is_terminal
 @run_argument
 @json_option
 def command(word: str, as_json: bool) -> int:
-    """Show the tmux pane of a run in this terminal; ctrl+b, then d leaves it, and the run does not notice.
+    """Show the tmux pane of a run in this terminal; tmux's detach key leaves it, and the run does not notice.
 
-    With --json the command is printed and not executed.
+    With --json the command and the keys that leave the pane are printed, and nothing is executed.
     """
     engine = Engine.open()
-    argv = engine.attach_argv(engine.find((word,))[0])
+    way_in = engine.way_in(engine.find((word,))[0])
     if as_json:
-        document({"argv": argv})
+        document({"argv": way_in.argv, "leave": way_in.leave})
         return 0
+    argv = way_in.argv
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("a pane needs a terminal to be shown in", where="attach", hint="subdeck logs -f needs none")
     try:

@@ -29,6 +29,17 @@ class WrapperCall(Struct, frozen=True):
         return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
 
 
+class WayIn(Struct, frozen=True):
+    """How a person gets into the pane of a run, and out of it again."""
+
+    argv: tuple[str, ...]
+    """To be run in the terminal."""
+    leave: tuple[str, ...]
+    """The keys to press one after the other, as people write them: `("ctrl+b", "d")`."""
+    switches: bool = False
+    """True where the terminal is in the same tmux already: the command ends at once and another pane is shown."""
+
+
 class Started(Protocol):
     """A wrapper that was started."""
 

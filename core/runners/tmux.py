@@ -16,7 +16,8 @@ from msgspec import Struct
 from .. import paths, processes
 from ..artifacts import TmuxPlace
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
-from .base import WrapperCall
+from .base import WayIn, WrapperCall
+from .tmux_keys import PREFIX_QUESTION, KeyTable, in_words, through
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _PLACE = "#{pane_id} #{session_name} #{window_name}"
@@ -91,8 +92,8 @@ def find_pane(place: TmuxPlace) -> Pane | None:
     return next((pane for pane in panes if (pane.session, pane.window) == (place.session, place.window)), None)
 
 
-def attach_argv(place: TmuxPlace, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Answer the command that shows a run's pane in the terminal of `environment`; raises when there is none."""
+def way_in(place: TmuxPlace, environment: Mapping[str, str]) -> WayIn:
+    """Answer how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
     pane = find_pane(place)
     if pane is None:
         raise SubdeckError(
@@ -100,14 +101,19 @@ def attach_argv(place: TmuxPlace, environment: Mapping[str, str]) -> tuple[str, 
             where=f"tmux -L {place.socket}",
             hint="subdeck logs shows its transcript",
         )
-    tmux = shutil.which("tmux") or "tmux"
-    inside = environment.get("TMUX", "").partition(",")[0]
-    if not inside:
-        return (tmux, "-L", place.socket, "attach-session", "-t", pane.id)
-    if os.path.basename(inside) == place.socket:
-        return (tmux, "-L", place.socket, "switch-client", "-t", pane.id)
-    # Another server's client may hold this one when it does not know of it.
-    return ("env", "-u", "TMUX", tmux, "-L", place.socket, "attach-session", "-t", pane.id)
+    ours = (shutil.which("tmux") or "tmux", "-L", place.socket)
+    keys = KeyTable(_tmux(place.socket, PREFIX_QUESTION).stdout)
+    leaving = keys.keys_to("detach-client", usual="d")
+    around = environment.get("TMUX", "").partition(",")[0]
+    if not around:
+        return WayIn((*ours, "attach-session", "-t", pane.id), in_words(leaving))
+    if os.path.basename(around) == place.socket:
+        back = keys.keys_to("switch-client", "-l", usual="L")
+        return WayIn((*ours, "switch-client", "-t", pane.id), in_words(back), switches=True)
+    # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
+    outer = KeyTable(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout)
+    argv = ("env", "-u", "TMUX", *ours, "attach-session", "-t", pane.id)
+    return WayIn(argv, in_words(through(outer, leaving)))
 
 
 def close_pane(place: TmuxPlace) -> None:
@@ -118,10 +124,15 @@ def close_pane(place: TmuxPlace) -> None:
 
 
 def _tmux(socket: str, command: Sequence[str]) -> tmux_cmd:
+    return _ask(libtmux.Server(socket_name=socket), command)
+
+
+def _ask(server: libtmux.Server, command: Sequence[str]) -> tmux_cmd:
     try:
-        return libtmux.Server(socket_name=socket).cmd(*command)
+        return server.cmd(*command)
     except (LibTmuxException, OSError) as error:
-        raise SubdeckError(f"tmux could not be run: {error}", where=f"tmux -L {socket}") from error
+        where = f"tmux -L {server.socket_name or server.socket_path}"
+        raise SubdeckError(f"tmux could not be run: {error}", where=where) from error
 
 
 def _leave_environment(run_dir: str, environment: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from subdeck.core.follow import Update
 from subdeck.core.paths import Project
 from subdeck.core.presets import Preset, PresetCatalog, PresetProblem
 from subdeck.core.registry import count
+from subdeck.core.runners.base import WayIn
 from subdeck.core.runs import (
     LaunchedBy,
     PresetSource,
@@ -226,10 +227,10 @@ class FakeEngine:
         self.read_runs.append(name)
         return FakeTail(self.written.setdefault(name, []), self.disk)
 
-    def attach_argv(self, name: str) -> tuple[str, ...]:
+    def way_in(self, name: str) -> WayIn:
         if isinstance(self.attach, SubdeckError):
             raise self.attach
-        return self.attach
+        return WayIn(self.attach, ("ctrl+b", "d"))
 
     def claim(self, run: RunSnapshot) -> bool:
         self.claimed.append(run.run_id)

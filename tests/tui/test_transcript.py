@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from subdeck.core.events import AssistantText, Notice, ToolCall, UnknownEvent
 from subdeck.core.progress import ProgressFormatter
-from subdeck.tui.reading.lines import Kind, entry_of
-from subdeck.tui.reading.rows import Rows
+from subdeck.tui.transcript_lines import Kind, entry_of
+from subdeck.tui.transcript_rows import Rows
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp

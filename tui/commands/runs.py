@@ -66,7 +66,7 @@ class RunCommands(Commands):
         if run.meta.runner != TMUX:
             self._deck.panes.zoom(Place.TRANSCRIPT)
             return
-        argv = await self._bridge.call(self._bridge.engine.attach_argv, run.run_id)
+        argv = (await self._bridge.call(self._bridge.engine.way_in, run.run_id)).argv
         if not self._attach_explained:
             if not await self._confirmed(f"Attach to {name_of(run)}", ATTACH_NOTE, "Attach", harmless=True):
                 return

@@ -1,0 +1,61 @@
+"""The keys out of a pane, as a tmux server tells of them."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.runners.tmux_keys import KeyTable, in_words, through
+
+DETACH = "bind-key    -T prefix       d                    detach-client"
+
+
+def table(prefix: str, *lines: str) -> KeyTable:
+    return KeyTable([prefix, *lines])
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((DETACH,), ("C-a", "d")),
+        (("bind-key -r -T prefix M-x detach-client",), ("C-a", "M-x")),
+        (("bind-key -T root F12 detach-client", DETACH), ("C-a", "d")),
+        (("bind-key -T root F12 detach-client",), ("F12",)),
+        (("bind-key -T copy-mode q detach-client",), ("C-a", "d")),
+        ((DETACH, "bind-key -T prefix D detach-client -P"), ("C-a", "d")),
+        (("bind-key -T prefix Q detach-client", DETACH), ("C-a", "d")),
+        ((r"bind-key -T prefix \; detach-client",), ("C-a", ";")),
+        (("bind-key -T prefix ' select-window", "unreadable", "bind-key"), ("C-a", "d")),
+    ],
+)
+def test_keys_to_a_command(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """A bound key counts, the usual one first; nothing bound or unreadable lines leave the usual one."""
+    assert expected == table("C-a", *lines).keys_to("detach-client", usual="d")
+
+
+def test_a_server_that_says_nothing() -> None:
+    """Without an answer the keys are those that tmux comes with."""
+    assert ("C-b", "d") == KeyTable([]).keys_to("detach-client", usual="d")
+
+
+def test_through_another_server() -> None:
+    """The same prefix has to be sent through the server before; another one passes it by itself."""
+    outer = table("C-b", "bind-key -T prefix s send-prefix")
+    assert ("C-b", "s", "d") == through(outer, ("C-b", "d"))
+    assert ("C-a", "d") == through(outer, ("C-a", "d"))
+    assert ("F12",) == through(outer, ("F12",))
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("C-b", "ctrl+b"),
+        ("M-x", "alt+x"),
+        ("C-M-x", "ctrl+alt+x"),
+        ("d", "d"),
+        ("F12", "F12"),
+        ("-", "-"),
+        ("C--", "C--"),
+    ],
+)
+def test_keys_in_words(key: str, expected: str) -> None:
+    """Keys are written as people write them; what is not understood stays as it is."""
+    assert (expected,) == in_words((key,))
