@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from .offline_agent import NO_MODEL
 from .plain import one_line
 from .runs import Counts, RunReason, RunSnapshot, RunStatus
 
@@ -37,7 +38,7 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
         return waiting(run)
     if run.status is RunStatus.RUNNING:
         return one_line(run.activity, limit) or ("writing" if run.sentence else "starting")
-    message = one_line(run.message, limit)
+    message = one_line(run.message.removeprefix(NO_MODEL), limit) or one_line(run.message, limit)
     if run.reason in (None, RunReason.DONE, RunReason.FINALIZED):
         return message or NOTHING
     if message.startswith(run.reason):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from ..engine import Engine
 from ..runs import RunResult, RunSnapshot, RunStatus
+from ..signs import SignReader
+from ..why import Signs, why
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
 
@@ -19,6 +22,12 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
     """Answer the exit code for several runs: a failed one outweighs an aborted one; one that goes on counts as 0."""
     ends = {run.status for run in runs}
     return next((EXIT_CODES[status] for status in _WORST_FIRST if status in ends), 0)
+
+
+def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
+    """Say why a run is not done, or how it ended."""
+    signs = Signs(result=result) if run.is_terminal else SignReader(engine.project, run.run_id).read(run)
+    return why(run, signs, datetime.now(UTC))
 
 
 def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
@@ -36,6 +45,7 @@ def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "activity": run.activity,
         "sentence": run.sentence,
         "ahead": run.ahead,
+        "why": why_line(engine, run, result),
         "usage": run.usage,
         "attempts": run.attempt,
         "startedAt": run.started_at,

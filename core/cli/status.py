@@ -14,7 +14,7 @@ from ..plain import one_line
 from ..registry import count
 from ..runs import RunSnapshot
 from .options import json_option
-from .outcomes import run_document
+from .outcomes import run_document, why_line
 from .output import document, say, terminal_width
 from .table import Column, table
 
@@ -47,7 +47,8 @@ subdeck presets lists the presets; subdeck without a command opens the app."""
 def command(words: tuple[str, ...], show_all: bool, as_json: bool) -> int:
     """Show runs, newest first: those named, or all that run and the last 20, or with --all every one.
 
-    Columns: state, id, preset, task, what it does or how it ended, time, tokens.
+    Columns: state, id, preset, task, what it does or how it ended, time, tokens. Of those named it also says why they
+    are not done.
     """
     if words and show_all:
         raise UsageError("--all cannot go with ids", where="status", hint="leave one of them out")
@@ -58,6 +59,9 @@ def command(words: tuple[str, ...], show_all: bool, as_json: bool) -> int:
         document({"counts": count(runs), "runs": [run_document(engine, run) for run in runs]})
     elif runs:
         say("\n".join(rows(runs)))
+        if words:
+            lines = [f"{run.meta.short_id} {why_line(engine, run, engine.result(run.run_id))}" for run in runs]
+            say("\n" + "\n".join(lines))
         more = "; --all shows every run" if not words and not show_all and len(runs) >= LAST else ""
         say(f"\n{describe.counted(count(runs))}{more}")
     else:

@@ -7,13 +7,12 @@ import re
 from collections import Counter
 
 from ..plain import one_line, plain
-from . import MODEL
+from . import NO_MODEL
 from .findings import Excerpt, Findings
 from .intent import asks_for_change
 from .ranking import RankedFile, is_definition, rank
 from .tools import visible_name
 
-FIRST_LINE = f"No model was used: this is the built-in offline reader ({MODEL})."
 FILES_SHOWN = 5
 LINES_PER_FILE = 4
 OTHERS_NAMED = 12
@@ -45,7 +44,7 @@ def write_answer(findings: Findings, *, tools: tuple[str, ...], earlier_turns: i
     if earlier_turns:
         before = f"{earlier_turns} earlier task{'s' if earlier_turns > 1 else ''}"
         sections.append(f"This session holds {before}; the offline reader answers each task on its own.")
-    return "\n\n".join([FIRST_LINE, *(section for section in sections if section)])
+    return "\n\n".join([NO_MODEL, *(section for section in sections if section)])
 
 
 def _change_note(findings: Findings) -> str:

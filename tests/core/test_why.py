@@ -1,0 +1,284 @@
+"""The line that says why a run is not done, and the look behind it."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core import artifacts, paths, processes
+from subdeck.core.artifacts import RunnerFacts
+from subdeck.core.events import (
+    AssistantText,
+    Event,
+    Queued,
+    Retry,
+    RunStarted,
+    ToolCall,
+    ToolResult,
+    encode_event,
+)
+from subdeck.core.paths import Project
+from subdeck.core.runs import RunReason, RunSnapshot, RunStatus, StopRequest
+from subdeck.core.signs import WINDOW, SignReader
+from subdeck.core.why import REASONS, Process, Signs, ago, why
+
+from tests.factories import (
+    make_finished,
+    make_meta,
+    make_result,
+    make_run,
+    make_snapshot,
+    open_engine,
+    start,
+    started,
+    wait_for_end,
+)
+from tests.waiting import wait_until
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+def before(seconds: float) -> str:
+    return (NOW - timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def a_run(status: str, **fields: Any) -> RunSnapshot:
+    known: dict[str, Any] = {"status": RunStatus(status), "reason": None, "ended_at": None}
+    known |= {"started_at": before(67), "last_event_at": before(3)}
+    return make_snapshot(make_meta(created_at=before(70)), **(known | fields))
+
+
+def line(status: str, signs: Signs | None = None, **fields: Any) -> str:
+    return why(a_run(status, **fields), signs or Signs(), NOW)
+
+
+def test_a_running_run() -> None:
+    """How long, which process lives, how old the last event is, and which tool it waits on."""
+    signs = Signs(
+        wrapper=Process(4240, True), child=Process(4242, True), calls=("bash: pytest -q tests/parser", "read: a")
+    )
+    assert line("running", signs) == (
+        "running 1:07 · pid 4242 alive · last event 3 s ago · waiting for bash: pytest -q tests/parser and 1 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("signs", "fields", "part"),
+    [
+        (Signs(wrapper=Process(1, True)), {}, "wrapper pid 1 alive"),
+        (Signs(wrapper=Process(1, False), child=Process(2, True)), {}, "its wrapper, pid 1, is gone"),
+        (Signs(wrapper=Process(1, True), child=Process(2, False)), {}, "pid 2 gone, its end is being written"),
+        (Signs(), {"last_event_at": None}, "no event yet"),
+        (Signs(), {"last_event_at": "yesterday"}, "no event yet"),
+        (Signs(), {"attempt": 2}, "running 1:07 (try 2)"),
+        (Signs(), {"sentence": "I look"}, "· writing"),
+        (Signs(), {}, "no tool runs: waiting for the model"),
+        (Signs(retry="retries in 4 s: 529"), {}, "· retries in 4 s: 529"),
+        (Signs(stop=StopRequest(by="pi-1", force=False, at="")), {}, "asked to stop by pi-1"),
+        (Signs(stop=StopRequest(by="", force=True, at="")), {}, "to be killed"),
+    ],
+)
+def test_what_a_running_run_waits_for(signs: Signs, fields: dict[str, Any], part: str) -> None:
+    """Each thing that is known has its words."""
+    assert part in line("running", signs, **fields)
+
+
+@pytest.mark.parametrize(
+    ("signs", "ahead", "expected"),
+    [
+        (Signs(waits_for="slot"), 2, "queued 1:10 · waits for a slot, 2 ahead"),
+        (Signs(waits_for="slot"), 0, "queued 1:10 · waits for a slot, next in line"),
+        (Signs(waits_for="slot"), None, "queued 1:10 · waits for a slot"),
+        (Signs(waits_for="session"), 0, "queued 1:10 · waits for its child session, with which another run goes on"),
+        (Signs(), None, "queued 1:10 · has not started yet"),
+    ],
+)
+def test_a_queued_run(signs: Signs, ahead: int | None, expected: str) -> None:
+    """It says what it waits for, and its place in the queue."""
+    assert line("queued", signs, ahead=ahead, started_at=None) == expected
+
+
+def test_a_run_of_another_machine() -> None:
+    """Nothing is said of processes that cannot be seen from here."""
+    said = line("running", Signs(elsewhere="far\x1b[31m away"), unknown=True)
+    assert said == (
+        "running when last seen · another machine (far away) holds it: its processes are not seen here"
+        " · last event 3 s ago"
+    )
+
+
+@pytest.mark.parametrize("reason", list(RunReason))
+def test_every_end_has_words(reason: RunReason) -> None:
+    """No reason of the closed list is left without a sentence."""
+    result = make_result("x", reason)
+    said = why(make_snapshot(status=result.status, reason=reason, duration_ms=3000), Signs(result=result), NOW)
+    assert said == f"{result.status} after 0:03 · {REASONS[reason]}"
+
+
+def test_how_a_run_ended() -> None:
+    """The message, the exit code, the signal and the tries stand behind the reason; a message of ours stands alone."""
+    error = make_result("x", RunReason.MODEL_ERROR, exit_code=1, attempts=3)
+    fields: dict[str, Any] = {"status": RunStatus.FAILED, "duration_ms": 3000}
+    run = make_snapshot(reason=RunReason.MODEL_ERROR, message="401 [bold]no\x1b[2J key", **fields)
+    assert why(run, Signs(result=error), NOW) == (
+        "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 tries"
+    )
+    killed = make_snapshot(
+        status=RunStatus.ABORTED, reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000
+    )
+    result = make_result("x", RunReason.KILLED, signal="SIGKILL")
+    assert why(killed, Signs(result=result), NOW) == "aborted after 1:01 · killed by operator · by SIGKILL"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(-5, "0 s"), (119.9, "119 s"), (120, "2 min"), (7200, "2 h"), (200_000, "2 days")]
+)
+def test_ages(seconds: float, words: str) -> None:
+    """An age is one short figure, and never negative."""
+    assert ago(seconds) == words
+
+
+# --- the look ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+class Scene:
+    """A running run without a wrapper, whose events a test writes."""
+
+    def __init__(self, project: Project) -> None:
+        self.meta, lock = make_run(project)
+        os.close(lock)
+        self.run_dir = project.run_dir(self.meta.run_id)
+        self.run = make_snapshot(self.meta, status=RunStatus.RUNNING, reason=None, ended_at=None)
+        self.reader = SignReader(project, self.meta.run_id)
+        self._seq = 0
+
+    def write(self, *events: Event) -> None:
+        with open(os.path.join(self.run_dir, paths.EVENTS), "ab") as file:
+            for event in events:
+                file.write(encode_event(event))
+
+    def look(self) -> Signs:
+        return self.reader.read(self.run)
+
+
+def call(number: int, **args: Any) -> ToolCall:
+    return ToolCall(seq=number, tool_call_id=str(number), tool_name="bash", args=args)
+
+
+def result(number: int, content: str = "") -> ToolResult:
+    return ToolResult(seq=number, tool_call_id=str(number), tool_name="bash", is_error=False, content=content)
+
+
+def begun(pid: int = 1, began: int | None = 1, attempt: int = 1) -> RunStarted:
+    return RunStarted(pid=1, child_pid=pid, child_pid_started=began, attempt=attempt, max_attempts=3)
+
+
+def test_calls_without_a_result_are_waited_for(project: Project) -> None:
+    """A call is told until its result comes; a new attempt forgets the calls of the one before."""
+    scene = Scene(project)
+    assert scene.look() == Signs()
+    scene.write(Queued(waits_for="slot"))
+    assert scene.look().waits_for == "slot"
+    scene.write(begun(), call(1, command="pytest -q\n\x1b[31mtests"), call(2, timeout=3, note="x" * 500))
+    looked = scene.look()
+    assert looked.waits_for == ""
+    assert looked.calls[0] == "bash: pytest -q tests"
+    assert looked.calls[1].startswith("bash: xxx") and len(looked.calls[1]) < 120
+    scene.write(result(1))
+    assert len(scene.look().calls) == 1
+    scene.write(begun(attempt=2), call(3), call(4, path=".", pattern="door"))
+    assert scene.look().calls == ("bash", "bash: door")
+
+
+def test_a_retry_is_told_until_something_else_happens(project: Project) -> None:
+    """The last event decides whether something is being tried again."""
+    scene = Scene(project)
+    scene.write(begun(), Retry(attempt=1, max_attempts=3, delay_ms=4000, reason="529 overloaded"))
+    assert scene.look().retry == "retries in 4 s: 529 overloaded"
+    scene.write(AssistantText(text="here I am"))
+    assert (scene.look().retry, scene.reader.text) == ("", "here I am")
+
+
+def test_torn_and_foreign_lines_say_nothing(project: Project) -> None:
+    """A line that is no event, or has a type nobody knows, is passed over."""
+    scene = Scene(project)
+    with open(os.path.join(scene.run_dir, paths.EVENTS), "wb") as file:
+        file.write(b'not json\n{"type":"from_the_future","seq":1}\n\xff\xfe\n')
+    scene.write(call(1, command="make"))
+    assert scene.look().calls == ("bash: make",)
+
+
+def test_only_the_end_of_a_big_file_is_read(project: Project) -> None:
+    """Of a long record the last part is enough; which process is the child's stands in its first lines."""
+    scene = Scene(project)
+    own = processes.start_time(os.getpid())
+    scene.write(
+        begun(os.getpid(), own), *(result(number, "x" * 4000) for number in range(400)), call(1, command="make")
+    )
+    big = os.path.getsize(os.path.join(scene.run_dir, paths.EVENTS))
+    artifacts.write_runner(scene.run_dir, here(os.getpid(), own))
+    looked = scene.look()
+    assert big > 2 * WINDOW
+    assert looked.calls == ("bash: make",)
+    assert looked.child == Process(os.getpid(), True)
+    tail = scene.reader._tail
+    assert tail is not None and tail.offset == big
+    scene.write(result(1))
+    assert scene.look().calls == ()
+
+
+def here(pid: int, began: int | None) -> RunnerFacts:
+    return RunnerFacts("process", processes.host(), processes.boot_id(), processes.pid_namespace(), pid, began)
+
+
+def test_a_pid_alone_proves_nothing(project: Project) -> None:
+    """A process counts only with its start time: another one that got the pid later is not taken for it."""
+    scene = Scene(project)
+    own = processes.start_time(os.getpid())
+    assert own is not None
+    scene.write(begun(os.getpid(), None))
+    artifacts.write_runner(scene.run_dir, here(os.getpid(), own + 1))
+    looked = scene.look()
+    assert (looked.wrapper, looked.child) == (Process(os.getpid(), False), None)
+
+
+def test_processes_of_another_machine_are_not_looked_for(project: Project) -> None:
+    """Where the pids belong to another host, its name is all that is said."""
+    scene = Scene(project)
+    artifacts.write_runner(scene.run_dir, RunnerFacts("process", "elsewhere", "b", "n", os.getpid(), 1))
+    looked = scene.look()
+    assert (looked.wrapper, looked.elsewhere) == (None, "elsewhere")
+
+
+def test_a_finished_run_has_its_result(project: Project) -> None:
+    """Of a run that ended, nothing but its result is read."""
+    meta = make_finished(project, exit_code=0)
+    looked = SignReader(project, meta.run_id).read(make_snapshot(meta))
+    assert looked.result is not None and looked.result.exit_code == 0
+    assert looked.calls == ()
+
+
+def test_a_real_run(project_dir: Path) -> None:
+    """The line of a run that goes on names the living child; once it was killed it says so."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    child = started(engine, run).child_pid
+    reader = SignReader(engine.project, run.run_id)
+
+    def said() -> str:
+        (now,) = engine.snapshots([run.run_id])
+        return why(now, reader.read(now), datetime.now(UTC))
+
+    wait_until(lambda: f"pid {child} alive" in said(), "the child to be told alive")
+    engine.stop([run.run_id], force=True)
+    wait_for_end(engine, run.run_id)
+    assert said().startswith("aborted after 0:")
+    assert "killed by" in said()
