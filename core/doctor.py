@@ -34,6 +34,10 @@ class State(StrEnum):
     """Runs cannot be started here, or not truthfully watched."""
 
 
+SIGNS = {State.OK: "✓", State.WARN: "!", State.PROBLEM: "✗"}
+"""Beside the word, on every surface."""
+
+
 class Check(Struct, frozen=True):
     name: str
     state: State
@@ -62,6 +66,12 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_pi(settings),
         *_programs(),
     )
+
+
+def missing_programs(settings: Settings) -> tuple[Check, ...]:
+    """Answer what an operator has to install before children are real and can be attached to."""
+    checks = (*_pi(settings), *_programs())
+    return tuple(check for check in checks if check.name in ("pi", "tmux") and check.state is not State.OK)
 
 
 def _system(project: paths.Project) -> Iterator[Check]:

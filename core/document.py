@@ -61,6 +61,11 @@ def read_text(path: str) -> str:
 
     Raises DocumentError with a sentence for a person; FileNotFoundError only where there is no such name at all.
     """
+    return decode(read_content(path))
+
+
+def read_content(path: str) -> bytes:
+    """Read the bytes of such a file, whatever is in them; raises as `read_text` does."""
     try:
         # O_NONBLOCK: a fifo would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -73,7 +78,7 @@ def read_text(path: str) -> str:
     except OSError as error:
         raise DocumentError(f"it cannot be read: {error.strerror}") from error
     try:
-        return _decode(_read_regular(descriptor))
+        return _read_regular(descriptor)
     except OSError as error:
         raise DocumentError(f"it cannot be read: {error.strerror}") from error
     finally:
@@ -94,7 +99,8 @@ def _read_regular(descriptor: int) -> bytes:
     return content
 
 
-def _decode(content: bytes) -> str:
+def decode(content: bytes) -> str:
+    """Answer the text of a file's bytes, without byte order mark and with `\\n` line ends; raise DocumentError."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

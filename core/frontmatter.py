@@ -24,15 +24,27 @@ def split_markdown(text: str) -> Markdown:
     Raises DocumentError when the second `---` is missing or the fields are not valid; lines count from the file's
     first one.
     """
+    span = frontmatter_span(text)
+    if span is None:
+        return Markdown(None, without_blank_ends(text))
+    begin, end = span
+    fields = parse_mapping(text[begin:end], first_line=2)
+    return Markdown(fields, without_blank_ends(text[text.index("---", end) + 3 :]))
+
+
+def frontmatter_span(text: str) -> tuple[int, int] | None:
+    """Answer where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
+
+    Raises DocumentError when the second `---` is missing.
+    """
     opening = _FENCE.match(text)
     if opening is None:
-        return Markdown(None, without_blank_ends(text))
+        return None
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         hint = 'close the frontmatter with a line "---" above the prompt'
         raise DocumentError("the frontmatter never ends", line=1, hint=hint)
-    fields = parse_mapping(text[opening.end() + 1 : closing.start()], first_line=2)
-    return Markdown(fields, without_blank_ends(text[closing.end() :]))
+    return min(opening.end() + 1, closing.start()), closing.start()
 
 
 def without_blank_ends(text: str) -> str:

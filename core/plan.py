@@ -42,13 +42,24 @@ class PlannedRun(Struct, frozen=True):
 class Plan:
     """One request against the files as they are now; each part raises a SubdeckError of its own."""
 
-    def __init__(self, request: RunRequest, *, project: paths.Project, cwd: str, settings: Settings) -> None:
-        """`cwd` is the launcher's own: presets are looked for from there, and a relative cwd starts there."""
+    def __init__(
+        self,
+        request: RunRequest,
+        *,
+        project: paths.Project,
+        cwd: str,
+        settings: Settings,
+        catalog: PresetCatalog | None = None,
+    ) -> None:
+        """`cwd` is the launcher's own: presets are looked for from there, and a relative cwd starts there.
+
+        `catalog` stands in for the presets on disk.
+        """
         self._request = request
         self._project = project
         self._launcher_cwd = cwd
         self._settings = settings
-        self._catalog: PresetCatalog | None = None
+        self._catalog = catalog
 
     def problems(self) -> tuple[SubdeckError, ...]:
         """Everything that would keep the run from being launched, as far as it can be told at once."""

@@ -1,16 +1,20 @@
-"""Make a bundled preset one's own."""
+"""Make a bundled preset one's own, or a second one of one's own."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from collections.abc import Container
+from itertools import count
 
 from .bundled import BUNDLED
 from .errors import ModelError, PresetError, nearest
 from .plain import one_line
-from .preset_file import SUFFIX, Preset, read_preset
-from .preset_save import place_preset
+from .preset_file import NAME_LIMIT, SUFFIX, Preset, read_preset
+from .preset_rename import renamed
+from .preset_save import place_preset, stem_of
+from .preset_text import read_preset_text
 from .presets import preset_files
 from .references import UnknownModel, check_text
 from .resolvers import ask, installed_resolvers
@@ -55,6 +59,26 @@ def copy_bundled(name: str, directory: str, settings: Settings, model: str | Non
     if chosen:
         text = _with_model(text, chosen)
     return place_preset(directory, preset.name, os.path.basename(preset.path).removesuffix(SUFFIX), text)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Propose `<name>-2`, or the next that is not taken, for a copy."""
+    base = name[: NAME_LIMIT - 4].rstrip()
+    return next(free for number in count(2) if (free := f"{base}-{number}") not in taken)
+
+
+def duplicate(preset: Preset, name: str, directory: str) -> str:
+    """Write a preset's file once more under another name, into a directory of presets, and answer its path.
+
+    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
+    """
+    now = read_preset(preset.path, preset.source)
+    if not isinstance(now, Preset):
+        why = "its file is gone" if now is None else f"its file is broken by now: {now.message}"
+        raise PresetError(f"it cannot be copied: {why}", where=preset.path)
+    own = read_preset_text(preset.path)
+    text = own.bytes_of(renamed(own.text, now, name.strip())).decode()
+    return place_preset(directory, name.strip(), stem_of(name.strip()), text)
 
 
 def _with_model(text: str, model: str) -> str:

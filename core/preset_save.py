@@ -16,6 +16,9 @@ from .presets import preset_files
 from .runs import PresetSource
 from .tool_policy import checked_tools
 
+STEM_LIMIT = 200
+"""Bytes of a file name; file systems take 255, with what stands around it for a moment."""
+
 
 def save_preset(
     directory: str, name: str, description: str, model: str | None, tools: Sequence[str] | None, prompt: str
@@ -43,7 +46,7 @@ def save_preset(
             path="",
         )
     )
-    return place_preset(directory, name, _stem(name), text)
+    return place_preset(directory, name, stem_of(name), text)
 
 
 def place_preset(directory: str, name: str, stem: str, text: str) -> str:
@@ -87,9 +90,10 @@ def _checked_text(preset: Preset) -> str:
     return text
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
     """Make the beginning of a file name of letters and digits of any script, `_` and `-`."""
-    return re.sub(r"[^\w]+", "-", name.lower()).strip("-") or "preset"
+    stem = re.sub(r"[^\w]+", "-", name.lower()).strip("-")
+    return stem.encode()[:STEM_LIMIT].decode(errors="ignore").strip("-") or "preset"
 
 
 def _refuse_second(directory: str, name: str) -> None:

@@ -16,7 +16,7 @@ from .preset_file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
 from .runs import PresetSource
 from .settings import Settings
 
-__all__ = ["Preset", "PresetCatalog", "PresetProblem", "discover", "preset_files", "preset_places"]
+__all__ = ["Preset", "PresetCatalog", "PresetProblem", "discover", "preset_files", "preset_places", "project_place"]
 
 
 class PresetCatalog(Struct, frozen=True):
@@ -49,7 +49,7 @@ class PresetCatalog(Struct, frozen=True):
 def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple[PresetSource, str], ...]:
     """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
     places = (
-        (PresetSource.PROJECT, _project_place(project, cwd)),
+        (PresetSource.PROJECT, project_place(project, cwd)),
         *((PresetSource.DIR, directory) for directory in settings.preset_dirs),
         (PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
         *(((PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
@@ -60,7 +60,7 @@ def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple
     return tuple(nearest_of.values())
 
 
-def _project_place(project: Project, cwd: str) -> str:
+def project_place(project: Project, cwd: str) -> str:
     """Find the nearest `.pi/subagents` with a preset in it, upwards from `cwd`, never in HOME or above it.
 
     One without presets is passed over: every first launch makes one in the project, and that must not hide the

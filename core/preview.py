@@ -12,6 +12,7 @@ from .errors import SubdeckError
 from .models import ResolvedModel
 from .paths import Project
 from .plan import Plan
+from .presets import Preset, PresetCatalog
 from .runs import Limits, RunRequest, Tools
 from .settings import Settings
 
@@ -34,7 +35,16 @@ class Preview(Struct, frozen=True):
 
 def preview(name: str, *, project: Project, cwd: str, settings: Settings) -> Preview:
     """Resolve a preset without starting anything. Raises PresetError for one that is not there."""
-    plan = Plan(RunRequest(task="-", preset=name), project=project, cwd=cwd, settings=settings)
+    return _preview(name, None, project, cwd, settings)
+
+
+def preview_of(preset: Preset, *, project: Project, cwd: str, settings: Settings) -> Preview:
+    """Resolve a preset that need not be on disk."""
+    return _preview(preset.name, PresetCatalog((preset,), (), ()), project, cwd, settings)
+
+
+def _preview(name: str, catalog: PresetCatalog | None, project: Project, cwd: str, settings: Settings) -> Preview:
+    plan = Plan(RunRequest(task="-", preset=name), project=project, cwd=cwd, settings=settings, catalog=catalog)
     plan.preset()
     limits, limit_warnings = plan.limits()
     agent, model, tools, runner = (_part(plan.agent), _part(plan.model), _part(plan.tools), _part(plan.runner))

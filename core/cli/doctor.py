@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ..doctor import Check, State, examine
+from ..doctor import SIGNS, Check, State, examine
 from ..plain import one_line
 from .options import json_option
 from .output import document, say
 
-SIGNS = {State.OK: "✓", State.WARN: "!", State.PROBLEM: "✗"}
 PROBLEMS = 1
 
 

@@ -1,0 +1,115 @@
+"""Judging a text as a preset before it is written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.paths import Project
+from subdeck.core.preset_check import PresetCheck, PresetDraft, check_preset
+from subdeck.core.runs import PresetSource
+from subdeck.core.settings import Settings
+
+GOOD = "---\nname: scout\ndescription: Finds things\n---\nLook.\n"
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    found = Project(str(project_dir))
+    os.makedirs(found.home)
+    return found
+
+
+def user_place() -> Path:
+    place = Path(os.environ["PI_CODING_AGENT_DIR"], "subagents")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def judged(
+    project: Project, text: str | bytes, *, path: str | None = None, source: str = "project", directory: str = ""
+) -> PresetCheck:
+    draft = PresetDraft(directory or (os.path.dirname(path) if path else project.home), PresetSource(source), path)
+    content = text if isinstance(text, bytes) else text.encode()
+    return check_preset(content, draft, project=project, cwd=project.root, settings=Settings(agent="offline"))
+
+
+def test_a_right_text_has_no_fault(project: Project) -> None:
+    """What can be saved comes as the preset that it will be."""
+    check = judged(project, GOOD)
+
+    assert ("", "scout", (), ()) == (check.verdict, check.preset and check.preset.name, check.warnings, check.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Look.\n", "line 1: it has no frontmatter; begin the file"),
+        ("---\nname: x\n", "line 1: the frontmatter never ends"),
+        ("---\nname: x\ndescription: d\ntools: [a b]\n---\n", 'line 4: tools: "a b" is not the name of a tool'),
+        ("---\nname: a/b\ndescription: d\n---\n", 'line 2: the name "a/b" has a path separator'),
+        (f"---\nname: {'n' * 300}\ndescription: d\n---\n", "line 2: the name is longer than 64 characters"),
+        ("---\nname: \ndescription: d\n---\n", "name is missing"),
+        ('---\ndescription: d\nname: "a\\u200bb"\n---\n', "line 3: the name"),
+        ("---\nname: x\ndescription: \x1b[31mred\n---\n", "line 3: it has a control character in it"),
+        ("---\nname: x\ndescription: d\n---\nnul \0\n", "line 5: it has a NUL character"),
+        (GOOD + "x" * 1024 * 1024, "it is too large"),
+        (b"\xff\xfe", "line 1: it is not UTF-8 text"),
+    ],
+)
+def test_a_fault_says_what_and_where(project: Project, text: str | bytes, verdict: str) -> None:
+    """What the parser of presets would refuse is refused in its words, with the line."""
+    check = judged(project, text)
+
+    assert check.preset is None
+    assert check.verdict.startswith(verdict)
+    assert check.verdict.isprintable()
+
+
+def test_warnings_say_what_would_not_work(project: Project) -> None:
+    """Unknown keys, unknown tools and a model that nobody resolves keep nothing from being saved."""
+    text = "---\nname: x\ndescription: d\nmodel: '@nobody'\ntools: read, grepp\nmodle: y\n---\n"
+    check = judged(project, text)
+
+    assert check.preset is not None
+    said = "\n".join(check.warnings)
+    for words in ('the key "modle" is unknown', "grepp is left out", "@nobody"):
+        assert words in said
+
+
+def test_a_name_is_taken_once_in_a_directory(project: Project) -> None:
+    """Another preset of the same directory keeps its name to itself; a preset's own file does not."""
+    own = Path(project.home, "scout.md")
+    own.write_text(GOOD)
+
+    assert judged(project, GOOD, path=str(own)).verdict == ""
+    for path in (None, str(own.with_name("other.md"))):
+        assert judged(project, GOOD, path=path).verdict.startswith(
+            'line 2: the name "scout" is taken by scout.md beside it'
+        )
+
+
+def test_the_file_of_a_new_preset_is_free(project: Project) -> None:
+    """A new name that would get the file of another preset is refused before it is written."""
+    Path(project.home, "scout.md").write_text(GOOD.replace("scout", "other"))
+
+    assert judged(project, GOOD).verdict.startswith("line 2: there is a file scout.md already")
+
+
+def test_what_is_hidden_is_noted(project: Project) -> None:
+    """Standing in for a farther preset is fine and said; so is standing behind a nearer one."""
+    (user_place() / "scout.md").write_text(GOOD)
+    assert judged(project, GOOD).notes == ("hides the global one of this name",)
+
+    Path(project.home, "scout.md").write_text(GOOD)
+    (user_place() / "scout.md").unlink()
+    behind = judged(project, GOOD, source="global", directory=str(user_place()))
+    assert (behind.verdict, behind.notes) == ("", ("hidden by the project one of this name",))
+
+
+def test_a_directory_that_is_not_there_is_no_fault(project: Project) -> None:
+    """The first preset of a place is judged before its directory exists."""
+    os.rmdir(project.home)
+
+    assert judged(project, GOOD).verdict == ""
