@@ -29,6 +29,10 @@ class TmuxSettings(Struct, frozen=True):
 class Notifications(Struct, frozen=True):
     toasts: bool = True
     bell: bool = False
+    desktop: str = "off"
+    """How the terminal is asked for a desktop notification: `osc9`, `osc777`, or not at all."""
+    title: bool = True
+    """Whether the terminal's window is named after what runs."""
 
 
 class Inheritance(Struct, frozen=True):
@@ -39,6 +43,21 @@ class Inheritance(Struct, frozen=True):
     tool_output_window: int = 2
     """Newest turns whose tool outputs stay whole."""
     max_chars: int = 24_000
+
+
+class Retention(Struct, frozen=True):
+    """What a clean-up leaves of finished runs; all None means that nothing is ever taken."""
+
+    days: float | None = None
+    """Those that ended longer ago go."""
+    keep: int | None = None
+    """All but the newest so many go."""
+    max_mb: float | None = None
+    """The oldest go until all runs take no more than this."""
+
+    @property
+    def is_set(self) -> bool:
+        return (self.days, self.keep, self.max_mb) != (None, None, None)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -73,6 +92,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: dict[str, str] = {}
     """Action name -> key, or several keys with commas between them."""
     notifications: Notifications = Notifications()
+    retention: Retention = Retention()
     notices: tuple[str, ...] = ()
     """What of the project's file has no effect, and why: a cap above the user's."""
 

@@ -204,6 +204,27 @@ KEYS: dict[str, Key] = {
     "keys": Key("keys", Kind(_key_map, {"type": "object"}), "Keys of the app, by action.", '{stop: "ctrl+x"}'),
     "notifications.toasts": Key("notifications.toasts", SWITCH, "Whether the app tells of ends in toasts.", "true"),
     "notifications.bell": Key("notifications.bell", SWITCH, "Whether the terminal's bell rings too.", "false"),
+    "notifications.desktop": Key(
+        "notifications.desktop",
+        one_of("off", "osc9", "osc777"),
+        "How the terminal is asked for a desktop notification: off, osc9 (iTerm2, Windows Terminal, kitty)"
+        " or osc777 (foot, Ghostty, urxvt).",
+        "osc9",
+    ),
+    "notifications.title": Key("notifications.title", SWITCH, "Whether the window's title says what runs.", "true"),
+    "retention.days": Key(
+        "retention.days",
+        number("a number of days above 0"),
+        "Runs that ended longer ago go to the trash, at each start of the app; so with the next two rules.",
+        "30",
+    ),
+    "retention.keep": Key("retention.keep", COUNT, "All finished runs but the newest so many go to the trash.", "500"),
+    "retention.max_mb": Key(
+        "retention.max_mb",
+        number("a number of megabytes above 0"),
+        "The oldest finished runs go to the trash until all runs take no more room than this.",
+        "2000",
+    ),
 }
 
 SECTIONS = frozenset(key.partition(".")[0] for key in KEYS if "." in key)

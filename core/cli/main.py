@@ -32,6 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "stop": Entry("stop", "End runs."),
     "attach": Entry("attach", "Show the tmux pane of a run in this terminal."),
     "rm": Entry("rm", "Delete finished runs, or take that back."),
+    "clean": Entry("clean", "Delete old runs, by age, number or size."),
     "presets": Entry("presets", "List the presets, or show one."),
     "models": Entry("models", "List the models that are known, and the roles."),
     "settings": Entry("settings", "Show the settings in force, or a file with all of them."),

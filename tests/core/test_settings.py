@@ -16,6 +16,7 @@ from subdeck.core.settings import (
     AgentSettings,
     Inheritance,
     Notifications,
+    Retention,
     Settings,
     TmuxSettings,
     load_settings,
@@ -94,7 +95,8 @@ theme: nord
 keys:
   stop: ctrl+x
   launch: n,enter
-notifications: {toasts: off, bell: yes}
+notifications: {toasts: off, bell: yes, desktop: osc777}
+retention: {days: 14, keep: 100, max_mb: 500.5}
 """
     )
 
@@ -119,7 +121,8 @@ notifications: {toasts: off, bell: yes}
         log_caps=LogCaps(stdout=1024 * 1024, stderr=512 * 1024),
         theme="nord",
         keys={"stop": "ctrl+x", "launch": "n,enter"},
-        notifications=Notifications(toasts=False, bell=True),
+        notifications=Notifications(toasts=False, bell=True, desktop="osc777"),
+        retention=Retention(days=14, keep=100, max_mb=500.5),
     ) == load_settings(project)
 
 
@@ -210,6 +213,10 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("models: [[a]]\n", 1, "models: a list of texts was expected", ""),
         ("keys: [a]\n", 1, "keys: lines of the form", ""),
         ("keys:\n  stop: []\n", 2, "keys.stop: a key like", ""),
+        ("retention: {days: 0}\n", 1, 'retention.days: a number of days above 0 was expected, found "0"', ""),
+        ("retention: {keep: 0}\n", 1, "retention.keep: a whole number of at least 1", ""),
+        ("retention: {max_mb: all}\n", 1, "retention.max_mb: a number of megabytes above 0", ""),
+        ("retention: 30\n", 1, "retention: keys below it (days, keep, max_mb)", ""),
         ("notifications: {bell: maybe}\n", 1, 'notifications.bell: true or false was expected, found "maybe"', ""),
         ("agents: [pi]\n", 1, "agents: lines of the form", ""),
         ("agents:\n  pi: /usr/bin/pi\n", 2, 'agents.pi: a "command:" below it was expected', ""),
@@ -331,6 +338,7 @@ def test_a_project_has_roles_and_switches(project: Project, user_file: Path, pro
         "theme: x",
         "keys: {stop: x}",
         "notifications: {bell: true}",
+        "retention: {keep: 1}",
         "expose_isolated: true",
         "inheritance: {max_chars: 9}",
     ],

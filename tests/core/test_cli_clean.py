@@ -1,0 +1,116 @@
+"""`subdeck clean`, and what `subdeck status` says of why a run is not done."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.engine import Engine
+from subdeck.core.retention import DAY
+from subdeck.core.runs import RunMeta
+
+from tests.core.command_line import SUBDECK, run_dirs, subdeck
+from tests.factories import make_finished, open_engine, run_dir, start, started, wait_for_end
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir, retention={"days": 30})
+
+
+def finished(engine: Engine, days: float) -> RunMeta:
+    meta = make_finished(engine.project, exit_code=0)
+    then = time.time() - days * DAY
+    os.utime(os.path.join(engine.project.run_dir(meta.run_id), paths.RESULT), (then, then))
+    return meta
+
+
+def test_a_dry_run_changes_nothing(engine: Engine, project_dir: Path) -> None:
+    """It says what would go, what room that makes and when; the settings' rules count when none is given."""
+    old = finished(engine, 31)
+    finished(engine, 1)
+    done = subdeck("clean", "--dry-run", cwd=project_dir)
+    assert (0, "") == (done.code, done.err)
+    first, second, third = done.out.splitlines()
+    assert first.startswith("there are 2 runs, ") and first.endswith("in the trash 0 runs, 0 B")
+    assert second.startswith("to delete: 1 run, ") and second.endswith(f"({old.short_id})")
+    assert third.startswith("that frees nothing now and ")
+    assert "at once" in subdeck("clean", "--dry-run", "--purge", cwd=project_dir).out
+    assert 2 == len(run_dirs(project_dir))
+
+
+def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project_dir: Path) -> None:
+    """With --keep the age does not count."""
+    old, new = finished(engine, 31), finished(engine, 1)
+    document = subdeck("clean", "--keep", "5", "--dry-run", "--json", cwd=project_dir).document
+    assert ([], {"olderThanDays": None, "keep": 5, "maxMb": None}) == (document["going"]["runs"], document["rule"])
+    document = subdeck("clean", "--older-than", "0.5", "--dry-run", "--json", cwd=project_dir).document
+    assert [old.run_id, new.run_id] == document["going"]["runs"]
+    document = subdeck("clean", "--max-mb", "0", "--dry-run", "--json", cwd=project_dir).document
+    assert 2 == len(document["going"]["runs"])
+
+
+def test_what_went_comes_back(engine: Engine, project_dir: Path) -> None:
+    """With --yes it is done, to the trash, and rm --undo takes it back."""
+    old, new = finished(engine, 31), finished(engine, 1)
+    document = subdeck("clean", "--yes", "--json", cwd=project_dir).document
+    assert ([old.run_id], []) == (document["moved"], document["left"])
+    assert [new.run_id] == [path.name for path in run_dirs(project_dir)]
+    assert 0 == subdeck("rm", "--undo", old.short_id, cwd=project_dir).code
+    assert 2 == len(run_dirs(project_dir))
+    done = subdeck("clean", "--yes", "--purge", cwd=project_dir)
+    assert "1 run removed for good" in done.out
+    assert 2 == subdeck("rm", "--undo", old.short_id, cwd=project_dir).code
+
+
+def test_nothing_is_done_without_a_yes(engine: Engine, project_dir: Path) -> None:
+    """Who cannot be asked has to say --yes; no rule at all is an error; a rule that takes nothing is none."""
+    finished(engine, 31)
+    refused = subdeck("clean", cwd=project_dir)
+    assert 2 == refused.code
+    assert "--yes" in refused.err
+    assert "--json cannot ask" in subdeck("clean", "--json", cwd=project_dir).error["what"]
+    assert 1 == len(run_dirs(project_dir))
+    assert "nothing to delete" in subdeck("clean", "--keep", "5", cwd=project_dir).out
+    open_engine(project_dir)
+    ruleless = subdeck("clean", cwd=project_dir)
+    assert 2 == ruleless.code
+    assert "--older-than, --keep or --max-mb" in ruleless.err
+    assert 2 == subdeck("clean", "--keep", "-1", cwd=project_dir).code
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"\n", 1), (b"n\n", 1), (b"y\n", 0)])
+def test_it_asks(engine: Engine, project_dir: Path, answer: bytes, left: int) -> None:
+    """On a terminal it asks, and Enter means no."""
+    finished(engine, 31)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*SUBDECK, "clean"], cwd=project_dir, stdin=theirs, stdout=subprocess.PIPE) as process:
+        os.write(ours, answer)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        assert 0 == process.wait(timeout=30)
+    for descriptor in (ours, theirs):
+        os.close(descriptor)
+    assert b"to delete: 1 run" in said
+    assert left == len(run_dirs(project_dir))
+
+
+def test_a_running_run_stays(engine: Engine, project_dir: Path) -> None:
+    """It is counted and left; why it is not done stands in status, for people and for programs."""
+    run = start(engine, "hang")
+    child = started(engine, run).child_pid
+    document = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=project_dir).document
+    assert ([], 1) == (document["moved"], document["unfinished"])
+    shown = subdeck("status", run.run_id, cwd=project_dir).out
+    assert f"{run.meta.short_id} running 0:" in shown
+    assert f"pid {child} alive" in shown
+    assert f"pid {child} alive" in subdeck("status", "--json", cwd=project_dir).document["runs"][0]["why"]
+    engine.stop([run.run_id], force=True)
+    ended = wait_for_end(engine, run.run_id)
+    assert run_dir(engine, ended).is_dir()
+    assert "killed by" in subdeck("status", run.run_id, cwd=project_dir).out
