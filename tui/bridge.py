@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -14,17 +15,27 @@ from textual.worker import Worker, WorkerState
 
 from ..core.errors import SubdeckError
 from ..core.plain import plain
+from .collecting import freeze_once
+from .frames import frame_after
 from .merging import merged
-from .messages import AgentChosen, EngineFailed, PresetsRead, RunsChanged, TranscriptRead, UnseenFound, UpdateArrived
-from .transcript_reader import TranscriptReader
+from .messages import (
+    AgentChosen,
+    EngineFailed,
+    PieceArrived,
+    PresetsRead,
+    ProjectWent,
+    RunsChanged,
+    TranscriptRead,
+    UnseenFound,
+    UpdateArrived,
+)
+from .reading.reader import RunReader
+from .reading.views import View
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
     from ..core.follow import Update
     from ..core.runs import RunSnapshot
-
-FRAME = 1 / 25
-"""Seconds between two redraws of what runs do; drawing, not reading, is what costs."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -38,17 +49,25 @@ class Bridge(Widget):
 
     DEFAULT_CSS = "Bridge { display: none; }"
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, readonly: bool = False) -> None:
         super().__init__()
         self.engine = engine
+        self.readonly = readonly
+        """Whether nothing is written from here: no end is claimed, so that another app tells it too."""
         self._stop = threading.Event()
         self._pending: Update | None = None
+        self._pieces: list[TranscriptRead] = []
+        """Of the shown run, in the order of its file."""
         self._lock = threading.Lock()
-        """Guards `_pending`, which the engine's thread fills and the event loop takes."""
-        self._taken_at = 0.0
+        """Guards `_pending` and `_pieces`, which threads fill and the event loop takes."""
+        self._file_lock = threading.Lock()
+        """Held by the thread that reads the shown run."""
+        self._due_at = 0.0
+        """When the next frame may be drawn."""
         self._waiting = False
         """True while a timer will take what is pending."""
-        self._reader: TranscriptReader | None = None
+        self._project_is_here = False
+        self._reader: RunReader | None = None
         self._reading = False
         self._read_again = False
 
@@ -70,6 +89,7 @@ class Bridge(Widget):
     # --- updates -------------------------------------------------------------------------------------------------
 
     def _follow_engine(self) -> None:
+        self._project_is_here = os.path.isdir(self.engine.project.root)
         self._tell_unseen()
         self._read_presets()
         for update in self.engine.updates(self._stop):
@@ -78,9 +98,17 @@ class Bridge(Widget):
             if update.presets_changed:
                 self._read_presets()
             self._claim(update.ended)
+            self._look_for_project()
+            self._read_along(update)
             with self._lock:
                 self._pending = merged(self._pending, update)
             self.post_message(UpdateArrived())
+
+    def _look_for_project(self) -> None:
+        is_here = os.path.isdir(self.engine.project.root)
+        if is_here != self._project_is_here:
+            self._project_is_here = is_here
+            self.post_message(ProjectWent(is_here))
 
     def _read_presets(self) -> None:
         try:
@@ -94,7 +122,7 @@ class Bridge(Widget):
 
     def _tell_unseen(self) -> None:
         try:
-            unseen = tuple(run for run in self.engine.unseen() if self.engine.claim(run))
+            unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"What ended unseen could not be read: {error}"))
         else:
@@ -103,6 +131,8 @@ class Bridge(Widget):
 
     def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
         """Note in the session that these ends are told, so that nobody tells them again."""
+        if self.readonly:
+            return
         try:
             for run in ended:
                 if run.meta.background:
@@ -114,7 +144,7 @@ class Bridge(Widget):
     def take_when_due(self) -> None:
         if self._waiting:
             return
-        due = self._taken_at + FRAME - time.monotonic()
+        due = self._due_at - time.monotonic()
         if due <= 0:
             self._take()
         else:
@@ -123,17 +153,20 @@ class Bridge(Widget):
 
     def _take(self) -> None:
         self._waiting = False
-        self._taken_at = time.monotonic()
         with self._lock:
             update, self._pending = self._pending, None
+        self.hand_out_pieces()
         if update is not None:
+            self._due_at = time.monotonic() + frame_after(len(update.runs))
             self.post_message(RunsChanged(update))
+            if update.complete:
+                freeze_once(self)
 
     # --- the shown run -------------------------------------------------------------------------------------------
 
-    def show_run(self, run_id: str | None) -> None:
-        """Read this run's transcript from its beginning; None reads nothing any more."""
-        self._reader = None if run_id is None else TranscriptReader(run_id, self.engine.events)
+    def show_run(self, run_id: str | None, view: View = View.READABLE) -> None:
+        """Read one file of this run from its end; None reads nothing any more."""
+        self._reader = None if run_id is None else RunReader(run_id, view, self.engine.line_file(run_id, view.file))
         self.read_on()
 
     def read_on(self) -> None:
@@ -147,9 +180,39 @@ class Bridge(Widget):
         self.run_worker(self._read_piece, thread=True, group="transcript", exit_on_error=False)
 
     def _read_piece(self) -> None:
+        with self._file_lock:
+            self._read_next()
+        self.post_message(PieceArrived())
+
+    def _read_along(self, update: Update) -> None:
+        """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
+
+        Not while a piece is being read anyway: who gets it asks for the next one.
+        """
+        reader = self._reader
+        if reader is None or all(run.run_id != reader.run_id for run in update.runs):
+            return
+        if self._file_lock.acquire(blocking=False):
+            try:
+                self._read_next()
+            except OSError:
+                return  # the deck asks again, and is then told
+            finally:
+                self._file_lock.release()
+
+    def _read_next(self) -> None:
         reader = self._reader
         if reader is not None:
-            self.post_message(TranscriptRead(reader, reader.read()))
+            piece = reader.read()
+            with self._lock:
+                self._pieces.append(TranscriptRead(reader, piece))
+
+    @on(PieceArrived)
+    def hand_out_pieces(self) -> None:
+        with self._lock:
+            pieces, self._pieces = self._pieces, []
+        for message in pieces:
+            self.post_message(message)
 
     @on(TranscriptRead)
     def drop_stale_piece(self, message: TranscriptRead) -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ..core.follow import Update
     from ..core.presets import PresetCatalog
     from ..core.runs import RunSnapshot
-    from .transcript_reader import Piece, TranscriptReader
+    from .reading.reader import Piece, RunReader
+    from .reading.views import View
 
 
 class UpdateArrived(Message, bubble=False):
@@ -20,6 +21,10 @@ class UpdateArrived(Message, bubble=False):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, UpdateArrived)
+
+
+class PieceArrived(Message, bubble=False):
+    """Something of the shown run was read; the bridge itself hands it out."""
 
 
 @dataclass
@@ -51,6 +56,13 @@ class UnseenFound(Message):
 
 
 @dataclass
+class ProjectWent(Message):
+    """The project's directory is not where it was, or there again."""
+
+    is_here: bool
+
+
+@dataclass
 class EngineFailed(Message):
     """An engine call in the background went wrong; `what` is for a person."""
 
@@ -61,8 +73,16 @@ class EngineFailed(Message):
 class TranscriptRead(Message):
     """The next piece of the shown run's transcript."""
 
-    reader: TranscriptReader
+    reader: RunReader
     piece: Piece
+
+
+@dataclass
+class ViewChosen(Message):
+    """The shown run is to be looked at in another way."""
+
+    run_id: str
+    view: View
 
 
 @dataclass

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from .actions import Action, key_label
+from .actions import Action, key_label, said
 
 
 class ActionProvider(Provider):
     """Offers what is possible in the present situation."""
 
     async def discover(self) -> Hits:
-        for action in self._offered():
-            yield DiscoveryHit(_title(action), partial(self._run, action), help=action.help)
+        for action, title, told in self._offered():
+            yield DiscoveryHit(title, partial(self._run, action), help=told)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for action in self._offered():
-            text = f"{_title(action)} {action.help}"
+        for action, title, told in self._offered():
+            text = f"{title} {told}"
             if (score := matcher.match(text)) > 0:
-                yield Hit(
-                    score, matcher.highlight(_title(action)), partial(self._run, action), text=text, help=action.help
-                )
+                yield Hit(score, matcher.highlight(title), partial(self._run, action), text=text, help=told)
 
-    def _offered(self) -> list[Action]:
+    def _offered(self) -> Iterator[tuple[Action, str, str]]:
+        """Answer each with its title and its sentence."""
         from .screens.main import MainScreen
 
-        if not isinstance(self.screen, MainScreen):
-            return []
-        situation = self.screen.situation
-        return [action for action in self.screen.actions if action.in_palette and action.allowed(situation)]
+        deck = self.screen
+        if isinstance(deck, MainScreen):
+            for action in deck.actions:
+                if action.in_palette and action.allowed(deck.situation):
+                    yield action, _title(action), said(action.help, deck.actions)
 
     async def _run(self, action: Action) -> None:
         await self.screen.run_action(action.command)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .app import SubdeckApp
+from .opening import Opening
+from .telling.window_title import kept_title
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
 
 
-def open_app(engine: Engine) -> str:
+def open_app(engine: Engine, opening: Opening) -> str:
     """Run the app on an engine until the operator quits; answer the farewell line, which may be empty.
 
     The engine stays open: who opened it closes it. Raises SettingsError for keys that cannot be had.
     """
-    return SubdeckApp(engine).run() or ""
+    app = SubdeckApp(engine, opening)
+    with kept_title(engine.settings.notifications.title):
+        return app.run() or ""

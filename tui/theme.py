@@ -1,4 +1,4 @@
-"""Two calm themes; colour is kept for the state of runs and for what has the keys."""
+"""Calm themes; colour is kept for the state of runs and for what has the keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DARK = Theme(
     background="#14171b",
     surface="#1a1e23",
     panel="#22272e",
-    variables={"border": "#6cb6c9", "border-blurred": "#353c45"},
+    variables={"border": "#6cb6c9", "border-blurred": "#353c45", "text-muted": "auto 68%"},
 )
 LIGHT = Theme(
     name="subdeck-light",
@@ -31,5 +31,54 @@ LIGHT = Theme(
     surface="#f1f2f2",
     panel="#e6e8ea",
     dark=False,
-    variables={"border": "#1f7a8c", "border-blurred": "#c4cad0"},
+    variables={
+        "border": "#1f7a8c",
+        "border-blurred": "#c4cad0",
+        "text-muted": "auto 72%",
+        "surface-lighten-1": "#e3e7ea",
+    },
 )
+TERMINAL = Theme(
+    name="terminal",
+    primary="ansi_cyan",
+    secondary="ansi_blue",
+    accent="ansi_magenta",
+    warning="ansi_yellow",
+    error="ansi_red",
+    success="ansi_green",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    boost="ansi_default",
+    ansi=True,
+    variables={
+        "ansi-background": "ansi_default",
+        "ansi-foreground": "ansi_default",
+        "border": "ansi_cyan",
+        "border-blurred": "ansi_bright_black",
+        "input-selection-background": "ansi_cyan",
+        "input-selection-foreground": "ansi_black",
+        "text-muted": "ansi_default",
+        "block-cursor-foreground": "ansi_default",
+        "block-cursor-background": "ansi_default",
+        "block-cursor-text-style": "reverse",
+        "footer-key-foreground": "ansi_cyan",
+        "scrollbar": "ansi_bright_black",
+        "scrollbar-hover": "ansi_cyan",
+        "scrollbar-active": "ansi_cyan",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
+        "input-cursor-text-style": "reverse",
+    },
+)
+"""The terminal's own sixteen colours, on its own background."""
+
+OURS = (DARK, LIGHT, TERMINAL)
+
+
+def next_theme(name: str) -> str:
+    """Answer the theme of ours that comes after this one; after one that is not ours, the first."""
+    names = [theme.name for theme in OURS]
+    return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

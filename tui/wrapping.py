@@ -10,17 +10,42 @@ _TOKENS = re.compile(r"\s*\S+|\s+$")
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break text into rows of at most `width` cells, at spaces where there are any; indentation stays."""
+    """Break text into rows of at most `width` cells, at spaces where there are any; indentation stays.
+
+    Each row is a part of its line, in their order; only blanks at a break are left out.
+    """
     rows: list[str] = []
     for line in text.split("\n"):
-        if len(line) <= width and (line.isascii() or cell_len(line) <= width):
-            rows.append(line)
-        else:
-            rows.extend(_wrap_line(line, width))
+        rows.extend(wrap_line(line, width))
     return rows
 
 
-def _wrap_line(line: str, width: int) -> list[str]:
+def wrap_line(line: str, width: int) -> list[str]:
+    """Break one line into rows."""
+    if line.isascii():
+        return [line] if len(line) <= width else _wrap_ascii(line, width)
+    return [line] if cell_len(line) <= width else _wrap_wide(line, width)
+
+
+def _wrap_ascii(line: str, width: int) -> list[str]:
+    """Do what `_wrap_wide` does where a character is a cell, at the cost of the rows instead of the words."""
+    rows: list[str] = []
+    start, size = 0, len(line)
+    while size - start > width:
+        space = line.rfind(" ", start, start + width + 1)
+        row = line[start:space].rstrip(" ") if space > start else ""
+        if not row:
+            rows.append(line[start : start + width])
+            start += width
+            continue
+        rows.append(row)
+        start = space
+        while start < size and line[start] == " ":
+            start += 1
+    return [*rows, line[start:]]
+
+
+def _wrap_wide(line: str, width: int) -> list[str]:
     rows: list[str] = []
     row, room = "", width
     for token in _TOKENS.findall(line):

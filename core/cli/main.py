@@ -44,6 +44,19 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "Make a run from a recorded stream of a child agent."),
 }
 
+
+class AppOptions(NamedTuple):
+    """How the app is to be opened."""
+
+    run: str | None = None
+    """The run it shows by itself: its id, its short id, or an unambiguous beginning of either."""
+    readonly: bool = False
+    """Whether it changes nothing."""
+
+
+OpenApp = Callable[[AppOptions], int]
+"""Answers the exit code; raises SubdeckError for what keeps the app from opening."""
+
 NOTHING_STARTED = 2
 INTERRUPTED = 130
 """What a shell reports of a program that ctrl-C ended."""
@@ -74,7 +87,7 @@ class Deck(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
-def main(open_app: Callable[[], int], arguments: Sequence[str] | None = None) -> int:
+def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
     """Run one command and answer the exit code; without a command `open_app` answers it.
 
     Every SubdeckError ends here, in words or, with --json, as a document on stderr.
@@ -96,17 +109,19 @@ def main(open_app: Callable[[], int], arguments: Sequence[str] | None = None) ->
         drop_unwritten()
 
 
-def _deck(open_app: Callable[[], int]) -> Deck:
+def _deck(open_app: OpenApp) -> Deck:
     # The width of help is the one click would choose, found without its shutil.
     settings = {"help_option_names": ["-h", "--help"], "terminal_width": max(50, min(80, terminal_width()) - 2)}
 
     @click.command(cls=Deck, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
+    @click.option("--run", "run", metavar="RUN", help="Open the app at this run, its transcript in full.")
+    @click.option("--readonly", is_flag=True, help="Open the app so that nothing can be changed from it.")
     @click.option(
         "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print the version."
     )
     @click.pass_context
-    def deck(ctx: click.Context, directory: str | None) -> int:
+    def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
         """A control deck for coding subagents. Without a command it opens the app on this directory.
 
         Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started.
@@ -114,7 +129,12 @@ def _deck(open_app: Callable[[], int]) -> Deck:
         """
         if directory is not None:
             _enter(directory)
-        return open_app() if ctx.invoked_subcommand is None else 0
+        if ctx.invoked_subcommand is None:
+            return open_app(AppOptions(run, readonly))
+        if run is not None or readonly:
+            option = "--readonly" if run is None else "--run"
+            raise UsageError(f"{option} is for the app, not for a command", where=option, hint="leave it out")
+        return 0
 
     return deck
 

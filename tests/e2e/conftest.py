@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -52,8 +52,8 @@ def open_app(shop: Path) -> Iterator[OpenApp]:
     numbers = itertools.count(1)
     with ExitStack() as stack:
 
-        def opened(size: tuple[int, int] = (120, 30)) -> Terminal:
-            app = stack.enter_context(Terminal(f"terminal-{next(numbers)}", SUBDECK, shop, size))
+        def opened(size: tuple[int, int] = (120, 30), argv: Sequence[str] = SUBDECK) -> Terminal:
+            app = stack.enter_context(Terminal(f"terminal-{next(numbers)}", argv, shop, size))
             app.until(lambda: READY.match(app.screen), "the app to know the agent and the runs")
             return app
 

@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 KEEP = '"$@"; echo "[exit code $?]"; exec cat'
 """A shell script that keeps the screen after the program has ended (tmux alone may never learn how it ended)."""
+MODES = ("alternate_on", "mouse_any_flag", "mouse_sgr_flag", "cursor_flag", "keypad_flag", "insert_flag", "wrap_flag")
+"""Of a pane: what a program may have left switched on or off."""
 ENDED = re.compile(r"\[exit code (\d+)\]")
 
 NO_CONFIGURATION = ("-f", os.devnull)
@@ -48,6 +50,20 @@ class Terminal:
         """The program's, not that of the shell around it."""
         shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(Path("/proc", shell, "task", shell, "children").read_text())
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """How the terminal is set: its line discipline, and what the screen was switched to."""
+        tty, *modes = self._tmux(
+            "display-message", "-p", " ".join(f"#{{{name}}}" for name in ("pane_tty", *MODES))
+        ).split()
+        settings = subprocess.run(["stty", "-g", "-F", tty], check=True, capture_output=True, text=True).stdout
+        return (settings.strip(), *modes)
+
+    def click(self, column: int, row: int) -> None:
+        """Click as a terminal says it to a program that asked for the mouse; both count from 1."""
+        for end in "Mm":
+            self._tmux("send-keys", "-l", f"\x1b[<0;{column};{row}{end}")
 
     def press(self, *keys: str) -> None:
         """Press keys, by tmux's names: `n`, `C-s`, `Enter`."""

@@ -83,21 +83,3 @@ def test_two_apps(open_app: OpenApp, shop: Path) -> None:
     assert 1 == len(session_entries(shop, "bg-run"))
     assert 1 == len(session_entries(shop, "bg-update"))
     assert "While you were away" not in open_app().until_shown("The shop is fine")
-
-
-def test_attaching(open_app: OpenApp, shop: Path) -> None:
-    """a shows the run's tmux pane, tmux's own key leaves it, and the app is painted again while the run goes on."""
-    app = open_app()
-    launch(app, SLOW, preset="watcher")
-    app.until_shown("● running", "watcher ▸", "I am looking at the shop▋")
-    app.press("a")
-    app.until_shown("Attach to watcher", "ctrl+b")
-    app.press("Enter")
-    app.until_hidden("bg: ")
-    app.until_shown("Preset:     watcher (project)", "Started by: app, session operator")
-    app.press("C-b", "d")
-    app.until_shown("subdeck  ~/src/shop", "● running", "I am looking at the shop▋", "bg: 1 running / 1 total")
-    (shop / "go").touch()
-    app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    app.press("q")
-    assert 0 == app.exit_code()

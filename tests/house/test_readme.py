@@ -9,14 +9,14 @@ import pytest
 from subdeck.core.cli.main import COMMANDS
 from subdeck.core.preset_file import parse_preset
 from subdeck.core.runs import PresetSource
-from subdeck.tui.key_table import with_table
+from subdeck.tui.actions.key_table import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_keys_are_those_of_the_registry() -> None:
-    """The table of keys is current; `python -m subdeck.tui.key_table README.md` mends it."""
+    """The table of keys is current; `python -m subdeck.tui.actions.key_table README.md` mends it."""
     assert with_table(README) == README
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from subdeck.tui.app import SubdeckApp
+from subdeck.tui.opening import AS_USUAL, Opening
 from subdeck.tui.screens.main import MainScreen
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -63,9 +64,11 @@ class Deck:
 
 
 @asynccontextmanager
-async def opened(engine: FakeEngine, size: tuple[int, int] = (120, 30)) -> AsyncIterator[Deck]:
+async def opened(
+    engine: FakeEngine, size: tuple[int, int] = (120, 30), opening: Opening = AS_USUAL
+) -> AsyncIterator[Deck]:
     """Run the app until the engine's first update has been shown."""
-    app = SubdeckApp(engine)  # type: ignore[arg-type]
+    app = SubdeckApp(engine, opening)  # type: ignore[arg-type]
     async with app.run_test(size=size, notifications=True) as pilot:
         deck = Deck(app, pilot)
         await deck.until(lambda: deck.main._begun, "the first update")

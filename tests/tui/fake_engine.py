@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import queue
+import shutil
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+from msgspec import structs
+from subdeck.core import paths
 from subdeck.core.agents.choice import AgentChoice
 from subdeck.core.errors import SubdeckError
-from subdeck.core.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult
+from subdeck.core.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.follow import Update
+from subdeck.core.line_file import Chunk, LineFile
 from subdeck.core.paths import Project
 from subdeck.core.presets import Preset, PresetCatalog, PresetProblem
 from subdeck.core.registry import count
@@ -91,28 +100,29 @@ def some_events(start: int = 1, files: int = 3) -> list[Event]:
     return events
 
 
+def _encoded(event: Event) -> bytes:
+    try:
+        return encode_event(event)
+    except UnicodeEncodeError:  # a lone surrogate, which no file can hold
+        return json.dumps(msgspec.to_builtins(event)).encode() + b"\n"
+
+
 def ended(seq: int, status: str = "completed", reason: str = "done") -> RunEnded:
     return RunEnded(seq=seq, ts=stamp(seq), status=status, reason=reason)
 
 
-class FakeTail:
-    """Hands out a run's events in pieces of at most `piece`."""
+class SlowFile(LineFile):
+    """Lets what is before the end of a file be read when its disk is let go."""
 
-    def __init__(self, events: list[Event], gate: threading.Event, piece: int = 4000) -> None:
-        self._events = events
-        self._gate = gate
-        self._next = 0
-        self._piece = piece
-        self.offset = 0
+    def __init__(self, path: str, disk: threading.Event) -> None:
+        super().__init__(path)
+        self._disk = disk
 
-    def read(self, limit: int | None = None) -> list[Event]:
-        if self._next:
-            self._gate.wait()
-        events = self._events[self._next : self._next + self._piece]
-        self._next += len(events)
-        whole = len(events) == self._piece and self._next < len(self._events)
-        self.offset += (limit or 0) if whole else len(events)
-        return events
+    def chunks_before(self, end: int) -> Iterator[Chunk]:
+        for number, chunk in enumerate(super().chunks_before(end)):
+            if number:
+                self._disk.wait()
+            yield chunk
 
 
 class FakeEngine:
@@ -124,10 +134,12 @@ class FakeEngine:
         self.settings = Settings()
         self.catalog = PresetCatalog(tuple(presets), tuple(problems), ("/src/shop/.pi/subagents",))
         self.runs = {run.run_id: run for run in runs}
-        self.written: dict[str, list[Event]] = {}
+        self.directory = tempfile.mkdtemp()
+        """Where the files of runs are."""
+        weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
         self.read_runs: list[str] = []
         self.disk = threading.Event()
-        """Cleared, it lets only the first piece of a transcript be read."""
+        """Cleared, it lets only the end of a transcript be read."""
         self.disk.set()
         self.launched: list[RunRequest] = []
         self.stopped: list[tuple[tuple[str, ...], bool]] = []
@@ -137,7 +149,10 @@ class FakeEngine:
         self.launch_error: Exception | None = None
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
-        self.attach: tuple[str, ...] | SubdeckError = SubdeckError("it has no pane")
+        self.attach: WayIn | SubdeckError = SubdeckError("it has no pane")
+        self.deaf = False
+        self.files: dict[str, str] = {}
+        """Of every run, name to path."""
         self._queue: queue.Queue[Update] = queue.Queue()
         self._queue.put(self._update(tuple(runs), presets_changed=True))
 
@@ -155,7 +170,14 @@ class FakeEngine:
         self._queue.put(self._update(runs, over, tuple(removed), presets_changed))
 
     def write(self, name: str, *events: Event) -> None:
-        self.written.setdefault(name, []).extend(events)
+        """Let a run say more."""
+        self.write_lines(name, paths.EVENTS, b"".join(map(_encoded, events)))
+
+    def write_lines(self, name: str, file: str, content: bytes) -> None:
+        """Append to a file of a run as it is."""
+        os.makedirs(os.path.join(self.directory, name), exist_ok=True)
+        with open(os.path.join(self.directory, name, file), "ab") as opened:
+            opened.write(content)
 
     def _update(
         self,
@@ -216,6 +238,9 @@ class FakeEngine:
         self.tell(*(self._trash[name] for name in back))
         return back
 
+    def purge(self, names: Iterable[str] | None = None) -> None:
+        """There is nothing old in the trash."""
+
     def updates(self, stop: threading.Event) -> Iterator[Update]:
         while not stop.is_set():
             try:
@@ -223,14 +248,23 @@ class FakeEngine:
             except queue.Empty:
                 continue
 
-    def events(self, name: str) -> FakeTail:
+    def line_file(self, name: str, file: str) -> LineFile:
         self.read_runs.append(name)
-        return FakeTail(self.written.setdefault(name, []), self.disk)
+        return SlowFile(os.path.join(self.directory, name, file), self.disk)
+
+    def artifacts(self, name: str) -> dict[str, str]:
+        return self.files
+
+    def wait(self, names: Sequence[str], *, timeout: float | None = None) -> tuple[RunSnapshot, ...]:
+        """What was asked to stop has stopped, unless a test lets it be deaf."""
+        if not self.deaf:
+            self.tell(*(structs.replace(self.runs[name], status=RunStatus.ABORTED) for name in names))
+        return tuple(self.runs[name] for name in names)
 
     def way_in(self, name: str) -> WayIn:
         if isinstance(self.attach, SubdeckError):
             raise self.attach
-        return WayIn(self.attach, ("ctrl+b", "d"))
+        return self.attach
 
     def claim(self, run: RunSnapshot) -> bool:
         self.claimed.append(run.run_id)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.runners.base import WayIn
 from subdeck.core.runs import PresetSource, RunRequest, Tools
 from subdeck.core.settings import Notifications, Settings
-from subdeck.tui.commands import runs as commands
-from subdeck.tui.terminal import hand_over
+from subdeck.tui.commands import attaching
 from subdeck.tui.screens.confirm import ConfirmScreen
-from subdeck.tui.toasts import ON_SCREEN, SECONDS, Toasts
+from subdeck.tui.telling.notices import Notices
+from subdeck.tui.telling.toasts import ON_SCREEN, SECONDS, Toasts
+from subdeck.tui.terminal import hand_over
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -58,12 +61,39 @@ async def test_delete_and_undo() -> None:
         await deck.until(lambda: "Nothing was deleted that could come back." in deck.toasts, "the refusal")
 
 
-async def test_a_running_run_is_not_deleted() -> None:
-    """Deleting is for finished runs; the refusal says what to do."""
+async def test_a_running_run_is_stopped_before_it_is_deleted() -> None:
+    """The question says that the run is not finished; yes stops it, waits for its end and deletes it."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("d")
-        assert deck.toasts == ["This run is running: stop it first (x)."]
+        await deck.until_text("It is not finished: it is stopped first.")
+        await deck.press("y")
+        await deck.until(lambda: engine.deleted == [run_id(1)], "the deletion")
+        assert engine.stopped == [((run_id(1),), False)]
+
+
+async def test_a_run_that_does_not_end_is_not_deleted() -> None:
+    """Nothing is lost when a run cannot be stopped; the message says what to do."""
+    engine = FakeEngine(a_run(1))
+    engine.deaf = True
+    async with opened(engine) as deck:
+        await deck.press("d")
+        await deck.until_text("Delete this run?")
+        await deck.press("y")
+        await deck.until(lambda: any("did not end in time" in toast for toast in deck.toasts), "the message")
+        assert engine.deleted == []
+
+
+async def test_the_question_names_what_is_lost(tmp_path: Path) -> None:
+    """Size and conversation are named before a run is deleted."""
+    log = tmp_path / "transcript.log"
+    log.write_bytes(b"x" * 2000)
+    engine = FakeEngine(a_run(1, "completed", meta_session_path="/s.jsonl"))
+    engine.files = {"transcript.log": str(log), "gone": str(tmp_path / "gone")}
+    async with opened(engine, (80, 24)) as deck:
+        await deck.press("d")
+        await deck.until_text("(2.0 kB)")
+        assert "there is no following up then" in " ".join(deck.screen_text.split())
 
 
 async def test_rerun_asks_for_the_same() -> None:
@@ -164,7 +194,7 @@ class FakeScreen:
 def test_never_more_than_three_toasts() -> None:
     """With three on the screen the next ends wait, and come together when one has gone."""
     screen, now = FakeScreen(), [100.0]
-    toasts = Toasts(screen, Notifications(), clock=lambda: now[0])  # type: ignore[arg-type]
+    toasts = Toasts(screen, Notifications(), Notices(), clock=lambda: now[0])  # type: ignore[arg-type]
     for number in range(1, 7):
         toasts.tell([a_run(number, "completed")])
         if number <= ON_SCREEN + 1:
@@ -252,18 +282,18 @@ async def test_attach_to_a_process_run_opens_its_transcript() -> None:
 async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """The detach key is told before the first time; then the engine's argv gets the terminal."""
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
-    engine.attach = ("tmux", "-L", "x", "attach")
+    engine.attach = WayIn(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
     handed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(commands, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
+    monkeypatch.setattr(attaching, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine, (80, 24)) as deck:
         await deck.press("a")
-        await deck.until_text("ctrl+b, then d")
+        await deck.until_text("alt+a, then d")
         assert handed == []
         await deck.press("enter")
         await deck.until(lambda: len(handed) == 1, "the terminal to be handed over")
         await deck.press("a")
         await deck.until(lambda: len(handed) == 2, "the second time without a word")
-        assert handed[0] == engine.attach
+        assert handed[0] == ("tmux", "-L", "x", "attach")
 
 
 async def test_attach_to_a_gone_pane_is_told() -> None:

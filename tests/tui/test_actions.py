@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Place, Situation, bindings, footer_hints
+from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Place, Situation, bindings, footer_hints, meanings, said
 from subdeck.tui.screens.help import help_text
 from subdeck.tui.widgets.status_bar import fitting
+from textual.keys import key_to_character
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -14,12 +15,24 @@ from .fake_engine import FakeEngine, a_preset, a_run
 @pytest.mark.parametrize("place", list(Place))
 def test_no_key_has_two_meanings(place: Place) -> None:
     """In one place, with the places around it, a key means one thing."""
-    meanings: dict[str, set[str]] = {}
-    for action in ACTIONS:
-        for where, key in action.keys:
-            if where in (place, *place.around):
-                meanings.setdefault(key, set()).add(action.id)
-    assert {key: ids for key, ids in meanings.items() if len(ids) > 1} == {}
+    meant: dict[str, set[str]] = {}
+    for key, action in meanings(place):
+        meant.setdefault(key, set()).add(action.id)
+    assert {key: ids for key, ids in meant.items() if len(ids) > 1} == {}
+
+
+def test_a_mode_hides_the_keys_around_it() -> None:
+    """While a transcript is searched, n and Escape belong to the search; all other keys mean what they did."""
+    searching = {key: action.id for key, action in meanings(Place.SEARCH)}
+    reading = {key: action.id for key, action in meanings(Place.TRANSCRIPT)}
+    assert {key: searching[key] for key in ("n", "N", "escape")} == {
+        "n": "next_match",
+        "N": "previous_match",
+        "escape": "end_search",
+    }
+    assert {key: name for key, name in searching.items() if key not in ("n", "N", "escape")} == {
+        key: name for key, name in reading.items() if key not in ("n", "N", "escape")
+    }
 
 
 def test_ids_are_unique() -> None:
@@ -36,13 +49,18 @@ def test_forbidden_keys() -> None:
 
 def test_escape_never_quits() -> None:
     """Escape is bound to going back or cancelling wherever it is bound."""
-    assert {action.id for action in ACTIONS for _, key in action.keys if key == "escape"} == {"back", "cancel"}
+    assert {action.id for action in ACTIONS for _, key in action.keys if key == "escape"} == {
+        "back",
+        "cancel",
+        "drop",
+        "end_search",
+    }
 
 
 def test_help_names_every_action() -> None:
     """The help lists every action's sentence."""
     shown = " ".join(help_text("").plain.split())
-    assert [action.id for action in ACTIONS if action.help not in shown] == []
+    assert [action.id for action in ACTIONS if " ".join(said(action.help).split()) not in shown] == []
 
 
 def test_help_can_be_filtered() -> None:
@@ -80,8 +98,7 @@ async def test_bindings_of_the_app_come_from_the_registry() -> None:
     """Every key of the deck and its panes is one of the registry, besides those Textual needs."""
     async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
         known = {b.key for place in (Place.APP, Place.DECK, *PANES) for b in bindings(place)}
-        named = {"colon": ":", "question_mark": "?", "right_square_bracket": "]", "left_square_bracket": "["}
-        active = {named.get(key, key) for key in deck.main.active_bindings}
+        active = {printed(key) for key in deck.main.active_bindings}
         assert active - known <= {"super+c"}
 
 
@@ -97,9 +114,16 @@ async def test_palette_offers_actions_and_runs_them() -> None:
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press(":")
-        await deck.until_text("Stop the run softly")
+        await deck.type("stop")
+        await deck.until_text("Stop the run, or all marked ones")
         assert "Delete the run" not in deck.screen_text
-        await deck.type("stop the run")
+        await deck.type(" the run")
         await deck.until(lambda: "rerun  (r)" not in deck.screen_text, "the list to be narrowed")
         await deck.press("enter")
         await deck.until(lambda: engine.stopped, "the engine to be asked")
+
+
+def printed(key: str) -> str:
+    """The registry's spelling of a key that Textual has a name for."""
+    character = {"minus": "-", "plus": "+", "slash": "/"}.get(key) or key_to_character(key) or ""
+    return character if character.isprintable() and character not in ("", " ") else key

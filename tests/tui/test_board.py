@@ -1,47 +1,15 @@
-"""The order of runs, and what merging updates keeps."""
+"""The sums over all runs, what was not looked at, and what merging updates keeps."""
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
-from subdeck.core.follow import Update
-from subdeck.core.runs import Counts, RunSnapshot, RunStatus, Usage
-from subdeck.tui.board import BULK, Board
+from subdeck.core.runs import RunReason, Usage
+from subdeck.tui.listing.board import Board
 from subdeck.tui.merging import merged
 
 from .fake_engine import a_run, run_id
-
-
-def an_update(*runs: RunSnapshot, removed: tuple[str, ...] = (), ended: tuple[RunSnapshot, ...] = ()) -> Update:
-    return Update(
-        runs=runs,
-        removed=removed,
-        ended=ended,
-        counts=Counts(),
-        background=Counts(),
-        complete=True,
-        presets_changed=False,
-    )
-
-
-def order(board: Board) -> list[int]:
-    return [int(board.run_at(row).run_id[-6:], 16) for row in range(len(board))]
-
-
-def test_running_first_then_queue_then_newest() -> None:
-    """Running runs newest first, the queue in its order, finished ones newest first."""
-    board = Board()
-    runs = [a_run(1, "completed"), a_run(2), a_run(3, "queued"), a_run(4, "failed"), a_run(5), a_run(6, "queued")]
-    board.apply(an_update(*runs))
-    assert order(board) == [5, 2, 3, 6, 4, 1]
-
-
-def test_rows_and_runs_agree() -> None:
-    """The row of a run is where that run is, also after many changes and a bulk."""
-    board = Board()
-    board.apply(an_update(*(a_run(number, ("running", "queued", "failed")[number % 3]) for number in range(BULK * 3))))
-    board.apply(an_update(*(a_run(number, "completed") for number in range(0, BULK * 3, 2))))
-    board.apply(an_update(removed=(run_id(7), run_id(8))))
-    assert [board.row_of(board.run_at(row).run_id) for row in range(len(board))] == list(range(BULK * 3 - 2))
+from .some_runs import an_update
 
 
 def test_totals_follow_changes() -> None:
@@ -58,9 +26,37 @@ def test_only_failures_need_the_operator() -> None:
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "aborted"), a_run(4, "failed"))
     board.apply(an_update(*runs, ended=runs))
     assert board.unseen == {run_id(2), run_id(4)}
-    assert board.next_unseen(run_id(4), 1) == run_id(2)
-    assert board.next_unseen(run_id(2), 1) == run_id(4)
-    assert board.next_unseen(run_id(3), -1) == run_id(4)
+    assert board.mark_seen(run_id(2))
+    assert board.unseen == {run_id(4)}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "unread"),
+    [
+        ("completed", RunReason.DONE, True),
+        ("aborted", RunReason.TIMEOUT, True),
+        ("aborted", RunReason.STOPPED, False),
+        ("aborted", RunReason.KILLED, False),
+    ],
+)
+def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, unread: bool) -> None:
+    """An answer and an end by a limit are there to be read; who stopped a run knows that it ended."""
+    board = Board()
+    run = a_run(1, status, reason=reason)
+    board.apply(an_update(run, ended=(run,)))
+    assert (run_id(1) in board.unread, board.unseen) == (unread, set())
+    assert board.mark_seen(run_id(1)) is unread
+    assert not board.is_unseen(run_id(1))
+
+
+def test_what_was_noted_of_a_run_goes_with_it() -> None:
+    """A run that vanished is neither marked nor unseen."""
+    board = Board()
+    runs = (a_run(1, "failed"), a_run(2, "completed"))
+    board.apply(an_update(*runs, ended=runs))
+    board.marked.update((run_id(1), run_id(2)))
+    board.apply(an_update(removed=(run_id(1), run_id(2))))
+    assert (board.unseen, board.unread, board.marked, len(board)) == (set(), set(), set(), 0)
 
 
 def test_merged_updates_say_what_both_say() -> None:
@@ -70,6 +66,5 @@ def test_merged_updates_say_what_both_say() -> None:
     second = an_update(replace(a_run(1), activity="later"), a_run(3), removed=(run_id(2),), ended=(a_run(4, "failed"),))
     both = merged(first, second)
     assert {run.run_id: run.activity for run in both.runs} == {run_id(1): "later", run_id(3): ""}
-    assert both.removed == (run_id(2),)
-    assert [run.status for run in both.ended] == [RunStatus.COMPLETED, RunStatus.FAILED]
-    assert both.presets_changed
+    assert (both.removed, both.presets_changed) == ((run_id(2),), True)
+    assert [run.run_id for run in both.ended] == [run_id(2), run_id(4)]

@@ -55,7 +55,7 @@ async def test_presets_show_origin_and_broken_files() -> None:
         assert rows[1].split() == ["reviewer", "global"]
         assert rows[2].split() == ["!broken", "project"]
         await deck.press("1", "G")
-        await deck.until_text("line 2: name is missing")
+        await deck.until_text("✗ line 2: name is")
 
 
 async def test_narrow_screens_stack() -> None:

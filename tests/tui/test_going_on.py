@@ -7,12 +7,14 @@ from subdeck.core.errors import UsageError
 from subdeck.core.presets import PresetCatalog
 from subdeck.core.runs import PresetSource, RunRequest, Tools
 from subdeck.core.settings import Settings
-from subdeck.tui.launch_form import LaunchForm, Takes
+from subdeck.tui.launching.form import LaunchForm, Takes
 from subdeck.tui.screens.launch import LaunchScreen
 from textual.widgets import Input, TextArea
 
+from . import launching
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
+from .launching import request_of
 
 SESSION = "550e8400-e29b-41d4-a716-446655440000"
 KEPT = {"meta_session_path": "/src/shop/one/child-session.jsonl", "meta_child_session_id": SESSION}
@@ -21,11 +23,7 @@ SHORT = run_id(1)[-6:]
 
 async def dialog_of(deck: Deck, *keys: str) -> LaunchScreen:
     await deck.until(lambda: deck.main.presets.row_count, "the presets")
-    await deck.press(*keys)
-    await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the dialog")
-    await deck.until_text("Where")
-    assert isinstance(deck.app.screen, LaunchScreen)
-    return deck.app.screen
+    return await launching.dialog_of(deck, *keys)
 
 
 @pytest.mark.parametrize("status", ["running", "completed"])
@@ -53,7 +51,7 @@ async def test_context_can_be_turned_off() -> None:
         dialog.query_one("#context").focus()
         await deck.press("right")
         await deck.until_text("(•) none")
-        assert dialog.request.parent_session is None
+        assert request_of(dialog).parent_session is None
 
 
 @pytest.mark.parametrize("key", ["C", "s"])
@@ -71,7 +69,7 @@ async def test_a_preset_that_takes_no_context() -> None:
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "C")
         await deck.until_text("none: this preset takes none (inherit_context: false)")
-        assert dialog.request.parent_session is None
+        assert request_of(dialog).parent_session is None
 
 
 def test_the_preset_decides_before_the_setting() -> None:
@@ -151,7 +149,7 @@ async def test_follow_up_of_an_ad_hoc_run() -> None:
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "s")
         dialog.query_one("#task", TextArea).text = "more"
-        request = dialog.request
+        request = request_of(dialog)
         assert (request.preset, request.tools, request.prompt) == (None, ("read",), "Be brief.")
         assert (request.child_session, request.model) == (SESSION, "fake/test")
 
@@ -162,14 +160,14 @@ async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         assert "stands for" not in deck.screen_text
-        assert dialog.request.previous is None
+        assert request_of(dialog).previous is None
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text(f"{{previous}} stands for the answer of {SHORT}")
-        assert dialog.request.previous == run_id(1)
+        assert request_of(dialog).previous == run_id(1)
         dialog.query_one("#previous").focus()
         await deck.press("right")
         await deck.until_text("(•) as written")
-        assert dialog.request.previous is None
+        assert request_of(dialog).previous is None
 
 
 async def test_previous_without_an_answer_is_refused() -> None:
@@ -193,7 +191,7 @@ async def test_nothing_stands_for_previous_without_a_run() -> None:
         dialog = await dialog_of(deck, "n")
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text("check {previous}")
-        assert dialog.request == RunRequest(task="check {previous}", preset="repo-scout")
+        assert request_of(dialog) == RunRequest(task="check {previous}", preset="repo-scout")
 
 
 async def test_footer_names_what_a_key_does_here() -> None:

@@ -6,19 +6,13 @@ import pytest
 from subdeck.core.errors import LaunchError, ModelError
 from subdeck.core.runs import PresetSource, RunRequest
 from subdeck.core.settings import Settings
-from subdeck.tui.launch_form import LaunchForm
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.tui.launching.filled import Filled
+from subdeck.tui.launching.form import LaunchForm
 from textual.widgets import Input, TextArea
 
-from .deck import Deck, opened
+from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
-
-
-async def dialog_of(deck: Deck, key: str) -> LaunchScreen:
-    await deck.press(key)
-    await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the dialog")
-    assert isinstance(deck.app.screen, LaunchScreen)
-    return deck.app.screen
+from .launching import dialog_of, request_of
 
 
 async def test_select_task_launch() -> None:
@@ -84,8 +78,8 @@ async def test_what_would_fail_is_said_before() -> None:
         await deck.until_text("choose one, or set default_model")
         engine.problems = ()
         dialog.query_one("#model", Input).value = "fake/test"
-        await deck.until(lambda: "no model" not in deck.screen_text, "the problem to go")
-        assert dialog.request.model == "fake/test"
+        await deck.until(lambda: "! no model" not in deck.screen_text, "the problem to go")
+        assert request_of(dialog).model == "fake/test"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +127,7 @@ async def test_runner_is_chosen_by_keys() -> None:
         dialog.query_one("#runner").focus()
         await deck.press("right")
         await deck.until_text("( ) process  (•) tmux")
-        assert dialog.request.runner == "tmux"
+        assert request_of(dialog).runner == "tmux"
 
 
 @pytest.mark.parametrize("key", ["n", "N", "?", "X", "d"])
@@ -149,16 +143,16 @@ async def test_dialogs_fit_the_smallest_screen(key: str) -> None:
         region = deck.app.screen.query_one(".dialog").region
         assert deck.app.screen.region.contains_region(region)
         for button in deck.app.screen.query("Button"):
-            assert region.contains_region(button.region)
+            assert not button.region.size or region.contains_region(button.region)
 
 
 def test_form_asks_only_for_what_was_changed() -> None:
     """Prefilled values are left to the engine, so that the call wins only where the operator chose."""
     form = LaunchForm(a_preset(), Settings(), "/src/shop")
-    assert (form.model, form.origin_of(form.model)) == ("fake/test", "from the preset")
-    unchanged = form.request(task="t", model="fake/test", cwd="/src/shop", runner="process", tools="", prompt="")
+    assert (form.first.model, form.origin_of(form.first.model)) == ("fake/test", "from the preset")
+    unchanged = form.request(Filled(task="t", model="fake/test", cwd="/src/shop", runner="process"))
     assert unchanged == RunRequest(task="t", preset="repo-scout")
-    changed = form.request(task="t", model="b/c", cwd="/tmp", runner="tmux", tools="", prompt="")
+    changed = form.request(Filled(task="t", model="b/c", cwd="/tmp", runner="tmux"))
     assert changed == RunRequest(task="t", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
 
 
@@ -166,7 +160,7 @@ def test_form_says_where_the_model_comes_from() -> None:
     """Preset, then default_model, then nothing."""
     bare = a_preset(model=None)
     assert LaunchForm(bare, Settings(default_model="d/m"), "/").origin_of("d/m") == "default_model"
-    assert LaunchForm(bare, Settings(), "/").model == ""
+    assert LaunchForm(bare, Settings(), "/").first.model == ""
     assert LaunchForm(None, Settings(), "/").badge == PresetSource.ADHOC.replace("adhoc", "ad hoc")
 
 

@@ -6,8 +6,8 @@ import pytest
 from subdeck.core.errors import SettingsError
 from subdeck.core.settings import Settings
 from subdeck.tui.actions import ACTIONS, Place
+from subdeck.tui.actions.own_keys import keymap, with_own_keys
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.own_keys import keymap, with_own_keys
 from subdeck.tui.screens.help import help_text
 
 from .deck import opened
@@ -42,8 +42,8 @@ def test_keys_that_everybody_expects_stay() -> None:
 
 def test_spellings() -> None:
     """Names that Textual has for characters, and shift with a letter, are what they write."""
-    assert keys_of({"stop": "exclamation_mark"}, "stop") == {Place.DECK: ["!"]}
-    assert keys_of({"stop": "shift+s"}, "stop") == {Place.DECK: ["S"]}
+    assert keys_of({"stop": "percent_sign"}, "stop") == {Place.DECK: ["%"]}
+    assert keys_of({"stop": "shift+z"}, "stop") == {Place.DECK: ["Z"]}
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,12 @@ async def test_own_keys_act_and_are_shown() -> None:
         assert engine.stopped == [((run_id(1),), False)]
         await deck.press("?")
         await deck.type("stop")
-        await deck.until_text("k           Stop the run softly")
+        await deck.until_text("k           Stop the run, or all marked ones")
         await deck.press("escape", ":")
+        await deck.type("stop the run")
         await deck.until_text("stop  (k)")
 
 
 def test_help_without_own_keys() -> None:
     """The help of the registry is that of the default keys."""
-    assert "x           Stop the run softly" in help_text("stop").plain
+    assert "x           Stop the run, or all marked ones" in help_text("stop").plain

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.cells import cell_len
 from subdeck.core import describe
+from subdeck.core.offline_agent import NO_MODEL
 from subdeck.core.runs import Counts, RunReason
 from subdeck.tui import present
 from subdeck.tui.wrapping import wrap
@@ -49,6 +50,14 @@ def test_an_end_says_its_reason() -> None:
     assert describe.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
     assert describe.doing(a_run(1, "aborted")) == "stopped"
     assert describe.doing(a_run(1, "aborted", message="stopped by operator")) == "stopped by operator"
+
+
+def test_the_offline_agent_tells_what_it_found() -> None:
+    """That no model was used is the first line of its answer; a row has room for what comes after it."""
+    answer = f"{NO_MODEL} It looked for `token`: 5 matches in 2 files."
+    assert describe.doing(a_run(1, "completed", message=answer)) == "It looked for `token`: 5 matches in 2 files."
+    assert describe.doing(a_run(1, "completed", message=answer), 20) == "It looked for `toke…"
+    assert describe.doing(a_run(1, "completed", message=NO_MODEL)) == NO_MODEL
 
 
 def test_a_run_of_another_machine_is_not_called_running() -> None:

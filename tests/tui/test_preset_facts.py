@@ -148,14 +148,6 @@ async def test_copy_for_all_projects(project_dir: Path) -> None:
         assert 'model: "@fast"' in copy.read_text()
 
 
-async def test_only_bundled_presets_are_copied() -> None:
-    """A preset of one's own is not offered to be copied, and the key says why."""
-    async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
-        await deck.until(lambda: deck.main.presets.row_count, "the preset")
-        await deck.press("1", "b")
-        assert "is a file of yours already" in deck.toasts[0]
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_tries_and_warnings_are_seen(size: tuple[int, int]) -> None:
     """A second try stands in the row and in the transcript's title, and so does how much was warned of."""

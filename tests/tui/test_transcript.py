@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from subdeck.core.events import AssistantText, Notice, ToolCall, UnknownEvent
 from subdeck.core.progress import ProgressFormatter
-from subdeck.tui.transcript_lines import Kind, entry_of
-from subdeck.tui.transcript_rows import Rows
+from subdeck.tui.reading.lines import Kind, entry_of
+from subdeck.tui.reading.rows import Rows
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
@@ -34,13 +34,13 @@ def test_events_become_lines_of_a_kind() -> None:
 
 def test_rows_map_back_to_lines() -> None:
     """Every row belongs to one line, at each width and without wrapping."""
-    rows = Rows()
+    rows = Rows(12)
     formatter = ProgressFormatter()
-    rows.lay_out(12, True)
-    rows.extend(entry for n in range(30) if (entry := entry_of(text(n + 1, "word " * n + "end\nx"), formatter)))
+    entries = [entry for n in range(30) if (entry := entry_of(text(n + 1, "word " * n + "end\nx"), formatter))]
+    rows.extend(entries, range(len(entries)))
     for width, wrapped in ((12, True), (40, True), (40, False)):
         rows.lay_out(width, wrapped)
-        cut = [len(rows.cut(entry.text)) for entry in rows.entries]
+        cut = [len(rows.cut(index)) for index in range(len(rows.entries))]
         assert rows.height == sum(cut)
         assert [rows.at(row) for row in range(rows.height)] == [
             (index, part) for index, count in enumerate(cut) for part in range(count)
@@ -148,8 +148,8 @@ async def test_late_pieces_of_another_run_are_dropped() -> None:
         await deck.until_text("▸ task 1")
         engine.disk.set()
         await deck.until_text("of run 1 line 8999")
-        assert {entry.text[:8] for entry in deck.main.transcript._rows.entries} == {"of run 1"}
-        assert len(deck.main.transcript._rows.entries) == 8999
+        await deck.until_text("8999 events")
+        assert {line[:8] for line in deck.main.transcript.text.splitlines()} == {"of run 1"}
 
 
 async def test_a_stale_sentence_is_not_shown() -> None:

@@ -2,7 +2,19 @@
 
 from .model import PANES, Action, Place, Situation
 from .needs import TMUX
-from .registry import ACTIONS, BY_ID, Hint, binding_id, bindings, footer_hints, key_label, keys_line
+from .registry import (
+    ACTIONS,
+    BY_ID,
+    Hint,
+    binding_id,
+    bindings,
+    footer_hints,
+    key_label,
+    key_of,
+    keys_line,
+    meanings,
+    said,
+)
 
 __all__ = [
     "ACTIONS",
@@ -17,5 +29,8 @@ __all__ = [
     "bindings",
     "footer_hints",
     "key_label",
+    "key_of",
     "keys_line",
+    "meanings",
+    "said",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .model import Action, Place, at, at_a_run
-from .needs import TMUX, needs_active, needs_finished, needs_run, needs_terminal, needs_undoable
+from .needs import TMUX, needs_active, needs_run, needs_terminal, needs_undoable
 
 if TYPE_CHECKING:
     from .model import Situation
@@ -29,7 +29,7 @@ ACTING = (
         "stop",
         at(Place.DECK, "x"),
         "stop",
-        "Stop the run softly; it keeps what it has.",
+        "Stop the run, or all marked ones, softly; each keeps what it has.",
         needs_active,
         footer=5,
         changes=True,
@@ -38,7 +38,7 @@ ACTING = (
         "kill",
         at(Place.DECK, "X"),
         "kill",
-        "Kill the run and all its processes, after asking.",
+        "Kill the run, or all marked ones, with all processes, after asking.",
         needs_active,
         changes=True,
     ),
@@ -46,10 +46,17 @@ ACTING = (
         "delete",
         at_a_run("d"),
         "delete",
-        "Delete the run and its files, after asking; u brings it back.",
-        needs_finished,
+        "Delete the run, or all marked ones, with all files, after asking; undo brings them back.",
+        needs_run,
         changes=True,
     ),
     Action("undo", at(Place.DECK, "u"), "undo", "Bring back what was deleted last.", needs_undoable, changes=True),
-    Action("copy_id", at(Place.RUNS, "y"), "copy id", "Copy the run id to the clipboard.", needs_run),
+    Action(
+        "copy_id",
+        at(Place.RUNS, "y"),
+        "copy id",
+        "Copy the run id, or those of all marked ones, to the clipboard.",
+        needs_run,
+    ),
+    Action("messages", at(Place.DECK, "M"), "messages", "Show all messages since the app was opened."),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .model import Action, Place, at, in_panes
+from .needs import needs_above, needs_beside
 
 DECK = (
     Action(
@@ -11,6 +12,12 @@ DECK = (
         "zoom",
         "Give the whole screen to one pane, and back.",
     ),
+    Action("narrower", at(Place.DECK, "<"), "narrower", "Make the presets narrower.", needs_beside),
+    Action("wider", at(Place.DECK, ">"), "wider", "Make the presets wider.", needs_beside),
+    Action("lower", at(Place.DECK, "-"), "lower", "Make the transcript lower.", needs_above),
+    Action("higher", at(Place.DECK, "+"), "higher", "Make the transcript higher.", needs_above),
+    Action("as_at_first", at(Place.DECK, "="), "as at first", "Give the panes the sizes that they had at first."),
+    Action("theme", at(Place.DECK, "T"), "theme", "Go to the next theme: dark, light, the terminal's own colours."),
     Action("runs", at(Place.DECK, "2"), "runs", "Go to the runs."),
     Action("transcript", at(Place.DECK, "3"), "transcript", "Go to the transcript."),
     Action("next_pane", at(Place.DECK, "tab"), "next pane", "Go to the next pane."),

@@ -51,6 +51,11 @@ class Place(StrEnum):
 
 PANES = (Place.PRESETS, Place.RUNS, Place.TRANSCRIPT)
 
+ALL_PANES = frozenset(PANES)
+
+MODES = frozenset((Place.SEARCH,))
+"""Places whose keys come before those of the places around them, for as long as the mode lasts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -66,6 +71,8 @@ class Situation:
     """Runs that are marked; what acts on runs acts on them instead of the highlighted one."""
     undoable: bool = False
     zoomed: bool = False
+    shown: frozenset[Place] = ALL_PANES
+    """The panes on the screen."""
     unseen: int = 0
     """Runs that need the operator."""
     can_suspend: bool = True

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
 
 from .acting import ACTING
+from .cleaning import CLEANING
 from .deck import DECK
+from .detail import DETAIL
 from .dialogs import DIALOGS
+from .doctor import DOCTOR
+from .finding import FINDING
 from .launching import LAUNCHING
-from .model import Action, Place, Situation
+from .model import MODES, Action, Place, Situation
 from .presets import PRESETS
 from .run_list import RUN_LIST
 from .transcript import TRANSCRIPT
 
-ACTIONS: tuple[Action, ...] = (*PRESETS, *LAUNCHING, *RUN_LIST, *ACTING, *TRANSCRIPT, *DECK, *DIALOGS)
+ACTIONS: tuple[Action, ...] = (
+    *PRESETS,
+    *LAUNCHING,
+    *RUN_LIST,
+    *ACTING,
+    *DETAIL,
+    *CLEANING,
+    *TRANSCRIPT,
+    *FINDING,
+    *DECK,
+    *DOCTOR,
+    *DIALOGS,
+)
 
 BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
+
+_KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
 
 _KEY_NAMES = {
     "enter": "⏎",
@@ -37,6 +56,16 @@ _KEY_NAMES = {
 def key_label(key: str) -> str:
     """How a key is written on the screen: `^s`, `⏎`, `pgdn`."""
     return _KEY_NAMES.get(key, key.replace("ctrl+", "^"))
+
+
+def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
+    """Answer how the first key of an action is written, for a sentence that names it."""
+    return next((key_label(action.keys[0][1]) for action in actions if action.id == action_id and action.keys), "")
+
+
+def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
+    """Put keys into a sentence of the registry: `{undo}` becomes the key of that action."""
+    return _KEY_IN_A_SENTENCE.sub(lambda match: key_of(match[1], actions) or match[0], text)
 
 
 def binding_id(action: Action, place: Place) -> str:
@@ -62,20 +91,30 @@ class Hint(NamedTuple):
     name: str
 
 
+def meanings(place: Place, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
+    """Answer the keys of a place with what they mean there; the keys of a mode hide those of the places around it."""
+    hidden = {key for action in actions for key in action.keys_in(place)} if place in MODES else frozenset[str]()
+    return [
+        (key, action)
+        for action in actions
+        for where, key in action.keys
+        if where is place or (where in place.around and key not in hidden)
+    ]
+
+
 def footer_hints(situation: Situation, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
     """Answer what is possible here, in the order of the registry."""
-    places = (situation.place, *situation.place.around)
+    keys: dict[str, str] = {}
+    for key, action in meanings(situation.place, actions):
+        keys.setdefault(action.id, key)
     return [
         Hint(
             action.footer,
-            key_label(next(key for where, key in action.keys if where in places)),
+            key_label(keys[action.id]),
             action.name_here(situation) if action.name_here else action.name,
         )
         for action in actions
-        if action.footer
-        and action.id != situation.place
-        and any(where in places for where, _ in action.keys)
-        and action.allowed(situation)
+        if action.footer and action.id != situation.place and action.id in keys and action.allowed(situation)
     ]
 
 

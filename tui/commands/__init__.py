@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .attaching import AttachCommands
 from .base import Deck
+from .cleaning import CleaningCommands
 from .deck import DeckCommands
+from .detail import DetailCommands
+from .doctor import DoctorCommands
+from .finding import FindingCommands
 from .launching import LaunchCommands
 from .presets import PresetCommands
 from .run_list import RunListCommands
 from .runs import RunCommands
+from .taking_out import TakingOutCommands
+from .telling import TellingCommands
 from .transcript import TranscriptCommands
 
-_ALL = (PresetCommands, LaunchCommands, RunListCommands, RunCommands, TranscriptCommands, DeckCommands)
+_ALL = (
+    PresetCommands,
+    LaunchCommands,
+    RunListCommands,
+    RunCommands,
+    AttachCommands,
+    TranscriptCommands,
+    FindingCommands,
+    TakingOutCommands,
+    DeckCommands,
+    DoctorCommands,
+    TellingCommands,
+    DetailCommands,
+    CleaningCommands,
+)
 
 
 def deeds(deck: Deck) -> dict[str, Callable[[], object]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...core.errors import SubdeckError
 from ...core.plain import one_line
+from ..actions import key_of
 from ..problem_text import problem_text
 from ..screens.confirm import ConfirmScreen
 
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from ...core.runs import Counts, RunSnapshot
-    from ..actions import Action
-    from ..board import Board
+    from ..actions import Action, Situation
     from ..bridge import Bridge
-    from ..panes import Panes
+    from ..layout.panes import Panes
+    from ..listing.board import Board
+    from ..telling.notices import Notices
     from ..undo import Undo
     from ..widgets.preset_list import PresetList
     from ..widgets.run_list import RunList
+    from ..widgets.search_line import SearchLine
     from ..widgets.transcript import Transcript
 
 
@@ -48,7 +51,11 @@ class Deck(Protocol):
     @property
     def transcript(self) -> Transcript: ...
     @property
+    def search(self) -> SearchLine: ...
+    @property
     def undo(self) -> Undo: ...
+    @property
+    def notices(self) -> Notices: ...
     @property
     def counts(self) -> Counts:
         """Of all runs of the project."""
@@ -57,6 +64,11 @@ class Deck(Protocol):
     @property
     def run(self) -> RunSnapshot | None:
         """The highlighted run."""
+        ...
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions are possible now."""
         ...
 
     def show_launched(self, run_id: str) -> None:
@@ -75,6 +87,10 @@ class Commands:
     @property
     def _app(self) -> App[Any]:
         return cast("App[Any]", self._deck.screen.app)
+
+    def _key(self, action_id: str) -> str:
+        """How the key of an action is written, the operator's own included."""
+        return key_of(action_id, self._deck.actions)
 
     def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
         if run := self._deck.run:

@@ -2,30 +2,135 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ...core.plain import one_line
+from ...core.runs import PresetSource
 from ..actions import Place, keys_line
 from ..present import short_path
-from ..screens.copy_preset import CopyPresetScreen, read_template
+from ..presets.draft import Draft, judge, new_draft, read_draft
+from ..presets.template import read_template
+from ..screens.copy_preset import CopyPresetScreen
+from ..screens.preset_editor import PresetEditorScreen
+from ..terminal import edit_file
+from ..undo import Deletion
 from .base import Commands, Deck
 
 if TYPE_CHECKING:
-    from ...core.presets import Preset
+    from ...core.preset_check import PresetCheck
+    from ...core.preset_trash import DeletedPreset
+    from ...core.presets import Preset, PresetProblem
 
 
 class PresetCommands(Commands):
-    """Get presets of one's own."""
+    """Get presets of one's own, change them, take them away; each ends with the cursor on what it was about."""
 
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
         self.table = {
-            "copy_preset": lambda: self._spawn(self._copy_preset(deck.presets.preset)),
+            "create_preset": lambda: self._spawn(self._create()),
+            "edit_preset": lambda: self._spawn(self._edit()),
+            "edit_preset_outside": lambda: self._spawn(self._edit_outside()),
+            "copy_preset": lambda: self._spawn(self._copy(deck.presets.preset)),
+            "delete_preset": lambda: self._spawn(self._delete()),
         }
 
-    async def _copy_preset(self, preset: Preset | None) -> None:
-        template = await self._bridge.call(read_template, self._bridge.engine, preset.name if preset else None)
+    @property
+    def _highlighted(self) -> Preset | PresetProblem | None:
+        presets = self._deck.presets
+        return presets.preset or presets.problem
+
+    async def _create(self) -> None:
+        await self._open(await self._bridge.call(new_draft))
+
+    async def _edit(self) -> None:
+        found = self._highlighted
+        if found is None:
+            return
+        if self._is_bundled(found):
+            await self._copy_instead(found)
+            return
+        await self._open(await self._bridge.call(read_draft, found))
+
+    async def _open(self, draft: Draft) -> None:
+        screen = PresetEditorScreen(self._bridge, draft, keys_line(Place.EDIT, self._deck.actions))
+        if path := await self._app.push_screen_wait(screen):
+            self._deck.presets.select(path)
+            self._say(f"Saved {short_path(path, 60)}")
+
+    async def _edit_outside(self) -> None:
+        from ...core.preset_text import GONE, content_now
+
+        found = self._highlighted
+        if found is None:
+            return
+        if self._is_bundled(found):
+            await self._copy_instead(found)
+            return
+        before = await self._bridge.call(read_draft, found)
+        if problem := edit_file(self._app, found.path):
+            self._say(problem, error=True)
+            return
+        content = await self._bridge.call(content_now, found.path)
+        if content == before.own.content:
+            return
+        if content == GONE:
+            self._say(f"{short_path(found.path, 60)} is gone", error=True)
+            return
+        check = await self._bridge.call(judge, self._bridge.engine, before, "", content)
+        self._say(saved_outside(found.path, check), error=check.preset is None)
+
+    async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
+        detail = "It comes with subdeck and cannot be changed. A copy of it is yours, and is used in its place."
+        if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
+            await self._copy(self._deck.presets.named(preset.name))
+
+    async def _copy(self, preset: Preset | None) -> None:
+        template = await self._bridge.call(read_template, self._bridge.engine, preset, self._deck.presets.names)
         keys = keys_line(Place.COPY, self._deck.actions)
         path = await self._app.push_screen_wait(CopyPresetScreen(self._bridge, template, keys))
         if path:
+            self._deck.presets.select(path)
             self._say(f"Copied {one_line(template.name, 40)} to {short_path(path)}: it is yours to change.")
+
+    async def _delete(self) -> None:
+        from ...core.preset_tiers import next_after
+        from ...core.preset_trash import delete_preset
+
+        found, engine = self._highlighted, self._bridge.engine
+        if found is None:
+            return
+        name = one_line(found.name, 60)
+        behind = await self._bridge.call(
+            next_after, found.path, found.name, project=engine.project, cwd=engine.cwd, settings=engine.settings
+        )
+        then = (
+            f"The {behind.source} preset of this name comes forth:\n{short_path(behind.path, 66)}\n"
+            if behind
+            else "No other preset has this name."
+        )
+        detail = f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} brings it back."
+        if not await self._confirmed(f"Delete the preset {name}?", detail, "Delete"):
+            return
+        deleted = await self._bridge.call(delete_preset, found.path, found.source, engine.project)
+        self._deck.undo.push(Deletion(f"the preset {name}", lambda: self._restore(deleted)))
+        self._say(f"Deleted the preset {name}; {self._key('undo')} brings it back")
+
+    async def _restore(self, deleted: DeletedPreset) -> None:
+        from ...core.preset_trash import restore_preset
+
+        await self._bridge.call(restore_preset, deleted)
+        self._deck.presets.select(deleted.path)
+
+    def _is_bundled(self, found: Preset | PresetProblem) -> bool:
+        return found.source is PresetSource.BUNDLED
+
+
+def saved_outside(path: str, check: PresetCheck) -> str:
+    """Say what became of a file that another program wrote."""
+    file = one_line(os.path.basename(path), 60)
+    if check.preset is None:
+        return f"{file} is broken: {one_line(check.verdict, 300)}"
+    said = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
+    return f"{file} is changed\n{said}" if said else f"{file} is changed; nothing is wrong with it"

@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 from ..actions import Place
+from ..listing.unseen import next_of
+from ..widgets.filter_line import FilterLine
 from .base import Commands, Deck
 
 
 class RunListCommands(Commands):
-    """Open a run, go to those that need the operator."""
+    """Open a run, filter, sort, mark and fold, go to those that need the operator."""
 
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
+        runs = deck.runs
         self.table = {
-            "open": lambda: deck.panes.go_to(Place.TRANSCRIPT),
+            "open": self._open,
+            "filter": lambda: deck.screen.query_one(FilterLine).open(),
+            "sort": runs.next_sort,
+            "mark": self._mark,
+            "mark_all": self._mark_all,
+            "fold": lambda: runs.fold(True),
+            "unfold": lambda: runs.fold(False),
             "next_unseen": lambda: self._go_to_unseen(1),
             "previous_unseen": lambda: self._go_to_unseen(-1),
         }
 
+    def _open(self) -> None:
+        runs = self._deck.runs
+        if runs.here is not None and not runs.here.run_id:
+            runs.fold(runs.here.unit not in runs.listing.folded)
+        else:
+            self._deck.panes.go_to(Place.TRANSCRIPT)
+
+    def _mark(self) -> None:
+        runs = self._deck.runs
+        if runs.here is not None:
+            ids = runs.listing.runs_in(runs.here)
+            runs.mark(ids, not runs.marked.issuperset(ids))
+            runs.action_move("down")
+
+    def _mark_all(self) -> None:
+        runs = self._deck.runs
+        shown = runs.listing.shown_ids()
+        if runs.marked.issuperset(shown):
+            runs.mark(runs.marked, False)
+        else:
+            runs.mark(shown, True)
+
     def _go_to_unseen(self, step: int) -> None:
         runs = self._deck.runs
-        if run_id := self._deck.board.next_unseen(runs.selected, step):
+        if run_id := next_of(self._deck.board.unseen, runs.listing, runs.here, step):
             runs.select(run_id)
-            runs.mark_seen(run_id)
+
+
+def clear_filter(deck: Deck) -> bool:
+    """Show all runs again, where the runs have the keys; answer whether there was a filter."""
+    if deck.panes.place is not Place.RUNS or not deck.runs.listing.filter:
+        return False
+    deck.runs.filter_by("")
+    if memory := deck.runs.memory:
+        deck.bridge.spawn(memory.keep(deck.runs))
+    return True

@@ -1,75 +1,137 @@
-"""The actions on runs that are there."""
+"""The actions on runs that are there: on all that are marked, else on the highlighted one."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING
+
+from rich.filesize import decimal
+
+from ...core.describe import runs_word
+from ...core.errors import RunBusy
 from ...core.plain import one_line
-from ...core.runs import RunSnapshot
-from ..actions import TMUX, Place
-from ..terminal import hand_over
 from ..undo import Deletion
 from .base import Commands, Deck, name_of
 
-ATTACH_NOTE = (
-    "The terminal goes to the run's tmux pane; the run does not notice.\n"
-    "To come back here press ctrl+b, then d (tmux's detach key, unless your tmux.conf names another)."
-)
+if TYPE_CHECKING:
+    from ...core.engine import Engine
+    from ...core.runs import RunSnapshot
+
+NAMED = 5
+"""Runs that a question names; more are counted."""
+PATIENCE = 10.0
+"""Seconds beyond the grace that a run may take to end before it is deleted."""
+
+Runs = Sequence["RunSnapshot"]
 
 
 class RunCommands(Commands):
-    """Attach to, stop, kill and delete runs, and bring them back."""
+    """Stop, kill and delete runs, and bring them back."""
 
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
-        self._attach_explained = False
         self.table = {
-            "attach": lambda: self._with_run(self._attach),
-            "stop": lambda: self._with_run(self._stop),
-            "kill": lambda: self._with_run(self._kill),
-            "delete": lambda: self._with_run(self._delete),
+            "stop": lambda: self._with_targets(self._stop),
+            "kill": lambda: self._with_targets(self._kill),
+            "delete": lambda: self._with_targets(self._delete),
             "undo": lambda: self._spawn(self._undo()),
-            "copy_id": self.copy_id,
+            "copy_id": self.copy_ids,
         }
 
-    def copy_id(self) -> None:
-        if run := self._deck.run:
-            self._app.copy_to_clipboard(run.run_id)
-            self._say(f"Copied {run.run_id}")
+    def copy_ids(self) -> None:
+        ids = [run.run_id for run in self._deck.runs.targets]
+        self._app.copy_to_clipboard("\n".join(ids))
+        self._say(f"Copied {ids[0] if len(ids) == 1 else f'{len(ids)} run ids'}")
+
+    def _with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
+        if runs := self._deck.runs.targets:
+            self._spawn(command(runs))
 
     async def _undo(self) -> None:
-        await self._deck.undo.pop().restore()
+        deletion = self._deck.undo.pop()
+        await deletion.restore()
+        self._say(f"Brought back {deletion.what}")
 
-    async def _stop(self, run: RunSnapshot) -> None:
-        told = await self._bridge.call(self._bridge.engine.stop, [run.run_id])
-        self._say(f"Stopping {name_of(run)}" if told else f"{name_of(run)} had ended already")
-
-    async def _kill(self, run: RunSnapshot) -> None:
-        detail = f"{name_of(run)}: {one_line(run.meta.task, 200)}\n\nThe agent and all its processes end at once."
-        if await self._confirmed("Kill this run?", detail, "Kill"):
-            await self._bridge.call(self._bridge.engine.stop, [run.run_id], force=True)
-            self._say(f"Killing {name_of(run)}")
-
-    async def _delete(self, run: RunSnapshot) -> None:
-        detail = (
-            f"{name_of(run)}: {one_line(run.meta.task, 200)}\n\n"
-            f"Its transcript, answer and logs go to the trash; u brings them back."
-        )
-        if await self._confirmed("Delete this run?", detail, "Delete"):
-            await self._bridge.call(self._bridge.engine.delete, [run.run_id])
-            self._deck.undo.push(Deletion(name_of(run), lambda: self._restore(run.run_id)))
-            self._say(f"Deleted {name_of(run)}; u brings it back")
-
-    async def _restore(self, run_id: str) -> None:
-        await self._bridge.call(self._bridge.engine.restore, [run_id])
-        self._deck.runs.select(run_id)
-
-    async def _attach(self, run: RunSnapshot) -> None:
-        if run.meta.runner != TMUX:
-            self._deck.panes.zoom(Place.TRANSCRIPT)
+    async def _stop(self, runs: Runs) -> None:
+        active = [run for run in runs if not run.is_terminal]
+        several = f"{name_list(active)}\n\nEach keeps what it has."
+        if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", several, "Stop"):
             return
-        argv = (await self._bridge.call(self._bridge.engine.way_in, run.run_id)).argv
-        if not self._attach_explained:
-            if not await self._confirmed(f"Attach to {name_of(run)}", ATTACH_NOTE, "Attach", harmless=True):
-                return
-            self._attach_explained = True
-        if problem := hand_over(self._app, argv):
-            self._say(problem, error=True)
+        told = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
+        self._say(f"Stopping {who(active)}" if told else f"{who(runs)} had ended already")
+
+    async def _kill(self, runs: Runs) -> None:
+        active = [run for run in runs if not run.is_terminal]
+        if not active:
+            self._say(f"{who(runs)} had ended already")
+            return
+        question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
+        detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
+        if await self._confirmed(question, detail, "Kill"):
+            await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
+            self._say(f"Killing {who(active)}")
+
+    async def _delete(self, runs: Runs) -> None:
+        size = await self._bridge.call(_size, self._bridge.engine, [run.run_id for run in runs])
+        question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
+        if not await self._confirmed(question, what_is_lost(runs, size), "Delete"):
+            return
+        deleted = await self._bridge.call(_delete, self._bridge.engine, [run.run_id for run in runs])
+        self._deck.undo.push(Deletion(who(runs), lambda: self._restore(deleted)))
+        self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
+
+    async def _restore(self, run_ids: tuple[str, ...]) -> None:
+        back = await self._bridge.call(self._bridge.engine.restore, run_ids)
+        if not back:
+            raise RunBusy("nothing came back", hint="what was deleted is gone from the trash for good")
+        self._deck.runs.select(back[0])
+
+
+def who(runs: Runs) -> str:
+    """Say which runs are meant."""
+    return name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs))
+
+
+def name_list(runs: Runs) -> str:
+    """Name runs with their tasks, a line each for the first few."""
+    if len(runs) == 1:
+        return f"{name_of(runs[0])}: {one_line(runs[0].meta.task, 200)}"
+    lines = [f"{name_of(run)}  {run.status}  {one_line(run.meta.task, 40)}" for run in runs[:NAMED]]
+    if len(runs) > NAMED:
+        lines.append(f"and {len(runs) - NAMED} more")
+    return "\n".join(lines)
+
+
+def what_is_lost(runs: Runs, size: int) -> str:
+    """Say what deleting takes away, and what can no more be done then."""
+    active = sum(not run.is_terminal for run in runs)
+    parts = [name_list(runs), ""]
+    if active:
+        parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
+    whose = "Its" if len(runs) == 1 else "Their"
+    parts.append(f"{whose} transcript, answer and logs go to the trash ({decimal(size)}) and come back for 24 hours.")
+    if any(run.meta.session_path for run in runs):
+        parts.append(f"{whose} conversation goes with them: there is no following up then.")
+    return "\n".join(parts)
+
+
+def _size(engine: Engine, run_ids: Sequence[str]) -> int:
+    """Answer the bytes of these runs' files."""
+    total = 0
+    for run_id in run_ids:
+        for path in engine.artifacts(run_id).values():
+            try:
+                total += os.path.getsize(path)
+            except OSError:
+                continue  # it went away meanwhile
+    return total
+
+
+def _delete(engine: Engine, run_ids: Sequence[str]) -> tuple[str, ...]:
+    """Delete runs, after stopping those that go on."""
+    if stopped := engine.stop(run_ids):
+        waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + PATIENCE)
+        if busy := [run for run in waited if not run.is_terminal]:
+            raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")
+    return engine.delete(run_ids)

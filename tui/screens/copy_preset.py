@@ -1,11 +1,7 @@
-"""Make a preset that comes with subdeck one's own: where, and with which model."""
+"""Make a preset that comes with subdeck one's own, or a second one of one's own: its name, where, which model."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -14,59 +10,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
-from ...core.paths import agent_dir
 from ...core.plain import one_line
 from ..actions import Place, bindings
 from ..bridge import Bridge
 from ..present import short_path
+from ..presets.draft import PROJECT, USER, place_of
+from ..presets.template import Template, write_copy
 from ..problem_text import problem_text
 from ..widgets.choice import Choice
 from ..widgets.model_input import ModelInput
-
-if TYPE_CHECKING:
-    from ...core.engine import Engine
-
-PROJECT, USER = "this project", "all my projects"
-
-
-class Template(Struct, frozen=True):
-    """What comes along."""
-
-    name: str
-    description: str
-    model: str
-    needs_model: bool
-    """Its own is a role that is not set."""
-    models: tuple[str, ...]
-    """Those that are known."""
-
-
-def read_template(engine: Engine, name: str | None) -> Template:
-    """Answer the bundled preset of that name, or the first one. Reads files."""
-    from ...core.model_choices import model_choices
-    from ...core.preset_copy import bundled_presets, needs_model
-
-    presets = bundled_presets()
-    preset = next((preset for preset in presets if preset.name == name), presets[0])
-    return Template(
-        preset.name,
-        preset.description,
-        preset.model or "",
-        needs_model(preset, engine.settings),
-        model_choices(preset.agent, engine.settings),
-    )
-
-
-def write_copy(engine: Engine, name: str, where: str, model: str) -> str:
-    """Write the copy and answer its path; blank `model` keeps the preset's own. Raises SubdeckError."""
-    from ...core.preset_copy import copy_bundled
-
-    return copy_bundled(name, place_of(engine, where), engine.settings, model.strip() or None)
-
-
-def place_of(engine: Engine, where: str) -> str:
-    """Answer the directory of presets for this project or for all."""
-    return engine.project.home if where == PROJECT else os.path.join(agent_dir(), "subagents")
 
 
 class CopyPresetScreen(ModalScreen[str]):
@@ -85,14 +37,19 @@ class CopyPresetScreen(ModalScreen[str]):
         template = self._template
         with Vertical(classes="dialog", id="copy") as dialog:
             dialog.border_title = Content(f"Copy {one_line(template.name, 50)}")
-            dialog.border_subtitle = "bundled"
+            dialog.border_subtitle = Content(str(template.source))
             yield Static(Content(one_line(template.description, 200)), classes="muted", id="description")
+            if template.own:
+                with Horizontal(classes="field"):
+                    yield Static("Name", classes="label")
+                    yield Input(template.proposed, compact=True, id="name")
             with Horizontal(classes="field"):
                 yield Static("For", classes="label")
-                yield Choice((PROJECT, USER), PROJECT, name="where")
-            with Horizontal(classes="field"):
-                yield Static("Model", classes="label")
-                yield ModelInput("" if template.needs_model else template.model)
+                yield Choice((PROJECT, USER), template.where, name="where")
+            if not template.own:
+                with Horizontal(classes="field"):
+                    yield Static("Model", classes="label")
+                    yield ModelInput("" if template.needs_model else template.model)
             yield Static("", id="file", classes="muted")
             yield Static(Content(self._reason), id="problems")
             with Horizontal(classes="buttons"):
@@ -106,9 +63,10 @@ class CopyPresetScreen(ModalScreen[str]):
         return f"The role {one_line(self._template.model, 40)} is not set here: name a model for the copy."
 
     def on_mount(self) -> None:
-        model = self.query_one(ModelInput)
-        model.offer(self._template.models)
-        (model if self._template.needs_model else self.query_one(Choice)).focus()
+        for model in self.query(ModelInput):
+            model.offer(self._template.models)
+        first = "#name" if self._template.own else "#model" if self._template.needs_model else "#where"
+        self.query_one(first).focus()
         self.show_file()
 
     @on(Choice.Changed)
@@ -122,12 +80,15 @@ class CopyPresetScreen(ModalScreen[str]):
     def action_start(self) -> None:
         if not self._writing:
             self._writing = True
-            self._bridge.spawn(self._write(self.query_one(Choice).value, self.query_one(ModelInput).value))
+            self._bridge.spawn(self._write())
 
-    async def _write(self, where: str, model: str) -> None:
-        chosen = "" if model.strip() == self._template.model else model
+    async def _write(self) -> None:
+        template, written = self._template, {field.id: field.value for field in self.query(Input)}
+        model = written.get("model", "")
+        chosen = "" if model.strip() == template.model else model
+        name, where = written.get("name", ""), self.query_one(Choice).value
         try:
-            path = await self._bridge.call(write_copy, self._bridge.engine, self._template.name, where, chosen)
+            path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
         except (SubdeckError, OSError) as error:
             self._writing = False
             self.query_one("#problems", Static).update(Content(problem_text(error)))

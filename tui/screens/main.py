@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -10,32 +11,45 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ...core.plain import plain
 from ...core.runs import Counts, RunSnapshot
-from ..actions import Action, Place, Situation, bindings
-from ..board import Board
+from ..actions import Action, Place, Situation, bindings, key_of, said
+from ..alone import Alone
 from ..bridge import Bridge
-from ..commands import deeds
+from ..cleaning.tidying import Tidying
+from ..layout.panes import Panes
+from ..layout.shape_file import Remembering, read_shape
+from ..listing.board import Board
+from ..listing.filter_memory import FilterMemory
 from ..messages import (
     AgentChosen,
     EngineFailed,
     PresetHighlighted,
     PresetsRead,
+    ProjectWent,
     RowChosen,
     RunHighlighted,
     RunsChanged,
     TranscriptRead,
     UnseenFound,
+    ViewChosen,
 )
-from ..panes import ABOVE, Panes
-from ..toasts import Toasts, unseen_text
+from ..opening import Opening
+from ..reading.searching import TranscriptSearch
+from ..telling.notices import Notices
+from ..telling.toasts import Toasts, unseen_text
+from ..telling.window_title import WindowTitle
 from ..undo import Undo
 from ..widgets.deck_header import DeckHeader
+from ..widgets.filter_line import FilterInput, FilterLine
 from ..widgets.preset_list import PresetList
 from ..widgets.run_list import RunList
+from ..widgets.search_line import SearchLine
 from ..widgets.status_bar import StatusBar
 from ..widgets.transcript import Transcript
+from ..widgets.workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -47,63 +61,85 @@ class MainScreen(Screen[object]):
     BINDINGS = bindings(Place.DECK)
     AUTO_FOCUS = ""
 
-    def __init__(self, engine: Engine, actions: Sequence[Action]) -> None:
-        """`actions` is the registry with the operator's own keys."""
+    def __init__(self, engine: Engine, actions: Sequence[Action], notices: Notices, opening: Opening) -> None:
+        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told."""
         super().__init__()
         self.actions = actions
         self.board = Board()
         self.counts = Counts()
         self.undo = Undo()
+        self.notices = notices
         self._begun = False
         """True once the first update has decided where the focus begins."""
-        self.bridge = Bridge(engine)
-        self.presets = PresetList()
-        self.runs = RunList(self.board)
-        self.transcript = Transcript()
+        self._readonly = opening.readonly
+        self.bridge = Bridge(engine, readonly=opening.readonly)
+        self.presets = PresetList(actions, engine)
+        self.runs = RunList(self.board, FilterMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.transcript = Transcript(actions)
+        self.search = SearchLine(self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_situation))
         self.panes = Panes(
             self,
             {Place.PRESETS: self.presets, Place.RUNS: self.runs, Place.TRANSCRIPT: self.transcript},
+            read_shape(),
+            Remembering(self.bridge),
         )
-        self._header = DeckHeader(engine.project.root)
+        self._alone = Alone(opening.run_id, self.board, self.runs, self.panes)
+        self._workspace = Workspace()
+        self._title = WindowTitle(self, engine)
+        self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
         self._status = StatusBar(actions)
-        self._toasts = Toasts(self, engine.settings.notifications)
-        self._deeds = deeds(self)
+        self._toasts = Toasts(self, engine.settings.notifications, notices)
 
     def compose(self) -> ComposeResult:
         yield self._header
-        with Horizontal(id=ABOVE):
-            yield self.presets
-            yield self.runs
-        yield self.transcript
+        with self._workspace:
+            with Horizontal(id=ABOVE):
+                yield self.presets
+                yield self.runs
+            yield FilterLine(self.runs)
+            yield self.transcript
+            yield self.search
         yield self._status
         yield self.bridge
 
     def on_mount(self) -> None:
         self.presets.border_title = "Presets"
-        self.runs.border_title = "Runs"
         self.transcript.show(None)
         self.runs.focus()
+        self._alone.begin()
         self.panes.arrange()
         self.call_after_refresh(self.bridge.start)
+        Tidying(self).begin_soon(readonly=self._readonly)
         self.set_interval(1.0, self.runs.tick)
+
+    @cached_property
+    def _deeds(self) -> dict[str, Callable[[], object]]:
+        """What each action does; the dialogs behind them are loaded with it, after the first paint."""
+        from ..commands import deeds
+
+        return deeds(self)
 
     # --- what is the case ----------------------------------------------------------------------------------------
 
     @property
     def run(self) -> RunSnapshot | None:
         """The highlighted run."""
-        return self.board.get(self.runs.selected)
+        return None if self._alone.hides_others else self.board.get(self.runs.selected)
 
     @property
     def situation(self) -> Situation:
         return Situation(
-            place=self.panes.place,
+            place=Place.FILTER if isinstance(self.focused, FilterInput) else self.search.place(self.panes.place),
             preset=self.presets.preset,
+            problem=self.presets.problem,
             run=self.run,
+            marked=len(self.board.marked),
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed,
             unseen=len(self.board.unseen),
             can_suspend=not self.app.is_web,
+            shown=self.panes.visible,
+            readonly=self._readonly,
         )
 
     # --- what the bridge tells -----------------------------------------------------------------------------------
@@ -115,9 +151,12 @@ class MainScreen(Screen[object]):
         self.counts = update.counts
         looked_at = self.transcript.run_id if self.transcript.has_focus else None
         self.runs.runs_changed(update)
+        self._alone.look(update)
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self.board.tokens, self.board.cost)
+        self._header.show_note(self._alone.note(key_of("back", self.actions)))
         self._status.show_counts(update.background)
+        self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
         self._toasts.tell(update.ended, looked_at=looked_at, in_sight=in_sight)
         for run in update.runs:
@@ -125,6 +164,7 @@ class MainScreen(Screen[object]):
                 self.bridge.read_on()
         if not self._begun:
             self._begun = True
+            self.call_after_refresh(lambda: self._deeds)  # the first key does not wait for what it loads
             if not update.runs and self.runs.has_focus:
                 self.panes.go_to(Place.PRESETS)
         self._show_situation()
@@ -146,8 +186,17 @@ class MainScreen(Screen[object]):
 
     @on(UnseenFound)
     def show_unseen(self, message: UnseenFound) -> None:
-        self.board.mark_unseen(message.runs)
+        self.runs.mark_unseen(message.runs)
         self.notify(unseen_text(message.runs), markup=False)
+
+    @on(ProjectWent)
+    def show_project(self, message: ProjectWent) -> None:
+        self._header.show_gone(not message.is_here)
+        if message.is_here:
+            self.notify("The project directory is there again.", markup=False)
+        else:
+            what = "The project directory was moved or deleted: bring it back, or open subdeck where it is now."
+            self.notify(what, severity="error", markup=False)
 
     @on(EngineFailed)
     def show_failure(self, message: EngineFailed) -> None:
@@ -157,10 +206,17 @@ class MainScreen(Screen[object]):
 
     @on(RunHighlighted)
     def show_highlighted(self, message: RunHighlighted) -> None:
+        if self._alone.hides_others:
+            return
         if message.run_id != self.transcript.run_id:
             self.transcript.show(self.board.get(message.run_id))
             self.bridge.show_run(message.run_id)
         self._show_situation()
+
+    @on(ViewChosen)
+    def show_view(self, message: ViewChosen) -> None:
+        if message.run_id == self.transcript.run_id:
+            self.bridge.show_run(message.run_id, message.view)
 
     @on(PresetHighlighted)
     def _show_situation(self) -> None:
@@ -180,16 +236,31 @@ class MainScreen(Screen[object]):
     @on(Resize)
     def fit_panes(self) -> None:
         self.panes.arrange()
+        self._show_situation()
+
+    @on(Workspace.Dragged)
+    def move_border(self, message: Workspace.Dragged) -> None:
+        self.panes.drag(message.border, message.cells, done=message.done)
+
+    def get_focusable_widget_at(self, x: int, y: int) -> Widget | None:
+        """A border that is dragged takes the keys from nobody."""
+        return None if self._workspace.border_at(x, y) else super().get_focusable_widget_at(x, y)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "act" or self.search.allows(str(parameters[0]))
 
     def action_act(self, action_id: str) -> None:
         """Do an action of the registry, or say why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.situation):
-            self.notify(obstacle, severity="warning", timeout=3, markup=False)
+            self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
             return
         self._deeds[action_id]()
+        if self._alone.end_when_left():
+            self._header.show_note("")
+            self.show_highlighted(RunHighlighted(self.runs.selected))
         self._show_situation()
 
     def show_launched(self, run_id: str) -> None:

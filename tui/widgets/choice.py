@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 
 class Choice(Widget, can_focus=True):
-    """A form's field; marks what is chosen by a sign, not by colour alone."""
+    """A form's field; marks what is chosen by a sign, not by colour alone. Enter goes on to the next field."""
 
     DEFAULT_CSS = """
     Choice {
@@ -24,7 +24,8 @@ class Choice(Widget, can_focus=True):
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,up", "choose(-1)", show=False),
-        Binding("right,down,space,enter", "choose(1)", show=False),
+        Binding("right,down,space", "choose(1)", show=False),
+        Binding("enter", "go_on", show=False),
     ]
 
     class Changed(Message):
@@ -37,6 +38,14 @@ class Choice(Widget, can_focus=True):
 
     def action_choose(self, step: int) -> None:
         self._choose(self._words[(self._words.index(self.value) + step) % len(self._words)])
+
+    def action_go_on(self) -> None:
+        self.screen.focus_next()
+
+    def put(self, word: str) -> None:
+        """Choose a word, if it is one of these."""
+        if word in self._words:
+            self._choose(word)
 
     def on_click(self, event: Click) -> None:
         end = 0

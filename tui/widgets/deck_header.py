@@ -26,8 +26,11 @@ class DeckHeader(Widget):
     """
     ALLOW_SELECT = False
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, *, readonly: bool = False) -> None:
         super().__init__()
+        self._readonly = readonly
+        self._note = ""
+        self._gone = ""
         self._project = project
         self._agent = ""
         self._short_agent = ""
@@ -37,6 +40,17 @@ class DeckHeader(Widget):
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
         self._short_agent = one_line(f"{agent.name} {agent.version}" if agent else "no agent", 40)
+        self.refresh()
+
+    def show_note(self, note: str) -> None:
+        """Say something that matters more than which agent works here; empty ends it."""
+        if note != self._note:
+            self._note = note
+            self.refresh()
+
+    def show_gone(self, gone: bool) -> None:
+        """Say beside its path that the project's directory is gone."""
+        self._gone = "  ! gone" if gone else ""
         self.refresh()
 
     def show_figures(self, counts: Counts, token_count: int, cost: float) -> None:
@@ -50,12 +64,17 @@ class DeckHeader(Widget):
 
     def render(self) -> Content:
         width = self.content_size.width
+        mode = "  read-only" if self._readonly else ""
+        name = Content.assemble(("subdeck", "bold $text-primary"), (mode, "bold"), "  ")
+        if self._note:
+            return Content.assemble(name, (f"! {self._note}", "bold $text-warning")).truncate(width, ellipsis=True)
+        room = width - name.cell_length
         right = self._right(self._agent)
-        if width - len(right) < LEAST_PATH + 12:
+        if room - len(right) < LEAST_PATH + 3:
             right = self._right(self._short_agent)
-        path = short_path(self._project, max(8, width - len(right) - 12))
-        left = Content.assemble(("subdeck", "bold $primary"), "  ", path)
-        return two_sided(left, Content(right), width)
+        path = short_path(self._project, max(8, room - len(right) - len(self._gone) - 3))
+        where = Content.assemble(path, (self._gone, "bold $text-warning"))
+        return two_sided(name + where, Content(right), width)
 
     def _right(self, agent: str) -> str:
         return "   ".join(part for part in (agent, self._figures) if part)

@@ -2,34 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.segment import Segment
 from textual.content import Content
+from textual.events import Resize
+from textual.message import Message
+from textual.strip import Strip
+from textual.timer import Timer
 
 from ...core.plain import one_line
-from ..actions import Place, bindings
+from ..actions import Action, Place, bindings
 from ..messages import PresetHighlighted
-from ..present import fit, short_path
-from ..wrapping import wrap
+from ..present import fit
+from ..presets.cells import BADGE_WIDTH, WIDE, preset_cells, problem_cells
+from ..presets.facts import fact_lines, note
+from ..presets.first_steps import first_steps
 from .row_list import RowList
 
 if TYPE_CHECKING:
+    from ...core.doctor import Check
+    from ...core.engine import Engine
     from ...core.presets import Preset, PresetCatalog, PresetProblem
 
-BADGE_WIDTH = 8
-EMPTY = ("b  copy Explore, which comes with subdeck", "N  run a task without a preset")
+PAUSE = 0.3
+"""Seconds that the cursor rests on a preset before a run of it is thought through."""
 
 
 class PresetList(RowList):
-    """Keeps the selection on a preset, by its name, when the files change."""
+    """Keeps the selection on a preset, by its file, when the files change."""
 
     BINDINGS = bindings(Place.PRESETS)
 
-    def __init__(self) -> None:
+    class PresetResolved(Message, bubble=False):
+        """What a run of a preset would get here is known."""
+
+        def __init__(self, preset: Preset, warnings: tuple[str, ...]) -> None:
+            super().__init__()
+            self.preset = preset
+            self.warnings = warnings
+
+    class ProgramsLooked(Message, bubble=False):
+        """What has to be installed is known."""
+
+        def __init__(self, missing: tuple[Check, ...]) -> None:
+            super().__init__()
+            self.missing = missing
+
+    def __init__(self, actions: Sequence[Action], engine: Engine) -> None:
         super().__init__(id=Place.PRESETS)
+        self._actions = actions
+        self._engine = engine
         self._presets: tuple[Preset, ...] = ()
         self._problems: tuple[PresetProblem, ...] = ()
         self._places: tuple[str, ...] = ()
+        self._missing: tuple[Check, ...] = ()
+        self._wanted: str | None = None
+        """A file to be selected as soon as it is there."""
+        self._resolved: dict[Preset, tuple[str, ...]] = {}
+        """Warnings about runs of the presets that were highlighted since the files were read."""
+        self._pause: Timer | None = None
+
+    # --- what is there -------------------------------------------------------------------------------------------
 
     @property
     def row_count(self) -> int:
@@ -40,63 +76,157 @@ class PresetList(RowList):
         """The highlighted preset; None on a broken one."""
         return self._presets[self.cursor] if self.cursor < len(self._presets) else None
 
-    def named(self, name: str) -> Preset | None:
-        """Answer the preset of that name; None when there is none that can be used."""
-        return next((preset for preset in self._presets if preset.name == name), None)
-
     @property
     def problem(self) -> PresetProblem | None:
         """The highlighted broken file."""
         row = self.cursor - len(self._presets)
         return self._problems[row] if 0 <= row < len(self._problems) else None
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All that are taken, by broken files too."""
+        return frozenset(found.name for found in (*self._presets, *self._problems))
+
+    def named(self, name: str) -> Preset | None:
+        """Answer the preset of that name; None when there is none that can be used."""
+        return next((preset for preset in self._presets if preset.name == name), None)
+
     def show_presets(self, catalog: PresetCatalog) -> None:
         """Take a new reading of the files."""
-        name = self._name_at(self.cursor)
+        path, name = self._path_at(self.cursor), self._name_at(self.cursor)
         self._presets, self._problems, self._places = catalog.presets, catalog.problems, catalog.places
+        self._resolved.clear()
+        paths = [self._path_at(row) for row in range(self.row_count)]
         names = [self._name_at(row) for row in range(self.row_count)]
-        self.cursor = names.index(name) if name in names else min(self.cursor, max(0, self.row_count - 1))
+        if self._wanted in paths:
+            path, self._wanted = self._wanted, None
+        last = max(0, self.row_count - 1)
+        same_name = names.index(name) if name in names else min(self.cursor, last)
+        self.cursor = paths.index(path) if path in paths else same_name
         self.set_height()
         self.show_cursor()
         self.refresh()
-        self.cursor_moved()
+        self._tell()
+        if not self.row_count:
+            self.run_worker(self._look_for_programs, thread=True, exclusive=True, exit_on_error=False)
+
+    def select(self, path: str) -> None:
+        """Put the cursor on a preset's file, at once or when it appears."""
+        self._wanted = None
+        for row in range(self.row_count):
+            if self._path_at(row) == path:
+                self.move_to(row)
+                return
+        self._wanted = path
 
     def cursor_moved(self) -> None:
-        self.post_message(PresetHighlighted(self._name_at(self.cursor)))
-        self.border_subtitle = Content(one_line(self.note, 200))
+        self._wanted = None
+        self._tell()
 
-    @property
-    def note(self) -> str:
-        """What is worth knowing about the highlighted row: a reason, a warning, else the description."""
-        if problem := self.problem:
-            return problem.message if problem.line is None else f"line {problem.line}: {problem.message}"
-        if preset := self.preset:
-            return preset.warnings[0] if preset.warnings else preset.description
-        return ""
+    def on_resize(self, _: Resize) -> None:
+        self._show_edge()
+
+    def _tell(self) -> None:
+        self.post_message(PresetHighlighted(self._name_at(self.cursor)))
+        self._show_edge()
+        if self._pause:
+            self._pause.stop()
+        if (preset := self.preset) and preset not in self._resolved:
+            self._pause = self.set_timer(PAUSE, partial(self._resolve, preset))
+
+    def _show_edge(self) -> None:
+        """Put at the lower edge what the room below the rows is too small for."""
+        lines, room = self._fact_lines(), self._room_below
+        fits = bool(lines) and len(lines) <= room
+        self.border_subtitle = "" if fits else Content(one_line(note(self.preset, self.problem), 300))
+
+    def _resolve(self, preset: Preset) -> None:
+        self.run_worker(
+            partial(self._preview, preset), thread=True, group="preview", exclusive=True, exit_on_error=False
+        )
+
+    def _preview(self, preset: Preset) -> None:
+        from ...core.preset_check import run_warnings  # with it come the catalogs, which the first paint does not need
+
+        engine = self._engine
+        found = run_warnings(preset, project=engine.project, cwd=engine.cwd, settings=engine.settings)
+        self.post_message(self.PresetResolved(preset, found))
+
+    def on_preset_list_preset_resolved(self, message: PresetResolved) -> None:
+        self._resolved[message.preset] = message.warnings
+        self._show_edge()
+        self.refresh()
+
+    # --- while there are none ------------------------------------------------------------------------------------
+
+    def _look_for_programs(self) -> None:
+        from ...core.doctor import missing_programs  # only for who has no presets yet
+
+        self.post_message(self.ProgramsLooked(missing_programs(self._engine.settings)))
+
+    def on_preset_list_programs_looked(self, message: ProgramsLooked) -> None:
+        self._missing = message.missing
+        self.refresh()
 
     def empty_lines(self) -> list[str]:
-        width = max(10, self.scrollable_content_region.width - 1)
-        teach = ["No presets yet.", "", *EMPTY, "", "Presets are markdown files in"]
-        places = [short_path(place) for place in self._places]
-        return [row for line in (*teach, *places) for row in wrap(line, width)]
+        region = self.scrollable_content_region
+        return first_steps(self._actions, self._places, self._missing, width=region.width - 1, height=region.height)
+
+    # --- drawing -------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        facts = self._facts()
+        from_end = self.scrollable_content_region.height - y
+        if not 0 < from_end <= len(facts):
+            return super().render_line(y)
+        text, colour = facts[-from_end]
+        style = self.rich_style + self._colour(colour)
+        return Strip([Segment(f" {text}", style)]).crop_extend(0, self.scrollable_content_region.width, style)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What the row of the cursor leaves unsaid, as far as there is room for it below the rows."""
+        lines, room = self._fact_lines(), self._room_below
+        if len(lines) <= room:
+            return lines
+        if room < 2:
+            return []
+        text, colour = lines[room - 1]
+        return [*lines[: room - 1], (f"{text.rstrip()} …", colour)]
+
+    def _fact_lines(self) -> list[tuple[str, str]]:
+        width = self.scrollable_content_region.width
+        if not self.row_count or width < 10:
+            return []
+        resolved = self._resolved.get(self.preset, ()) if self.preset else ()
+        columns = width >= WIDE
+        return fact_lines(self.preset, self.problem, width - 3, resolved=resolved, in_columns=columns)
+
+    @property
+    def _room_below(self) -> int:
+        """Lines below the rows, but for a blank one."""
+        return self.scrollable_content_region.height - self.row_count - 1
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        if row < len(self._presets):
-            preset = self._presets[row]
-            mark, name, source, colour = " ", preset.name, preset.source, ""
-            if preset.warnings:
-                mark, colour = "!", "row-list--aborted"
+        room = width - 1 - BADGE_WIDTH
+        longest = max((len(name) for name in self.names), default=0)
+        preset = self._presets[row] if row < len(self._presets) else None
+        if preset:
+            mark, colour = ("!", "row-list--aborted") if preset.warnings else (" ", "")
+            cells, source = preset_cells(preset, room, colour, longest=longest), preset.source
         else:
             problem = self._problems[row - len(self._presets)]
-            mark, name, source, colour = "!", problem.name, problem.source, "row-list--failed"
-        return [
-            (mark, colour),
-            (fit(one_line(name, 200), width - 1 - BADGE_WIDTH), colour),
-            (fit(str(source), BADGE_WIDTH, right=True), "row-list--muted"),
-        ]
+            mark, colour = "!", "row-list--failed"
+            cells, source = problem_cells(problem, room, longest=longest), problem.source
+        return [(mark, colour), *cells, (fit(str(source), BADGE_WIDTH, right=True), "row-list--muted")]
 
     def _name_at(self, row: int) -> str | None:
         if row < len(self._presets):
             return self._presets[row].name
+        row -= len(self._presets)
+        return self._problems[row].name if row < len(self._problems) else None
+
+    def _path_at(self, row: int) -> str | None:
+        if row < len(self._presets):
+            return self._presets[row].path
         row -= len(self._presets)
         return self._problems[row].path if row < len(self._problems) else None

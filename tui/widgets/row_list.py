@@ -7,7 +7,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Blur, Click, Focus, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -44,6 +44,10 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     cursor: int = 0
     """Row of the cursor; of no meaning while there are no rows."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 (the name that Textual gives it)
+        super().__init__(id=id)
+        self._styles_of_frame: dict[str, Style] = {}
 
     @property
     def row_count(self) -> int:
@@ -110,9 +114,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             self.move_to(row)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._styles_of_frame.clear()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        base = self.rich_style
+        base = self._style("")
         row = self.scroll_offset.y + y
         if not self.row_count:
             lines = self.empty_lines()
@@ -122,13 +130,22 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         if row >= self.row_count:
             return Strip.blank(width, base)
         here = row == self.cursor
-        back = self.get_component_rich_style("row-list--cursor") if here else base
+        back = self._style("row-list--cursor") if here else base
         segments = [Segment(CURSOR if here else " ", back + self._colour("row-list--running"))]
         segments += [Segment(text, back + self._colour(name)) for text, name in self.row_segments(row, width - 1)]
         return Strip(segments).crop_extend(0, width, back)
 
     def _colour(self, component: str) -> Style:
-        """Only the foreground: the background belongs to the row."""
+        """Only the foreground and whether it is dim: the background belongs to the row."""
         if not component:
             return Style.null()
-        return Style(color=self.get_component_rich_style(component).color)
+        style = self._style(component)
+        return Style(color=style.color, dim=style.dim)
+
+    def _style(self, component: str) -> Style:
+        """Answer the style of a component, or of the list itself, found out once a frame: it costs more than a row."""
+        style = self._styles_of_frame.get(component)
+        if style is None:
+            style = self.get_component_rich_style(component) if component else self.rich_style
+            self._styles_of_frame[component] = style
+        return style

@@ -25,12 +25,15 @@ class StatusBar(Widget):
         super().__init__()
         self._actions = actions
         self._figure = background_figure(Counts())
+        self._short_figure = ""
+        """For a terminal that is hardly there."""
         self._hints: list[Hint] = []
 
     def show_counts(self, background: Counts) -> None:
         figure = background_figure(background)
         if figure != self._figure:
             self._figure = figure
+            self._short_figure = f"●{background.running}/{background.total}"
             self.refresh()
 
     def show_situation(self, situation: Situation) -> None:
@@ -40,8 +43,10 @@ class StatusBar(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        shown = [Content(self._figure)]
-        for hint in fitting(self._hints, self.content_size.width - shown[0].cell_length):
+        width = self.content_size.width
+        figure = self._figure if cell_len(self._figure) <= width else self._short_figure
+        shown = [Content(figure if cell_len(figure) <= width else "")]
+        for hint in fitting(self._hints, width - shown[0].cell_length):
             shown.append(Content.assemble(GAP, (hint.key, "bold $text-primary"), " ", (hint.name, "$text-muted")))
         return Content("").join(shown)
 

@@ -1,4 +1,4 @@
-"""A text area into which nothing can be pasted that a terminal would obey."""
+"""A text area into which nothing can be put that a terminal would obey."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ class TaskArea(TextArea):
     def on_paste(self, event: Paste) -> None:
         # Terminals send a carriage return for each newline of what is pasted.
         event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def put(self, text: str) -> None:
+        """Replace the text; what stood there comes back by undo."""
+        self.history.checkpoint()
+        self.replace(plain(text), (0, 0), self.document.end, maintain_selection_offset=False)
+        self.history.checkpoint()

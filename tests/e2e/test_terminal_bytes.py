@@ -1,0 +1,111 @@
+"""What really reaches a terminal: the window's title, and no colour where none is wanted."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import termios
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.core.command_line import SUBDECK
+from tests.waiting import wait_until
+
+COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
+ATTRIBUTES = {b"", b"0", b"1", b"2", b"3", b"4", b"7", b"9", b"22", b"23", b"24", b"27", b"29"}
+"""Numbers of SGR that are no colours."""
+
+
+class Pty:
+    """A program on a terminal that remembers every byte."""
+
+    def __init__(self, argv: Sequence[str], cwd: Path, **environment: str) -> None:
+        self._master, slave = os.openpty()
+        termios.tcsetwinsize(slave, (24, 80))
+        self.written = b""
+        self._seen = 0
+        """Bytes that were there when a key was pressed last."""
+        self._program = subprocess.Popen(
+            argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            env=os.environ | {"TERM": "xterm-256color"} | environment,
+        )  # fmt: skip
+        os.close(slave)
+
+    def until(self, text: bytes) -> None:
+        def came() -> bool:
+            if select.select([self._master], [], [], 0)[0]:
+                self.written += os.read(self._master, 65536)
+            return text in self.written[self._seen :]
+
+        wait_until(came, f"{text!r} on the terminal")
+
+    def press(self, keys: bytes) -> None:
+        self._seen = len(self.written)
+        os.write(self._master, keys)
+
+    def end(self) -> int:
+        """Quit, and read what is still written."""
+        self.press(b"q")
+
+        def ended() -> bool:
+            while select.select([self._master], [], [], 0)[0]:
+                try:
+                    self.written += os.read(self._master, 65536)
+                except OSError:  # nobody has the other side any more
+                    break
+            return self._program.poll() is not None
+
+        wait_until(ended, "the program to end")
+        os.close(self._master)
+        return self._program.returncode
+
+
+def colours(written: bytes) -> set[bytes]:
+    """The SGR numbers that are colours."""
+    numbers = {number for found in COLOUR.findall(written) for number in re.split(rb"[;:]", found[2:-1])}
+    return numbers - ATTRIBUTES
+
+
+def test_the_title_of_the_window(shop: Path) -> None:
+    """It is kept, named after what runs, and given back at the end."""
+    app = Pty(SUBDECK, shop)
+    app.until("\x1b]2;subdeck – 0 running – ~/src/shop\x07".encode())
+    assert 0 == app.end()
+    assert app.written.index(b"\x1b[22;0t") < app.written.index(b"\x1b]2;subdeck")
+    assert app.written.endswith(b"\x1b]2;\x07\x1b[23;0t")
+    assert colours(app.written)
+
+
+def test_no_title_where_there_is_no_window(shop: Path) -> None:
+    """A console gets no sequence that it does not know, nor does anybody who does not want it."""
+    app = Pty(SUBDECK, shop, TERM="linux")
+    app.until(b"repo-scout")
+    assert 0 == app.end()
+    assert b"\x1b]2;" not in app.written and b"\x1b[22;0t" not in app.written
+
+
+def test_no_colour_reaches_the_terminal(shop: Path) -> None:
+    """With NO_COLOR the deck, the help and a dialog are drawn by bold, dim and reversed text alone."""
+    app = Pty(SUBDECK, shop, NO_COLOR="1")
+    app.until(b"offline")
+    app.press(b"?")
+    app.until(b"Keys")
+    app.press(b"\x1b")
+    app.until(b"repo-scout")
+    app.press(b"N")
+    app.until(b"Model")
+    app.press(b"\x1b")
+    app.until(b"repo-scout")
+    assert 0 == app.end()
+    assert colours(app.written) == set()
+    assert b"\x1b[7m" in app.written or b";7m" in app.written
+
+
+def test_an_unknown_run(shop: Path) -> None:
+    """`--run` with an id that nobody has is an error before anything is drawn."""
+    app = Pty([*SUBDECK, "--run", "beef"], shop)
+    app.until(b'no run answers to "beef"')
+    assert 2 == app._program.wait(timeout=20)
+    assert b"\x1b[?1049h" not in app.written

@@ -1,0 +1,146 @@
+"""The transcript pane alone, on a real file: what a reader hands out is taken at once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from subdeck.core import paths
+from subdeck.core.events import AssistantText, Event, Thinking, ToolCall, ToolResult, encode_event
+from subdeck.core.line_file import LineFile
+from subdeck.tui.messages import ViewChosen
+from subdeck.tui.reading.reader import RunReader
+from subdeck.tui.reading.spots import Spot
+from subdeck.tui.reading.views import View
+from subdeck.tui.theme import DARK
+from subdeck.tui.widgets.transcript import Transcript
+from textual import on
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+
+from .fake_engine import a_run, stamp
+
+
+def text(seq: int, said: str) -> AssistantText:
+    return AssistantText(seq=seq, ts=stamp(seq), text=said)
+
+
+def thought(seq: int, said: str) -> Thinking:
+    return Thinking(seq=seq, ts=stamp(seq), text=said)
+
+
+def call(seq: int, name: str = "read", **args: object) -> ToolCall:
+    return ToolCall(seq=seq, ts=stamp(seq), tool_call_id=str(seq), tool_name=name, args=args)
+
+
+def result(seq: int, of: int, content: str, name: str = "read", **fields: object) -> ToolResult:
+    known: dict[str, object] = {"is_error": False}
+    return ToolResult(seq=seq, ts=stamp(seq), tool_call_id=str(of), tool_name=name, content=content, **(known | fields))  # type: ignore[arg-type]
+
+
+class ReadingApp(App[None]):
+    CSS = "Transcript { height: 1fr; border: round grey; }"
+
+    def __init__(self, directory: str) -> None:
+        super().__init__()
+        self.directory = directory
+        self.transcript = Transcript()
+        self.reader = self._reader(View.READABLE)
+
+    def compose(self) -> ComposeResult:
+        yield self.transcript
+
+    def on_mount(self) -> None:
+        self.register_theme(DARK)
+        self.theme = DARK.name
+        self.transcript.focus()
+
+    @on(ViewChosen)
+    def show_view(self, message: ViewChosen) -> None:
+        self.reader = self._reader(message.view)
+        self.read_on()
+
+    def read_on(self, pieces: int = 1000) -> None:
+        """Let the pane take what there is."""
+        for _ in range(pieces):
+            piece = self.reader.read()
+            self.transcript.take(piece)
+            if not piece.more:
+                return
+
+    def _reader(self, view: View) -> RunReader:
+        return RunReader("run", view, LineFile(os.path.join(self.directory, view.file)))
+
+
+class Pane:
+    """The pane under test, seen as its operator sees it."""
+
+    def __init__(self, app: ReadingApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.transcript = app.transcript
+
+    @property
+    def rows(self) -> list[str]:
+        """What stands in the view, without the time."""
+        indent = self.transcript.document.view.indent
+        height = self.transcript.scrollable_content_region.height
+        return [self.transcript.render_line(y).text[indent:].rstrip() for y in range(height)]
+
+    @property
+    def said(self) -> list[str]:
+        """The same without empty rows."""
+        return [row for row in self.rows if row]
+
+    @property
+    def pointed(self) -> list[str]:
+        """The rows that have the cursor."""
+        height = self.transcript.scrollable_content_region.height
+        lines = [self.transcript.render_line(y).text for y in range(height)]
+        indent = self.transcript.document.view.indent
+        return [line[indent:].rstrip() for line in lines if line.startswith("▌")]
+
+    @property
+    def edge(self) -> str:
+        return str(self.transcript.border_subtitle)
+
+    @property
+    def cursor(self) -> Spot | None:
+        return self.transcript.cursor
+
+    async def press(self, *keys: str) -> None:
+        """Move as the keys of a pane do."""
+        for key in keys:
+            self.transcript.action_move(key)
+        await self.pilot.pause()
+
+    async def write(self, *events: Event) -> None:
+        await self.write_bytes(paths.EVENTS, b"".join(map(encode_event, events)))
+
+    async def write_bytes(self, file: str, content: bytes) -> None:
+        append(self.app.directory, file, content)
+        self.app.read_on()
+        await self.pilot.pause()
+
+
+def append(directory: str, file: str, content: bytes) -> None:
+    with open(os.path.join(directory, file), "ab") as opened:
+        opened.write(content)
+
+
+@asynccontextmanager
+async def reading(
+    *events: Event, size: tuple[int, int] = (80, 24), pieces: int = 1000, **run_fields: object
+) -> AsyncIterator[Pane]:
+    """Open the pane on these events; `pieces` limits what is read at first."""
+    with tempfile.TemporaryDirectory() as directory:
+        append(directory, paths.EVENTS, b"".join(map(encode_event, events)))
+        app = ReadingApp(directory)
+        async with app.run_test(size=size) as pilot:
+            last_seq = events[-1].seq if events else 0
+            app.transcript.show(a_run(1, **({"last_seq": last_seq} | run_fields)))  # type: ignore[arg-type]
+            app.read_on(pieces)
+            await pilot.pause()
+            yield Pane(app, pilot)

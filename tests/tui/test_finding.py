@@ -1,0 +1,310 @@
+"""What is found in a run's files: words, errors and times, without decoding what cannot hold them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.errors import UsageError
+from subdeck.core.events import (
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    Queued,
+    Retry,
+    RunEnded,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    encode_event,
+)
+from subdeck.core.line_file import LineFile
+from subdeck.core.progress import ProgressFormatter
+from subdeck.tui.reading import counting, scanning
+from subdeck.tui.reading.counting import Count
+from subdeck.tui.reading.errors import Errors
+from subdeck.tui.reading.finding import OWN_WORDS, Query, searched_text
+from subdeck.tui.reading.scanning import first_hit, last_hit, scan
+from subdeck.tui.reading.searching import look_around
+from subdeck.tui.reading.times import offset_at, read_wish
+
+WORDS = [
+    "auth",
+    "Token",
+    "größe",
+    "漢字",
+    "x" * 40,
+    "\x1b[31mred\x1b[0m",
+    "fo\u200bo",
+    "a\tb",
+    '"quoted"',
+    "\\n",
+    "7f3a",
+]
+TOOLS = ["read", "grep", "bash", "edit", "custom_tool", "ls"]
+
+
+def never() -> bool:
+    return False
+
+
+def some_event(chance: random.Random, number: int) -> Event:
+    said = " ".join(chance.choices([*WORDS, "reading", "failed", "error"], k=chance.randint(1, 6)))
+    call_id = f"call{number - number % 3}"
+    tool = TOOLS[number // 3 % len(TOOLS)]
+    key = {"bash": "command", "grep": "pattern"}.get(tool, "path")
+    match number % 3:
+        case 0:
+            return ToolCall(tool_call_id=call_id, tool_name=tool, args={key: said, "more": {"deep": said}})
+        case 1:
+            failed = chance.random() < 0.3
+            return ToolResult(tool_call_id=call_id, tool_name=tool, is_error=failed, content=said, exit_code=1)
+        case _:
+            made: tuple[Event, ...] = (
+                AssistantText(text=said),
+                Thinking(text=f"{said}\nmore"),
+                Notice(level="warning", text=said),
+                ErrorReported(message=said),
+                Queued(waits_for="slot"),
+                Retry(attempt=1, max_attempts=3, delay_ms=2000, reason=said),
+                RunEnded(status="failed", reason="lost"),
+            )
+            return chance.choice(made)
+
+
+def written(path: Path, events: list[Event]) -> LineFile:
+    path.write_bytes(b"".join(encode_event(replace(event, seq=n + 1)) for n, event in enumerate(events)))
+    return LineFile(str(path))
+
+
+def offsets(content: bytes) -> list[int]:
+    starts = [0]
+    for line in content.split(b"\n")[:-1]:
+        starts.append(starts[-1] + len(line) + 1)
+    return starts[:-1]
+
+
+def by_reading_all(file: LineFile, query: Query) -> list[int]:
+    content = Path(file.path).read_bytes()
+    formatter = ProgressFormatter()
+    lines = zip(offsets(content), content.split(b"\n"), strict=False)
+    return [start for start, line in lines if query.is_in(searched_text(query.view, line, formatter))]
+
+
+def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
+    return [hit for piece in scan(file, start, 1 << 60, query.matcher(), never) for hit in piece.hits]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
+def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever part of what a person reads is typed, the search finds just the lines that reading all of them finds."""
+    monkeypatch.setattr(scanning, "BLOCK", 2000)
+    chance = random.Random(seed)
+    file = written(tmp_path / "events.jsonl", [some_event(chance, number) for number in range(120)])
+    content = Path(file.path).read_bytes()
+    formatter = ProgressFormatter()
+    texts = [searched_text(view, line, formatter) for line in content.split(b"\n")[:-1]]
+    for _ in range(60):
+        text = chance.choice([text for text in texts if text])
+        begin = chance.randrange(len(text))
+        words = text[begin : begin + chance.randint(1, 14)].split("\n")[0]
+        if words:
+            query = Query(chance.choice((words, words.lower())), view)
+            expected = by_reading_all(file, query)
+            assert expected == found(file, query), words
+            middle = chance.choice(offsets(content))
+            after = [hit for hit in expected if hit >= middle]
+            assert first_hit(file, query, middle, len(content), never) == (after[0] if after else None), words
+            before = [hit for hit in expected if hit < middle]
+            assert last_hit(file, query, middle, never) == (before[-1] if before else None), words
+
+
+def test_own_words_are_all_known() -> None:
+    """Every word that the wordings put around a child's text is looked after."""
+    from subdeck.core import progress
+
+    words = {
+        word.lower()
+        for wording in progress._WORDINGS.values()
+        for text in (wording.call, wording.finished, wording.failed)
+        for word in text.replace("{}", "").replace(":", "").split()
+    } | {word.lower() for text in progress._WAITS.values() for word in text.split()}
+    assert words <= set(OWN_WORDS.split())
+
+
+def test_case_counts_only_when_it_is_typed(tmp_path: Path) -> None:
+    """Small letters find all, a capital one finds itself."""
+    file = written(tmp_path / "e", [AssistantText(text="Auth"), AssistantText(text="auth")])
+    assert [2, 1] == [len(found(file, Query(words, "readable"))) for words in ("auth", "Auth")]
+
+
+def test_folded_text_is_searched(tmp_path: Path) -> None:
+    """Arguments and results are found without being opened, and results by the subject of their call."""
+    call = ToolCall(tool_call_id="1", tool_name="read", args={"path": "src/a.py", "limit": 77})
+    result = ToolResult(tool_call_id="1", tool_name="read", is_error=False, content="one\ndeep inside")
+    file = written(tmp_path / "e", [call, result])
+    first, second = offsets(Path(file.path).read_bytes())
+    assert [first] == found(file, Query("limit: 77", "readable"))
+    assert [second] == found(file, Query("deep inside", "readable"))
+    assert [first, second] == found(file, Query("src/a.py", "readable"))
+    assert [second] == found(file, Query("finished reading src/a", "readable"))
+
+
+def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
+    """A search that begins between a call and its result still knows what the result is of."""
+    call = ToolCall(tool_call_id="1", tool_name="read", args={"path": "src/a.py"})
+    result = ToolResult(tool_call_id="1", tool_name="read", is_error=False, content="x")
+    file = written(tmp_path / "e", [call, result])
+    size = Path(file.path).stat().st_size
+    second = offsets(Path(file.path).read_bytes())[1]
+    assert second == first_hit(file, Query("a.py", "readable"), second, size, never)
+
+
+def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line longer than what is read at once is found by its beginning, and the lines after it as ever."""
+    monkeypatch.setattr(scanning, "BLOCK", 4096)
+    monkeypatch.setattr(scanning, "LONGEST", 300_000)
+    long = AssistantText(text="needle one " + "x" * 600_000)
+    file = written(tmp_path / "e", [AssistantText(text="a"), long, AssistantText(text="needle two")])
+    starts = offsets(Path(file.path).read_bytes())
+    query = Query("needle", "readable")
+    assert starts[1:] == found(file, query)
+    assert starts[2] == first_hit(file, query, starts[1] + 1, 1 << 60, never)
+    assert starts[1] == last_hit(file, query, starts[2], never)
+
+
+def test_an_unfinished_line_waits(tmp_path: Path) -> None:
+    """What has no newline yet is no match, and becomes one."""
+    path = tmp_path / "e"
+    line = encode_event(AssistantText(text="needle"))
+    path.write_bytes(line + line[:-3])
+    count = Count(LineFile(str(path)), Query("needle", "readable"))
+    count.take(count.look(never))
+    assert (1, "1") == (len(count.hits), count.total)
+    with path.open("ab") as file:
+        file.write(line[-3:])
+    count.take(count.look(never))
+    assert "2" == count.total
+    assert 2 == count.number(len(line))
+
+
+def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plus stands behind a number that may grow, and behind the most that is counted."""
+    monkeypatch.setattr(scanning, "BLOCK", 1000)
+    monkeypatch.setattr(counting, "PIECE", 2000)
+    file = written(tmp_path / "e", [AssistantText(text=f"needle {n}") for n in range(200)])
+    count = Count(file, Query("needle", "readable"))
+    count.take(count.look(never))
+    assert count.total.endswith("+")
+    while not count.caught_up:
+        count.take(count.look(never))
+    assert "200" == count.total
+    monkeypatch.setattr(counting, "MOST", 50)
+    few = Count(file, Query("needle", "readable"))
+    for _ in range(20):
+        few.take(few.look(never))
+    assert "50+" == few.total
+
+
+def test_another_file_in_its_place_is_counted_anew(tmp_path: Path) -> None:
+    """A file that was cut short has only the matches that are in it."""
+    path = tmp_path / "e"
+    file = written(path, [AssistantText(text="needle")] * 5)
+    count = Count(file, Query("needle", "readable"))
+    count.take(count.look(never))
+    written(path, [AssistantText(text="needle")])
+    count.take(count.look(never))
+    assert "1" == count.total
+
+
+def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once another search was begun not one block more is read."""
+    monkeypatch.setattr(scanning, "BLOCK", 500)
+    file = written(tmp_path / "e", [AssistantText(text="hay")] * 500)
+    asked = iter([False, False, True, True])
+    count = Count(file, Query("needle", "readable"))
+    looked = count.look(lambda: next(asked))
+    assert looked.end < 1500
+    assert not looked.at_end
+
+
+def test_errors(tmp_path: Path) -> None:
+    """Errors, failed tools and a bad end are found; what only speaks of errors is not."""
+    events: list[Event] = [
+        AssistantText(text='the "type":"error" and "isError":true'),
+        ErrorReported(message="boom"),
+        ToolResult(tool_call_id="1", tool_name="bash", is_error=True, content=""),
+        ToolResult(tool_call_id="2", tool_name="bash", is_error=False, content='"isError":true'),
+        RunEnded(status="completed", reason="done"),
+        RunEnded(status="aborted", reason="stopped"),
+    ]
+    file = written(tmp_path / "e", events)
+    starts = offsets(Path(file.path).read_bytes())
+    expected = [starts[1], starts[2], starts[5]]
+    assert expected == [hit for piece in scan(file, 0, 1 << 60, Errors().matcher(), never) for hit in piece.hits]
+    assert (starts[1], True) == look_around(file, Errors(), starts[5] + 1, 1, never)
+    assert (starts[5], True) == look_around(file, Errors(), starts[1], -1, never)
+
+
+def timed(path: Path, count: int = 4000) -> LineFile:
+    """An event each second, from 23:50 local time on."""
+    from datetime import datetime, timedelta
+
+    begin = datetime(2026, 3, 4, 23, 50).astimezone()
+    stamps = ((begin + timedelta(seconds=n)).isoformat(timespec="milliseconds") for n in range(count))
+    return written(path, [AssistantText(ts=stamp, text=f"event {n} " + "x" * 200) for n, stamp in enumerate(stamps)])
+
+
+@pytest.mark.parametrize(
+    ("wish", "event"),
+    [
+        ("23:50", 0),
+        ("23:51", 60),
+        ("23:51:07", 67),
+        ("0:30", 2400),
+        ("-5m", 3699),
+        ("- 90s", 3909),
+        ("+90s", 90),
+        ("+1h2m", 3720),
+        ("+30d", 3999),
+        ("-30d", 0),
+        ("0%", 0),
+        ("100%", 3999),
+    ],
+)
+def test_times_are_found(tmp_path: Path, wish: str, event: int) -> None:
+    """Each way of writing a time leads to the first event at it or after it, over midnight too."""
+    file = timed(tmp_path / "e")
+    assert f"event {event} ".encode() in file.line_at(offset_at(file, read_wish(wish)))
+
+
+@pytest.mark.parametrize("wish", ["", "later", "25:00", "12:77", "101%", "5m", "+5", "-" + "9" * 400 + "d"])
+def test_bad_times_are_said(tmp_path: Path, wish: str) -> None:
+    """What is no time is refused with what is, and nothing raises otherwise."""
+    with pytest.raises(UsageError) as caught:
+        offset_at(timed(tmp_path / "e", 5), read_wish(wish))
+    assert caught.value.hint or "longer than anything" in caught.value.what
+
+
+def test_a_time_outside_is_said(tmp_path: Path) -> None:
+    """A time of day at which nothing was written is refused with the times there are."""
+    with pytest.raises(UsageError) as caught:
+        offset_at(timed(tmp_path / "e", 60), read_wish("12:00"))
+    assert "23:50:00" in caught.value.hint
+
+
+def test_lines_without_times(tmp_path: Path) -> None:
+    """Garbage between events does not mislead, and a file without any time says so."""
+    file = timed(tmp_path / "e", 600)
+    content = Path(file.path).read_bytes()
+    lines = content.split(b"\n")
+    lines.insert(300, b'{"ts":"garbage"} ' + b"\xff" * 90_000)
+    Path(file.path).write_bytes(b"\n".join(lines))
+    assert b"event 400 " in file.line_at(offset_at(file, read_wish("+400s")))
+    Path(file.path).write_bytes(b"no time\n" * 9)
+    with pytest.raises(UsageError):
+        offset_at(file, read_wish("+1s"))

@@ -1,0 +1,330 @@
+"""The fields of the launch dialog: completion, copies, last values, problems where they belong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
+from subdeck.core.launch_memory import LastValues, change_memory, read_memory
+from subdeck.core.runs import RunRequest, RunSnapshot
+from subdeck.core.settings import Settings
+from subdeck.tui.actions import Place, Situation
+from subdeck.tui.actions.launching import LAUNCHING
+from subdeck.tui.actions.model import READONLY
+from subdeck.tui.launching.filled import Filled
+from subdeck.tui.launching.form import LaunchForm
+from subdeck.tui.launching.path_choices import matching_paths
+from subdeck.tui.launching.problems import REST, by_field
+from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.tui.widgets.choice import Choice
+from subdeck.tui.widgets.field import Problem
+from subdeck.tui.widgets.path_input import PathInput
+from textual.widgets import Button, Input
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_preset, a_run
+from .launching import dialog_of, request_of
+
+CHOSEN = LastValues(model="b/c", cwd="/tmp", runner="tmux", copies=3)
+
+
+class GroupingEngine(FakeEngine):
+    """Tells apart what was launched at once."""
+
+    def __init__(self, *runs: RunSnapshot, **options: object) -> None:
+        super().__init__(*runs, **options)  # type: ignore[arg-type]
+        self.calls: list[tuple[RunRequest, ...]] = []
+
+    def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
+        self.calls.append(tuple(requests))
+        return super().launch(requests, background=background)
+
+
+async def dialog_on(deck: Deck, key: str = "n") -> LaunchScreen:
+    await deck.until(lambda: deck.main.presets.row_count, "the preset")
+    return await dialog_of(deck, key)
+
+
+def problem_of(dialog: LaunchScreen, field: str) -> str:
+    place = dialog._fields._place(field) if field else dialog.query_one("#problems", Problem)
+    assert place is not None
+    return place.text
+
+
+# --- where -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("src/shop", "src/shoes", "src/.hidden", "src/tabs\there"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "src/shelf.md").write_text("")
+    return tmp_path
+
+
+def test_paths_go_on_as_typed(tree: Path) -> None:
+    """Directories in order, files only where they are asked for, hidden ones when a dot is typed, `~` kept."""
+    base = str(tree / "src")
+    assert matching_paths("sh", base, files=False) == ("shoes/", "shop/")
+    assert matching_paths("sh", base, files=True) == ("shelf.md", "shoes/", "shop/")
+    assert matching_paths("", base, files=False) == ("shoes/", "shop/")
+    assert matching_paths(".h", base, files=False) == (".hidden/",)
+    assert matching_paths(f"{base}/shop", "/", files=False) == (f"{base}/shop/",)
+    assert matching_paths("none/x", base, files=False) == ()
+    Path(os.environ["HOME"], "work").mkdir()
+    assert matching_paths("~", base, files=False) == ("~/",)
+    assert matching_paths("~/w", base, files=False) == ("~/work/",)
+
+
+async def test_a_directory_is_completed(tree: Path) -> None:
+    """Tab takes what is offered, then leaves; down goes through the others; the request has no slash at its end."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        field = dialog.query_one("#cwd", PathInput)
+        field.focus()
+        await deck.press("backspace")
+        field.insert_text_at_cursor(f"{tree}/src/sh")
+        await deck.until(lambda: field._suggestion.endswith("/shoes/"), "the completion")
+        await deck.press("tab")
+        assert (field.value, field.has_focus) == (f"{tree}/src/shoes/", True)
+        assert request_of(dialog).cwd == f"{tree}/src/shoes"
+        await deck.press("tab")
+        assert dialog.focused is dialog.query_one("#runner")
+        field.focus()
+        field.value = f"{tree}/src/s"
+        await deck.press("down", "down")
+        assert field.value == f"{tree}/src/shop/"
+
+
+async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
+    """Going through the fields leaves the directory alone, although a longer name begins like it."""
+    (tree / "src/shop-old").mkdir()
+    engine, shop = FakeEngine(presets=[a_preset()]), str(tree / "src/shop")
+    change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", LastValues(cwd=shop)))
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        field = dialog.query_one("#cwd", PathInput)
+        assert await field.completion_of(field.value) is None
+        field.focus()
+        await deck.press("right", "tab")
+        assert dialog.focused is dialog.query_one("#runner")
+        assert request_of(dialog).cwd == shop
+
+
+# --- keys --------------------------------------------------------------------------------------------------------
+
+
+async def test_enter_goes_on_and_launches_nothing() -> None:
+    """In a line or a choice Enter is the way to the next field."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        model = dialog.query_one("#model")
+        model.focus()
+        await deck.until(lambda: model.has_focus, "the focus")
+        order: list[str | None] = []
+        for _ in range(4):
+            order.append(dialog.focused.id if dialog.focused else None)
+            await deck.press("enter")
+        assert order == ["model", "cwd", "runner", "copies"]
+        assert dialog.focused is dialog.query_one("#go")
+        assert (engine.launched, dialog.query_one("#runner", Choice).value) == ([], "process")
+
+
+async def test_a_second_press_launches_nothing_more() -> None:
+    """ctrl+s twice is one launch."""
+    engine = GroupingEngine(presets=[a_preset()])
+    async with opened(engine) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        dialog.action_start()
+        dialog.action_start()
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert engine.calls == [(RunRequest(task="find it", preset="repo-scout"),)]
+
+
+def test_a_read_only_app_launches_nothing() -> None:
+    """All that starts runs is refused there; fetching a text is not."""
+    situation = Situation(place=Place.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True)
+    refused = {action.id for action in LAUNCHING if action.refusal(situation) == READONLY}
+    assert refused == {action.id for action in LAUNCHING} - {"edit_task", "load_task", "earlier_tasks"}
+
+
+# --- copies ------------------------------------------------------------------------------------------------------
+
+
+async def test_copies_are_one_group() -> None:
+    """Up counts, the button says how many, and all are launched at once."""
+    engine = GroupingEngine(presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        dialog.query_one("#copies").focus()
+        await deck.press("up", "up")
+        await deck.until_text("Launch 3")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: engine.calls, "the launch")
+        assert engine.calls == [(RunRequest(task="find it", preset="repo-scout"),) * 3]
+
+
+@pytest.mark.parametrize(
+    ("preset", "copies", "said"),
+    [
+        ({"sticky": True}, "2", "this preset is sticky"),
+        ({}, "17", "a number from 1 to 16"),
+        ({}, "0", "a number from 1 to 16"),
+    ],
+)
+async def test_copies_that_cannot_be(preset: dict[str, bool], copies: str, said: str) -> None:
+    """The reason stands in the dialog at once, and nothing is launched."""
+    engine = FakeEngine(presets=[a_preset(**preset)])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        dialog.query_one("#copies", Input).value = copies
+        await deck.until_text(said)
+        await deck.press("ctrl+s")
+        await deck.until(lambda: dialog.focused is dialog.query_one("#copies"), "the cursor in the field")
+        assert engine.launched == []
+
+
+# --- last values -------------------------------------------------------------------------------------------------
+
+
+async def test_last_values_are_remembered() -> None:
+    """What was changed at a launch stands in the next dialog of that preset, and is said; the task does not."""
+    engine = GroupingEngine(presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        dialog.query_one("#model", Input).value = "b/c"
+        dialog.query_one("#copies", Input).value = "2"
+        await deck.press("ctrl+s")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert read_memory(engine.project).values_of("repo-scout") == LastValues(model="b/c", copies=2)
+        dialog = await dialog_on(deck)
+        await deck.until_text("as last time: model, copies")
+        assert dialog._fields.filled == Filled(model="b/c", cwd="/src/shop", runner="process", copies="2")
+        assert "b/c" in deck.screen_text
+
+
+async def test_the_way_back_to_the_presets_own() -> None:
+    """A button takes all remembered values away; clearing the model alone takes the preset's."""
+    engine = FakeEngine(presets=[a_preset()])
+    change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", CHOSEN))
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.until_text("as last time: model, where, how, copies")
+        assert request_of(dialog) == RunRequest(task="", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
+        dialog.query_one("#model", Input).value = ""
+        await deck.until_text("fake/test from the preset")
+        assert request_of(dialog).model is None
+        await deck.pilot.click("#usual")
+        await deck.until(lambda: "as last time" not in deck.screen_text, "the note to go")
+        assert request_of(dialog) == RunRequest(task="", preset="repo-scout")
+        dialog._fields.task_area.text = "t"
+        await deck.press("ctrl+s")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert read_memory(engine.project).last == {}
+
+
+async def test_what_is_typed_goes_before_what_is_remembered() -> None:
+    """Values that come from the file later than the first key leave that key's field alone."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        dialog.query_one("#model", Input).value = "typed/first"
+        dialog._fields.remember(CHOSEN, "a draft")
+        assert (request_of(dialog).model, request_of(dialog).runner) == ("typed/first", "tmux")
+
+
+async def test_remembered_values_that_fail_are_said() -> None:
+    """A directory that is gone is a problem like any other."""
+    engine = FakeEngine(presets=[a_preset()])
+    change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", LastValues(cwd="/gone")))
+    asked: list[RunRequest] = []
+
+    def check(request: RunRequest) -> tuple[UsageError, ...]:
+        asked.append(request)
+        return (UsageError("/gone does not exist", where="cwd"),) if request.cwd == "/gone" else ()
+
+    engine.check = check  # type: ignore[method-assign]
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.until(lambda: problem_of(dialog, "cwd") == "! /gone does not exist", "the problem")
+
+
+# --- problems ----------------------------------------------------------------------------------------------------
+
+
+async def test_problems_stand_beside_their_fields() -> None:
+    """Model, directory and runner each have theirs; what is about none of the fields is at the foot."""
+    engine = FakeEngine(presets=[a_preset()])
+    engine.problems = (
+        ModelError("no model", hint="choose one"),
+        UsageError("/x does not exist", where="cwd"),
+        RunnerUnavailable("tmux is not installed", where="runner tmux", hint="apt install tmux"),
+        AgentUnavailable("pi is not on PATH", where="agent"),
+    )
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.until_text("agent: pi is not on PATH")
+        assert [problem_of(dialog, field) for field in ("model", "cwd", "runner", "copies")] == [
+            "! no model: choose one",
+            "! /x does not exist",
+            "! tmux is not installed: apt install tmux",
+            "",
+        ]
+        rows = deck.screen_text.splitlines()
+        row_of = {text: next(at for at, row in enumerate(rows) if text in row) for text in ("Where  ", "/x does not")}
+        assert row_of["/x does not"] == row_of["Where  "] + 1
+
+
+async def test_a_refused_launch_goes_to_the_field() -> None:
+    """The cursor stands where there is something to mend."""
+    engine = FakeEngine(presets=[a_preset()])
+    engine.launch_error = ModelError("no model", hint="choose one")
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        await deck.type("find it")
+        await deck.press("ctrl+s")
+        await deck.until_text("! no model: choose one")
+        assert dialog.focused is dialog.query_one("#model")
+
+
+def test_an_error_is_said_once() -> None:
+    """By field where the dialog has it, else at the foot with its place; hostile text is plain."""
+    tools = UsageError("no tool is left\x1b[31m", where="tools", hint="name one")
+    assert by_field([tools], ("tools",)) == {"tools": "no tool is left: name one"}
+    assert by_field([tools], ()) == {REST: "tools: no tool is left\n  name one"}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (20, 5)])
+async def test_everything_is_reached_on_a_low_screen(size: tuple[int, int]) -> None:
+    """With all fields and problems the button stays on the screen, and the fields scroll to the cursor."""
+    engine = FakeEngine(a_run(1, "completed"), presets=[a_preset()])
+    engine.problems = tuple(UsageError(f"problem {number}", hint="mend it") for number in range(5))
+    change_memory(engine.project, lambda memory: memory.after_launch("", "t", CHOSEN))
+    async with opened(engine, size) as deck:
+        dialog = await dialog_on(deck, "N")
+        dialog._fields.task_area.text = "check {previous}"
+        name = dialog.query_one("#save-name", Input)
+        name.value = "x"
+        name.focus()
+        await deck.until(lambda: problem_of(dialog, ""), "the problems")
+        await deck.until(lambda: name.region.y in range(*dialog._fields.region.line_span), "the field in sight")
+        if size == (80, 24):
+            assert dialog.query_one(".dialog").region.contains_region(dialog.query_one("#go", Button).region)
+
+
+def test_a_directory_is_asked_for_as_it_is_shown() -> None:
+    """`~` and a slash at the end are only ways to write it."""
+    form = LaunchForm(a_preset(), Settings(), os.path.expanduser("~"))
+    assert form.request(Filled(task="t", cwd="~/", runner="process")).cwd is None
+    assert form.request(Filled(task="t", cwd="~/x/", runner="process")).cwd == os.path.expanduser("~/x")
+    assert form.request(Filled(task="t", cwd="/", runner="process")).cwd == "/"

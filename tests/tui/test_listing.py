@@ -1,0 +1,303 @@
+"""The rows of the run list: their order, groups, filters and sorts, whatever changes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core.runs import RunSnapshot, Usage
+from subdeck.tui.listing.board import Board
+from subdeck.tui.listing.filtering import EVERYTHING, Seen, parse_filter
+from subdeck.tui.listing.ordering import Section, Sort, section_of
+from subdeck.tui.listing.rows import BULK, Listing, Row
+from subdeck.tui.listing.unseen import next_of
+
+from .fake_engine import a_run, run_id
+from .some_runs import a_group, a_mate, an_update
+
+
+def listed(*runs: RunSnapshot) -> tuple[Board, Listing]:
+    board = Board()
+    listing = Listing(board)
+    tell(board, listing, *runs)
+    return board, listing
+
+
+def tell(board: Board, listing: Listing, *runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
+    update = an_update(*runs, removed=removed)
+    board.apply(update)
+    listing.take(update)
+
+
+def shown(listing: Listing) -> list[int | str]:
+    """Each row: the number of its run, or what the head of its group says."""
+    rows = [listing.row(place) for place in range(len(listing))]
+    return [int(row.run_id[-6:], 16) if row.run_id else listing.group(row.unit).size for row in rows]
+
+
+def head(listing: Listing) -> Row:
+    return next(row for place in range(len(listing)) if not (row := listing.row(place)).run_id)
+
+
+def test_running_first_then_queue_then_newest() -> None:
+    """Running runs newest first, the queue in its order, finished ones newest first."""
+    runs = [a_run(1, "completed"), a_run(2), a_run(3, "queued"), a_run(4, "failed"), a_run(5), a_run(6, "queued")]
+    _, listing = listed(*runs)
+    assert shown(listing) == [5, 2, 3, 6, 4, 1]
+    assert listing.active == 4
+
+
+def test_runs_of_one_second_are_in_the_order_of_their_launch() -> None:
+    """Of two ids of one second, whose rest is random, the later launch is the newer run."""
+    second = "20260101-000001-"
+    early = a_run(1, meta_run_id=f"{second}ffffff", meta_created_at="2026-01-01T00:00:01.100Z")
+    late = a_run(1, meta_run_id=f"{second}000001", meta_created_at="2026-01-01T00:00:01.900Z")
+    _, listing = listed(early, late)
+    assert [listing.row(place).run_id for place in (0, 1)] == [late.run_id, early.run_id]
+
+
+def test_a_change_without_another_place_moves_nothing() -> None:
+    """An update of what runs do is no new order."""
+    board, listing = listed(a_run(1), a_run(2))
+    before = listing.order
+    tell(board, listing, a_run(1, activity="Reading", usage=Usage(input=5)))
+    assert listing.order == before
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_group_stands_together_under_its_head() -> None:
+    """A group is one unit: it is where a run of its state and age would be, its runs in the order of the launch."""
+    _, listing = listed(a_run(10), *a_group("completed", "failed", "running", "queued", first=3), a_run(1))
+    assert shown(listing) == [10, "4 runs", 3, 4, 5, 6, 1]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "state"),
+    [
+        (("running", "failed"), "● running"),
+        (("queued", "completed"), "◌ queued"),
+        (("failed", "aborted", "completed"), "✗ failed"),
+        (("aborted", "completed"), "⊘ aborted"),
+        (("completed", "completed"), "✓ completed"),
+    ],
+)
+def test_the_state_of_the_whole(statuses: tuple[str, ...], state: str) -> None:
+    """A group runs while any of it runs, and has failed when any of it has."""
+    _, listing = listed(*a_group(*statuses))
+    assert listing.group(head(listing).unit).state == state
+
+
+def test_a_head_sums_up() -> None:
+    """Tokens and cost are sums, the time is the longest, states are counted."""
+    runs = a_group("completed", "failed", "completed", usage=Usage(input=100, cost=0.25))
+    _, listing = listed(*runs[:2], replace(runs[2], duration_ms=65_000))
+    group = listing.group(head(listing).unit)
+    assert (group.tokens, group.cost, group.longest_ms) == (300, 0.75, 65_000)
+    assert group.tally == "1 ✗  2 ✓"
+
+
+def test_a_group_of_one_has_no_head() -> None:
+    """Neither one that was launched alone nor one whose others are gone."""
+    board, listing = listed(a_mate(1, size=1), *a_group("running", "running", first=5))
+    tell(board, listing, removed=(run_id(5),))
+    assert shown(listing) == [6, 1]
+
+
+def test_a_folded_group_is_one_row() -> None:
+    """Folded, only the head is there; its runs are found at the head."""
+    board, listing = listed(*a_group("running", "completed"), a_run(9, "completed"))
+    unit = head(listing).unit
+    listing.fold(unit, True)
+    assert shown(listing) == ["2 runs", 9]
+    assert listing.row_of(run_id(2)) == Row(unit, "")
+    tell(board, listing, *a_group("failed", "completed"))
+    assert shown(listing) == [9, "2 runs"]
+    listing.fold(unit, False)
+    assert shown(listing) == [9, "2 runs", 1, 2]
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_filter_counts_what_it_lets_pass() -> None:
+    """Runs that do not match are not there; a group keeps those that match."""
+    _, listing = listed(a_run(1), a_run(2, "failed"), *a_group("failed", "running", "failed", first=5))
+    listing.filter_by(parse_filter("status:failed"))
+    assert (shown(listing), listing.shown) == (["2 of 3 runs", 5, 7, 2], 3)
+    listing.filter_by(EVERYTHING)
+    assert listing.shown == 5
+
+
+def test_one_match_of_a_group_needs_no_head() -> None:
+    """A single run that is left of a group is a row like others, in the place of its own state."""
+    _, listing = listed(a_run(9, "completed"), *a_group("failed", "running"))
+    listing.filter_by(parse_filter("-status:running"))
+    assert shown(listing) == [9, 1]
+
+
+def test_runs_come_and_go_by_their_changes() -> None:
+    """A run that begins to match appears, one that stops matching goes."""
+    board, listing = listed(a_run(1), a_run(2))
+    listing.filter_by(parse_filter("status:failed"))
+    tell(board, listing, a_run(1, "failed"))
+    assert shown(listing) == [1]
+    tell(board, listing, a_run(1, "completed"))
+    assert shown(listing) == []
+
+
+def test_a_held_run_stays_until_it_is_let_go() -> None:
+    """What the cursor is on does not vanish under it."""
+    board, listing = listed(a_run(1), a_run(2))
+    listing.filter_by(parse_filter("status:running"))
+    listing.hold(run_id(1))
+    tell(board, listing, a_run(1, "completed"))
+    assert shown(listing) == [2, 1]
+    listing.hold(run_id(2))
+    assert shown(listing) == [2]
+
+
+def test_a_filter_by_marks_is_asked_again() -> None:
+    """Marking and looking change what a filter by them lets pass."""
+    board, listing = listed(a_run(1), a_run(2))
+    listing.filter_by(parse_filter("is:marked"))
+    board.marked.add(run_id(1))
+    listing.look_again([run_id(1)])
+    assert shown(listing) == [1]
+
+
+# --- sorts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [
+        (Sort.AGE, [6, 5, 4, 3, 2, 1]),
+        (Sort.COST, [5, 6, 1, 2, 4, 3]),
+        (Sort.TOKENS, [5, 6, 4, 3, 2, 1]),
+        (Sort.ELAPSED, [5, 6, 2, 4, 3, 1]),
+        (Sort.PRESET, [5, 6, 4, 1, 3, 2]),
+    ],
+)
+def test_sorts(sort: Sort, order: list[int]) -> None:
+    """Each sort keeps running runs first; what is equal is newest first."""
+    _, listing = listed(
+        a_run(1, "completed", usage=Usage(cost=9.0), duration_ms=1, meta_preset="beta"),
+        a_run(2, "failed", usage=Usage(cost=5.0, input=1), duration_ms=900, meta_preset="Gamma"),
+        a_run(3, "completed", usage=Usage(cost=0.0, input=7), duration_ms=5, meta_preset="beta-2"),
+        a_run(4, "completed", usage=Usage(cost=0.1, input=7), duration_ms=5, meta_preset="Alpha"),
+        a_run(5, usage=Usage(cost=0.5, input=3), meta_preset="a"),
+        a_run(6, usage=Usage(cost=0.1, input=2), meta_preset="b"),
+    )
+    listing.sort_by(sort)
+    assert shown(listing) == order
+
+
+def test_a_sort_follows_what_changes() -> None:
+    """A run that has used more than another passes it."""
+    board, listing = listed(a_run(1, usage=Usage(input=1)), a_run(2, usage=Usage(input=2)))
+    listing.sort_by(Sort.TOKENS)
+    tell(board, listing, a_run(1, usage=Usage(input=3)))
+    assert shown(listing) == [1, 2]
+
+
+# --- who needs me ----------------------------------------------------------------------------------------------------
+
+
+def test_next_and_previous_go_round_the_end() -> None:
+    """From anywhere the next one below or above is found, also one that a filter hides or a group folds."""
+    _, listing = listed(*a_group("failed", "completed", "failed", first=2), a_run(9, "failed"), a_run(8, "completed"))
+    failed = (run_id(9), run_id(2), run_id(4))
+    head_row = head(listing)
+    assert next_of(failed, listing, Row(run_id(8), run_id(8)), 1) == run_id(2)
+    assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
+    assert next_of(failed, listing, Row(head_row.unit, run_id(4)), 1) == run_id(9)
+    assert next_of(failed, listing, Row(run_id(9), run_id(9)), -1) == run_id(4)
+    assert next_of((), listing, head_row, 1) is None
+    listing.fold(head_row.unit, True)
+    assert next_of(failed, listing, head_row, 1) == run_id(2)
+    listing.filter_by(parse_filter("status:completed"))
+    assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
+
+
+# --- whatever happens ------------------------------------------------------------------------------------------------
+
+FILTERS = ("", "status:failed,running", "-status:completed task", "is:marked", "preset:b -is:unseen", "zzz")
+
+
+def expected_units(board: Board, listing: Listing) -> list[tuple[object, ...]]:
+    """Sort everything anew, the slow way: each unit's key with the runs of it that are shown."""
+    units: dict[str, list[RunSnapshot]] = {}
+    for run in board.runs:
+        seen = Seen(board.is_unseen(run.run_id), run.run_id in board.marked)
+        if listing.filter.lets_pass(run, seen):
+            units.setdefault(run.meta.group.id if run.meta.group else run.run_id, []).append(run)
+    return sorted(tuple(sorted(run.run_id for run in runs)) for runs in units.values())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_changes_keep_the_rows_true(seed: int) -> None:
+    """After any updates, filters, sorts, folds and marks the rows are what sorting everything anew would give."""
+    chance = random.Random(seed)
+    board, listing = listed()
+    statuses = ("queued", "running", "completed", "failed", "aborted")
+
+    def made(number: int) -> RunSnapshot:
+        fields = {
+            "usage": Usage(input=chance.randrange(5), cost=chance.random()),
+            "meta_preset": chance.choice(("a", "b", "B2")),
+            "duration_ms": chance.randrange(9000),
+        }
+        status = chance.choice(statuses)
+        if number % 3:
+            return a_run(number, status, **fields)
+        return a_mate(number, status, first=number // 12 * 12, size=4, **fields)
+
+    for _ in range(60):
+        match chance.randrange(6):
+            case 0:
+                listing.filter_by(parse_filter(chance.choice(FILTERS)))
+            case 1:
+                listing.sort_by(chance.choice(list(Sort)))
+            case 2 if len(listing):
+                listing.fold(listing.row(chance.randrange(len(listing))).unit, chance.random() < 0.5)
+            case 3:
+                changed = [run.run_id for run in board.runs if chance.random() < 0.1]
+                board.marked.symmetric_difference_update(changed)
+                listing.look_again(changed)
+            case 4:
+                gone = tuple(run.run_id for run in board.runs if chance.random() < 0.05)
+                tell(board, listing, removed=gone)
+            case _:
+                many = chance.choice((1, 3, BULK * 2))
+                tell(board, listing, *{number: made(number) for number in chance.choices(range(150), k=many)}.values())
+        check(board, listing)
+    assert len(board)
+
+
+def check(board: Board, listing: Listing) -> None:
+    rows = [listing.row(place) for place in range(len(listing))]
+    assert [listing.place_of(row) for row in rows] == list(range(len(rows)))
+    shown_ids = listing.shown_ids()
+    assert len(set(shown_ids)) == len(shown_ids) == listing.shown
+    by_unit: dict[str, list[str]] = {}
+    for run_id_ in shown_ids:
+        by_unit.setdefault(listing.unit_of(run_id_), []).append(run_id_)
+    assert sorted(tuple(sorted(ids)) for ids in by_unit.values()) == expected_units(board, listing)
+    units = list(dict.fromkeys(row.unit for row in rows))
+    assert units == list(by_unit)
+    sections = [unit_section(board, ids) for ids in by_unit.values()]
+    assert sections == sorted(sections)
+    assert listing.active == sum(
+        1 if unit in listing.folded and len(ids) > 1 else len(ids) + (len(ids) > 1)
+        for (unit, ids), section in zip(by_unit.items(), sections, strict=True)
+        if section is not Section.FINISHED
+    )
+    slow = sorted(board.runs, key=lambda run: listing.key_of(run.run_id))
+    assert [run.run_id for run in slow if listing.row_of(run.run_id)] == shown_ids
+
+
+def unit_section(board: Board, ids: list[str]) -> Section:
+    return min(section_of(board.get(run_id).status) for run_id in ids)

@@ -1,0 +1,134 @@
+"""Colours: three themes, and none at all where NO_COLOR asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from subdeck.core.settings import Settings
+from subdeck.tui.theme import OURS, next_theme
+from textual.color import Color
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
+
+NAMES = [theme.name for theme in OURS]
+LEAST_CONTRAST = 4.5
+"""What WCAG asks of text."""
+
+
+def an_engine(**settings: object) -> FakeEngine:
+    engine = FakeEngine(
+        a_run(1, "failed", message="401"), a_run(2), a_run(3, "completed"), a_run(4, "aborted"),
+        presets=[a_preset(), a_preset("reviewer")],
+    )  # fmt: skip
+    engine.write(run_id(2), *some_events())
+    engine.settings = Settings(**settings)  # type: ignore[arg-type]
+    return engine
+
+
+def segments(deck: Deck) -> Iterator[tuple[str, object]]:
+    for strip in deck.app.screen._compositor.render_strips(deck.app.size):
+        for text, style, _ in strip:
+            if style is not None and text.strip():
+                yield text, style
+
+
+def test_the_next_theme() -> None:
+    """Themes go round; from one of Textual's the way leads to ours."""
+    assert [next_theme(name) for name in NAMES] == [*NAMES[1:], NAMES[0]]
+    assert next_theme("nord") == NAMES[0]
+
+
+async def test_a_key_goes_to_the_next_theme() -> None:
+    """It says the name, which the setting takes."""
+    async with opened(an_engine(theme="subdeck-light")) as deck:
+        assert deck.app.theme == "subdeck-light"
+        await deck.press("T")
+        await deck.until(lambda: deck.app.theme == "terminal", "the next theme")
+        assert any("Theme terminal" in toast for toast in deck.toasts)
+
+
+async def test_a_wrong_name_is_told() -> None:
+    """The app opens with the theme of the house and names those that there are."""
+    async with opened(an_engine(theme="drak")) as deck:
+        assert deck.app.theme == NAMES[0]
+        (told,) = [toast for toast in deck.toasts if "there is no drak" in toast]
+        assert all(name in told for name in NAMES)
+
+
+@pytest.mark.parametrize("name", ["subdeck-dark", "subdeck-light"])
+@pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
+async def test_text_can_be_read(name: str, keys: tuple[str, ...]) -> None:
+    """Every text of deck and dialogs stands out against its background."""
+    async with opened(an_engine(theme=name)) as deck:
+        await deck.until_text("src/file_2.py")
+        await deck.press(*keys)
+        await deck.pilot.pause(0.3)
+        faint = {
+            (text.strip()[:20], round(contrast, 1))
+            for text, style in segments(deck)
+            if any(char.isalnum() for char in text) and (contrast := contrast_of(style)) < LEAST_CONTRAST
+            and deck.app.screen is deck.main
+        }  # fmt: skip
+        assert faint == set()
+
+
+def contrast_of(style: object) -> float:
+    fore, back = (Color.from_rich_color(getattr(style, name)) for name in ("color", "bgcolor"))
+    if getattr(style, "reverse", False):
+        fore, back = back, fore
+    light, dark = sorted((luminance(fore), luminance(back)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(color: Color) -> float:
+    parts = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
+async def test_the_terminals_own_colours(keys: tuple[str, ...]) -> None:
+    """The theme `terminal` names no colour of its own: only the sixteen of the terminal and its default."""
+    async with opened(an_engine(theme="terminal")) as deck:
+        await deck.until_text("src/file_2.py")
+        await deck.press(*keys)
+        await deck.pilot.pause(0.3)
+        own = {
+            (text[:20], str(color))
+            for text, style in segments(deck)
+            for color in (style.color, style.bgcolor)
+            if color is not None and color.triplet is not None
+        }
+        assert own == set()
+
+
+@pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
+async def test_no_colour(monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]) -> None:
+    """With NO_COLOR no text has a colour; the row with the keys is reversed and its pane has a heavy frame."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(an_engine()) as deck:
+        await deck.until_text("src/file_2.py")
+        await deck.press(*keys)
+        await deck.pilot.pause(0.3)
+        coloured = {text[:20] for text, style in segments(deck) if style.color or style.bgcolor}
+        assert coloured == set()
+        if not keys:
+            reversed_text = "".join(text for text, style in segments(deck) if style.reverse)
+            assert "● running" in reversed_text and "✗ failed" not in reversed_text
+            assert "━ Runs ━" in deck.screen_text and "─ Presets ─" in deck.screen_text
+
+
+async def test_an_empty_no_color_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable counts when it is not empty, as its convention says."""
+    monkeypatch.setenv("NO_COLOR", "")
+    async with opened(an_engine()) as deck:
+        assert any(style.color for _, style in segments(deck))
+
+
+async def test_no_theme_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key says why there is nothing to choose from."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened(an_engine()) as deck:
+        await deck.press("T")
+        assert any("NO_COLOR" in toast for toast in deck.toasts)

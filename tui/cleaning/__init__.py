@@ -1,0 +1,1 @@
+"""Old runs leave: when the operator wants it, or by the settings."""

@@ -1,0 +1,1 @@
+"""What is known of one run, laid out for its detail screen."""

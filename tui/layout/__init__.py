@@ -1,0 +1,1 @@
+"""How the panes share the screen."""

@@ -1,0 +1,95 @@
+"""Which panes are on the screen and how large they are; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..actions import PANES, Place
+
+WIDE = 100
+"""From this many columns on the presets have their own place beside the runs."""
+LEAST_WIDTH, LEAST_HEIGHT = 40, 12
+"""On less, one pane is all there is room for."""
+TINY_HEIGHT = 8
+"""On less, or below `LEAST_WIDTH`, that pane goes without a frame and without the header."""
+LINES = 2
+"""Header and status line."""
+
+LEAST_PRESETS, LEAST_RUNS = 22, 56
+"""Columns of the panes with their frames."""
+LEAST_ABOVE, LEAST_TRANSCRIPT = 4, 4
+"""Rows of the same."""
+
+FIRST_PRESETS = 30
+FIRST_ABOVE, FIRST_ABOVE_STACKED = 0.5, 0.4
+
+ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
+"""How far a key moves a border."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the operator divided the deck, in shares that outlive another size of the terminal; None: as at first."""
+
+    presets: float | None = None
+    """Of the columns, for the presets where they are beside the runs."""
+    above: float | None = None
+    """Of the rows, for what stands above the transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the terminal offers."""
+
+    width: int
+    height: int
+
+    @property
+    def deck_height(self) -> int:
+        """Rows of the panes, where there is a header."""
+        return max(1, self.height - LINES)
+
+    @property
+    def holds_several(self) -> bool:
+        return self.width >= LEAST_WIDTH and self.height >= LEAST_HEIGHT
+
+    @property
+    def is_tiny(self) -> bool:
+        return self.width < LEAST_WIDTH or self.height < TINY_HEIGHT
+
+
+def visible_panes(room: Room, place: Place, zoomed: Place | None) -> frozenset[Place]:
+    """Answer the panes to show when `place` has the focus; on a narrow screen presets come over the runs."""
+    if zoomed is not None:
+        return frozenset({zoomed})
+    if not room.holds_several:
+        return frozenset({place})
+    if room.width >= WIDE:
+        return frozenset(PANES)
+    above = Place.PRESETS if place is Place.PRESETS else Place.RUNS
+    return frozenset({above, Place.TRANSCRIPT})
+
+
+def presets_width(shape: Shape, room: Room) -> int:
+    """Columns of the presets beside the runs."""
+    wanted = max(FIRST_PRESETS, room.width // 5) if shape.presets is None else round(shape.presets * room.width)
+    return max(LEAST_PRESETS, min(wanted, room.width - LEAST_RUNS))
+
+
+def above_height(shape: Shape, room: Room) -> int:
+    """Rows of what stands above the transcript."""
+    first = FIRST_ABOVE if room.width >= WIDE else FIRST_ABOVE_STACKED
+    wanted = round((first if shape.above is None else shape.above) * room.deck_height)
+    return max(LEAST_ABOVE, min(wanted, room.deck_height - LEAST_TRANSCRIPT))
+
+
+def with_presets(shape: Shape, room: Room, columns: int) -> Shape:
+    """Give the presets this many columns, or as many as can be."""
+    bounded = presets_width(Shape(presets=columns / room.width), room)
+    return replace(shape, presets=bounded / room.width)
+
+
+def with_above(shape: Shape, room: Room, rows: int) -> Shape:
+    """Give what is above the transcript this many rows, or as many as can be."""
+    bounded = above_height(Shape(above=rows / room.deck_height), room)
+    return replace(shape, above=bounded / room.deck_height)

@@ -1,0 +1,145 @@
+"""Which columns the run list has at a width, and what stands in them; pure.
+
+From the left: whether it needs a look, a mark or the place in a group, state, preset, task, what it does now; from the
+right: agent, cost, tokens, elapsed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from ...core.describe import NOTHING, doing, elapsed, state, tokens
+from ...core.plain import one_line
+from ...core.runs import RunSnapshot, RunStatus
+from ..actions import TMUX
+from ..present import dollars, fit, tries
+from .grouping import GroupFacts
+
+Cell = tuple[str, str]
+"""A text and the component class that colours it; empty for none."""
+
+NARROW = 60
+"""Below this many cells what a run does now is left out: state, preset and task tell more."""
+COST_FROM = 80
+"""From this many cells on there is a column for the cost."""
+AGENT_FROM = 108
+"""From this many on, one for agent and runner."""
+ROOMY = 130
+"""From this many on the preset has more room."""
+
+LEAD = 2
+"""Whether it needs a look; the mark, or the place in a group."""
+STATE = 11
+ELAPSED = 8
+TOKENS = 6
+COST = 8
+AGENT = 14
+
+NEEDS_YOU = "!"
+UNREAD = "•"
+MARK = "◆"
+FOLDED, UNFOLDED = "▸", "▾"
+MEMBER, LAST_MEMBER = "│", "╰"
+
+_MUTED = "row-list--muted"
+
+
+class Columns(NamedTuple):
+    """Widths, each with the space before it; 0 leaves a column out."""
+
+    preset: int
+    task: int
+    now: int
+    elapsed: int
+    tokens: int
+    cost: int
+    agent: int
+
+
+@lru_cache(64)
+def columns(width: int) -> Columns:
+    """Divide a row; what is too narrow for the last columns has none of them."""
+    cost = COST if width >= COST_FROM else 0
+    agent = AGENT if width >= AGENT_FROM else 0
+    room = max(0, width - LEAD - STATE - ELAPSED - TOKENS - cost - agent)
+    preset = max(7, min(24 if width >= ROOMY else 15, room // 4))
+    rest = max(0, room - preset)
+    task = rest // 2 if width >= NARROW else rest
+    return Columns(preset, task, rest - task, ELAPSED, TOKENS, cost, agent)
+
+
+class Signs(NamedTuple):
+    """What the operator's doings put in front of a row."""
+
+    needs_you: bool = False
+    unread: bool = False
+    marked: bool = False
+    tree: str = " "
+    """How it belongs to a group."""
+
+    def cells(self) -> list[Cell]:
+        look = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
+        return [look, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
+
+
+def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list[Cell]:
+    """Answer the row of a run."""
+    wide = columns(width)
+    colour = _colour(run.status)
+    again = tries(run)
+    told = one_line(run.meta.description or run.meta.task, 400)
+    cells = [
+        *signs.cells(),
+        (fit(state(run), STATE), colour),
+        _after_space(one_line(run.meta.title, 60), wide.preset),
+        _after_space(f"{again} · {told}" if again and not wide.now else told, wide.task),
+    ]
+    if wide.now:
+        text = f"{again} · {doing(run)}" if again else doing(run)
+        cells.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
+    cells += _figures(wide, elapsed(run, now), run.usage.tokens, run.usage.cost)
+    if wide.agent:
+        tmux = run.meta.runner == TMUX
+        agent = one_line(run.meta.agent, 60)
+        cells.append(_after_space(f"{agent} {TMUX}" if tmux else agent, wide.agent, _MUTED))
+    return cells
+
+
+def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> list[Cell]:
+    """Answer the row of a group as a whole."""
+    wide = columns(width)
+    room = wide.task + wide.now
+    tally = min(room, max(wide.task, cell_len(group.tally) + 2))
+    cells = [
+        *signs.cells(),
+        (fit(group.state, STATE), _colour(group.status)),
+        _after_space(group.size, wide.preset),
+        _after_space(group.tally, tally),
+        _after_space(f"{group.title}: {group.told}", room - tally, _MUTED),
+    ]
+    cells += _figures(wide, group.elapsed(now), group.tokens, group.cost)
+    if wide.agent:
+        cells.append((" " * wide.agent, ""))
+    return cells
+
+
+def _figures(wide: Columns, time: str, token_count: int, cost: float) -> list[Cell]:
+    cells = [
+        (fit(time, wide.elapsed, right=True), ""),
+        (fit(tokens(token_count), wide.tokens, right=True), _MUTED),
+    ]
+    if wide.cost:
+        cells.append((fit(dollars(cost) or NOTHING, wide.cost, right=True), _MUTED))
+    return cells
+
+
+def _after_space(text: str, width: int, colour: str = "") -> Cell:
+    return (" " + fit(text, width - 1) if width > 0 else "", colour)
+
+
+def _colour(status: RunStatus) -> str:
+    return _MUTED if status is RunStatus.QUEUED else f"row-list--{status.value}"

@@ -1,0 +1,1 @@
+"""Presets as the operator sees and edits them."""

@@ -1,0 +1,71 @@
+"""What an opened line shows below itself, and the whole text of a line; pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...core.events import AssistantText, Event, Thinking, ToolCall, ToolResult
+from ...core.plain import one_line, plain
+from ...core.progress import ProgressFormatter
+from .lines import Entry, entry_of_line, event_of
+from .views import View
+
+BODY_LIMIT = 20_000
+"""Characters of an opened line that are laid out."""
+
+
+def body_of_line(view: str, line: bytes) -> str:
+    """Answer what opening this line shows, cut at `BODY_LIMIT`."""
+    body = _raw_body(line) if view == View.RAW else body_of(event_of(line))
+    left = len(body) - BODY_LIMIT
+    return body if left <= 0 else f"{body[:BODY_LIMIT]}\n[… {left} more characters, not shown here]"
+
+
+def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
+    """Answer all that a line says, whatever its length, as plain text to be taken elsewhere."""
+    if view != View.READABLE:
+        return plain(line.decode("utf-8", "replace"))
+    event = event_of(line)
+    if isinstance(event, AssistantText | Thinking):
+        return plain(event.text).strip("\n")
+    entry: Entry | None = entry_of_line(view, line, formatter)
+    return "\n".join(filter(None, (entry.text.strip() if entry else "", body_of(event))))
+
+
+def body_of(event: Event | None) -> str:
+    """Answer all that opening an event may show."""
+    match event:
+        case Thinking(text=text):
+            return plain(text).strip("\n")
+        case ToolCall(args=args):
+            return "\n".join(_argument(name, value) for name, value in args.items()) or "(no arguments)"
+        case ToolResult():
+            return _result(event)
+        case _:
+            return ""
+
+
+def _argument(name: str, value: object) -> str:
+    """Say one argument; a text of several lines stands below its name."""
+    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
+    if "\n" not in shown:
+        return f"{one_line(name, 200)}: {shown}"
+    return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))
+
+
+def _result(event: ToolResult) -> str:
+    facts = [
+        f"exit code {event.exit_code}" if event.exit_code is not None else "",
+        f"{event.duration_ms} ms" if event.duration_ms is not None else "",
+    ]
+    told = " · ".join(filter(None, facts))
+    content = plain(event.content).strip("\n").rstrip() or "(no output)"
+    cut = "[the run kept no more of it]" if event.truncated else ""
+    return "\n".join(filter(None, (told, content, cut)))
+
+
+def _raw_body(line: bytes) -> str:
+    try:
+        return plain(msgspec.json.format(line, indent=2).decode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return plain(line.decode("utf-8", "replace"))

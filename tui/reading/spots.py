@@ -1,0 +1,121 @@
+"""Find one's way in a document: rows of the screen, and the places in the file they belong to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .document import LAID_AT_ONCE, Document
+from .rows import Rows
+
+
+class Spot(NamedTuple):
+    """A row, by its place in the file."""
+
+    offset: int
+    """Where its line begins."""
+    part: int = 0
+    """Which row of the line."""
+
+
+class Place(NamedTuple):
+    """A row, by where it is laid out."""
+
+    rows: Rows
+    entry: int
+    """Which entry of the chunk."""
+    part: int
+    """Which row of the entry."""
+
+    @property
+    def spot(self) -> Spot:
+        return Spot(self.rows.offsets[self.entry], self.part)
+
+
+def place_at(document: Document, row: int) -> Place | None:
+    """Answer what stands in a row."""
+    if not 0 <= row < document.height:
+        return None
+    index = document.table.at(row)
+    within = row - document.table.top(index)
+    rows = document.rows(index)
+    return Place(rows, *rows.at(within)) if within < rows.height else None
+
+
+def spot_at(document: Document, row: int) -> Spot | None:
+    place = place_at(document, row)
+    return place.spot if place else None
+
+
+def row_of(document: Document, spot: Spot) -> int:
+    """Answer the row of a spot, or of what comes next in the file."""
+    if not len(document.table):
+        return 0
+    index, rows, entry = _entry(document, spot.offset)
+    return document.table.top(index) + _row_in(rows, entry, spot.part)
+
+
+def step(document: Document, spot: Spot, by: int) -> Spot | None:
+    """Answer the spot so many rows further down, or up; the last or the first where there are not so many."""
+    if not len(document.table):
+        return None
+    index, rows, entry = _entry(document, spot.offset)
+    row = _row_in(rows, entry, spot.part) + by
+    while row < 0 and index > 0:
+        index -= 1
+        rows = document.rows(index)
+        row += rows.height
+    while row >= rows.height and index + 1 < len(document.table):
+        row -= rows.height
+        index += 1
+        rows = document.rows(index)
+    if not 0 <= row < rows.height:
+        return first(document) if row < 0 else last(document)
+    found, part = rows.at(row)
+    return Spot(rows.offsets[found], part)
+
+
+def near(document: Document, offset: int) -> Spot | None:
+    """Answer the line that begins at this byte, or the next one shown after it, else the last one."""
+    if not len(document.table):
+        return None
+    _, rows, entry = _entry(document, offset)
+    return Spot(rows.offsets[entry]) if entry < len(rows.entries) else last(document)
+
+
+def first(document: Document) -> Spot | None:
+    """Answer the first row."""
+    for index in range(min(LAID_AT_ONCE, len(document.table))):
+        rows = document.rows(index)
+        if rows.height:
+            return Spot(rows.offsets[0])
+    return None
+
+
+def last(document: Document) -> Spot | None:
+    """Answer the last row."""
+    count = len(document.table)
+    for index in range(count - 1, max(-1, count - 1 - LAID_AT_ONCE), -1):
+        rows = document.rows(index)
+        if rows.height:
+            entry, part = rows.at(rows.height - 1)
+            return Spot(rows.offsets[entry], part)
+    return None
+
+
+def _entry(document: Document, offset: int) -> tuple[int, Rows, int]:
+    """Answer chunk and entry of the line that begins at a byte, or of the next one that says something."""
+    index = document.table.holding(offset)
+    rows = document.rows(index)
+    entry = rows.index_of(offset)
+    for _ in range(LAID_AT_ONCE):
+        if entry < len(rows.entries) or index + 1 >= len(document.table):
+            break
+        index += 1
+        rows, entry = document.rows(index), 0
+    return index, rows, entry
+
+
+def _row_in(rows: Rows, entry: int, part: int) -> int:
+    if entry >= len(rows.entries):
+        return rows.height
+    return rows.top(entry) + min(part, rows.count(entry) - 1)

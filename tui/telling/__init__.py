@@ -1,0 +1,1 @@
+"""Telling the operator what happened: on the screen, beside it, and again later."""

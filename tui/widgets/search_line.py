@@ -1,0 +1,96 @@
+"""The one line in which a search is written, below the transcript."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Input, Static
+
+from ..actions import Place, bindings
+from ..reading.searching import MODE
+from .filter_line import FilterInput
+
+if TYPE_CHECKING:
+    from ..reading.searching import TranscriptSearch
+    from .transcript import Transcript
+
+
+class SearchLine(Horizontal):
+    """Is there only while somebody writes; Enter keeps the search, Escape takes it back."""
+
+    BINDINGS = bindings(Place.FILTER)
+    DEFAULT_CSS = """
+    SearchLine { display: none; height: 1; padding: 0 1; background: $surface; }
+    SearchLine #sign { width: 2; color: $text-primary; }
+    SearchLine Input { width: 1fr; background: $surface; }
+    """
+
+    pane: ClassVar[Place] = Place.TRANSCRIPT
+    """The pane it belongs to."""
+
+    def __init__(self, transcript: Transcript, standing: TranscriptSearch) -> None:
+        super().__init__(id="search")
+        self._transcript = transcript
+        self.standing = standing
+        """The search that is written here."""
+
+    def compose(self) -> ComposeResult:
+        yield Static("/", id="sign")
+        yield FilterInput(placeholder="words in the transcript", compact=True)
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.display)
+
+    def open(self) -> None:
+        """Take the keys; words from before are there to be written over."""
+        self.standing.begin()
+        self.display = True
+        field = self.query_one(Input)
+        with field.prevent(Input.Changed):
+            field.value = self.standing.words
+        field.focus()
+        field.action_select_all()
+
+    def place(self, pane: Place) -> Place:
+        """Answer where the keys are, when `pane` has them or lends them to this line."""
+        if self.is_open:
+            return Place.FILTER
+        return Place.SEARCH if pane is self.pane and self.standing.stands else pane
+
+    def allows(self, action_id: str) -> bool:
+        """Whether the mode that an action belongs to is there."""
+        return action_id not in MODE or self.standing.stands
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.is_open:
+            self.standing.look_for(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_keep()
+
+    def on_descendant_blur(self) -> None:
+        """Keep what was written when the keys went elsewhere; a dialog gives them back."""
+        if self.is_open and self.app.screen is self.screen:
+            self._close()
+
+    def action_keep(self) -> None:
+        words = self.query_one(Input).value
+        self._close()
+        if words and not self.standing.stands:
+            self.standing.look_for(words)
+        elif not words:
+            self.standing.end()
+        self._transcript.focus()
+
+    def action_drop(self) -> None:
+        self._close()
+        self.standing.end(back=True)
+        self._transcript.focus()
+
+    def _close(self) -> None:
+        self.display = False
