@@ -67,9 +67,36 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def on_cpu_ms(pid: int) -> float:
+    """Milliseconds that one process with all its threads has run so far; exact, where `cpu_seconds` counts ticks."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+            total += int(file.read().split()[0])
+    return total / 1e6
+
+
+def forks_so_far() -> int:
+    """Of the whole machine."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        return int(next(line for line in file if line.startswith("processes")).split()[1])
+
+
+def spawned_so_far(pid: int) -> int:
+    """Answer a number that grows with each child of a process: those there are, and page faults of those waited for."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        faults = int(file.read().rpartition(b") ")[2].split()[8])
+    children = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children", encoding="utf-8") as file:
+            children += len(file.read().split())
+    return faults + children
+
+
 def print_table(figures: Sequence[Figure]) -> None:
     rows = [("what", "measured", "floor", "must reach", "")]
     rows += [(f.name, f.measured, f.floor, f.target, "ok" if f.reached else "MISSED") for f in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    print(f"load average of the machine: {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)

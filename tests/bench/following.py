@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 
-import msgspec
 from subdeck.core.engine import Engine
-from subdeck.core.paths import Project
 
-from .figures import Figure, cpu_seconds, percentile
+from .busy import Writer, made_project
+from .figures import Figure, cpu_seconds, forks_so_far, percentile, spawned_so_far
 
 RUNS = 100
 PER_SECOND = 10
@@ -27,37 +24,19 @@ def measure() -> Iterator[Figure]:
     yield from _idle()
 
 
-def _project(directory: str) -> Project:
-    os.mkdir(os.path.join(directory, ".git"))
-    return Project(os.path.realpath(directory))
-
-
-def _writer(project: Project, events: float) -> subprocess.Popen[bytes]:
-    argv = (sys.executable, "-m", "tests.bench.writer", project.root, str(RUNS), str(PER_SECOND), str(events))
-    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
 def _busy() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as directory:
-        project = _project(directory)
-        writer = _writer(project, SECONDS)
-        assert writer.stdin and writer.stdout
-        writer.stdout.readline()
-        seen: dict[str, list[tuple[int, float]]] = {}
-        stop = threading.Event()
-        for update in Engine.open(directory).updates(stop):
+    seen: dict[str, list[tuple[int, float]]] = {}
+    with made_project() as project, Writer(project, RUNS, per_second=PER_SECOND, seconds=SECONDS) as writer:
+        deadline = time.monotonic() + SECONDS + 10
+        for number, update in enumerate(Engine.open(project.root).updates(threading.Event())):
             now = time.monotonic()
-            if not writer.stdin.closed:
-                writer.stdin.close()
+            if not number:
+                writer.begin()
             for run in update.runs:
                 seen.setdefault(run.run_id, []).append((run.last_seq, now))
-            if sum(steps[-1][0] >= 1 + PER_SECOND * SECONDS for steps in seen.values()) == RUNS:
+            if sum(steps[-1][0] >= 1 + PER_SECOND * SECONDS for steps in seen.values()) == RUNS or now > deadline:
                 break
-            if writer.poll() is not None and now - seen_last(seen) > 5:
-                break
-        written: dict[str, list[float]] = msgspec.json.decode(writer.stdout.read())
-        writer.wait()
-        writer.stdout.close()
+        written = writer.written()
     late: list[float] = []
     lost = 0
     for run_id, moments in written.items():
@@ -82,42 +61,23 @@ def _busy() -> Iterator[Figure]:
     )
 
 
-def seen_last(seen: dict[str, list[tuple[int, float]]]) -> float:
-    return max(steps[-1][1] for steps in seen.values())
-
-
 def _idle() -> Iterator[Figure]:
-    with tempfile.TemporaryDirectory() as directory:
-        project = _project(directory)
-        writer = _writer(project, 0)
-        assert writer.stdin and writer.stdout
-        writer.stdout.readline()
+    with made_project() as project, Writer(project, RUNS):
         code = (
             "import sys, threading; from subdeck.core.engine import Engine\n"
             "for update in Engine.open(sys.argv[1]).updates(threading.Event()): print(len(update.runs), flush=True)"
         )
-        follower = subprocess.Popen((sys.executable, "-c", code, directory), stdout=subprocess.PIPE)
+        follower = subprocess.Popen((sys.executable, "-c", code, project.root), stdout=subprocess.PIPE)
         assert follower.stdout
         follower.stdout.readline()
         time.sleep(3)
-        before, forks = cpu_seconds(follower.pid), _forks()
+        before, forks = cpu_seconds(follower.pid), forks_so_far()
         time.sleep(IDLE_SECONDS)
         share = (cpu_seconds(follower.pid) - before) / IDLE_SECONDS * 100
-        children = _children(follower.pid)
-        spawned = _forks() - forks
+        children = spawned_so_far(follower.pid)
+        spawned = forks_so_far() - forks
         follower.kill()
         follower.communicate()
-        writer.communicate()
     measured = f"{share:.2f} % of a core; {children} processes"
     floor = f"machine: {spawned} forks"
     yield Figure(f"engine, {RUNS} running idle runs", measured, floor, "1 %; 0", share < 1 and not children)
-
-
-def _forks() -> int:
-    with open("/proc/stat", encoding="utf-8") as file:
-        return int(next(line for line in file if line.startswith("processes")).split()[1])
-
-
-def _children(pid: int) -> int:
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-        return len(file.read().split())

@@ -6,11 +6,24 @@ import fcntl
 import os
 
 import msgspec
+from msgspec.structs import replace
 from subdeck.core import artifacts, paths
 from subdeck.core.artifacts import RunnerFacts
-from subdeck.core.events import AssistantText, RunEnded, RunStarted, encode_event
+from subdeck.core.events import (
+    AssistantText,
+    Event,
+    RunEnded,
+    RunStarted,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageReported,
+    encode_event,
+)
 from subdeck.core.processes import boot_id, host, pid_namespace, start_time
 from subdeck.core.runs import LaunchedBy, RunMeta, RunReason, RunResult, RunStatus
+
+LAST = "the last word"
 
 
 def run_id(number: int) -> str:
@@ -20,7 +33,7 @@ def run_id(number: int) -> str:
 def meta(number: int, cwd: str) -> RunMeta:
     return RunMeta(
         run_id=run_id(number),
-        task=f"find where requests of kind {number} are authenticated, and say which file decides",
+        task=f"#{number} find where requests are authenticated, and say which file decides",
         cwd=cwd,
         agent="offline",
         agent_command=("/usr/bin/offline",),
@@ -33,27 +46,33 @@ def meta(number: int, cwd: str) -> RunMeta:
     )
 
 
-def finished(project: paths.Project, count: int) -> None:
-    """Write runs that have ended."""
-    for number in range(count):
+def finished(project: paths.Project, count: int, first: int = 0) -> None:
+    """Write runs that have ended, with two events each."""
+    for number in range(first, first + count):
         made = meta(number, project.root)
-        os.close(artifacts.create_run(project.runs, made, made.task))
-        result = RunResult(
-            run_id=made.run_id,
-            status=RunStatus.COMPLETED,
-            reason=RunReason.DONE,
-            written_by="wrapper",
-            final_text="31 functions in 6 files, the first one in src/auth.py:40\n" * 6,
-            started_at=made.created_at,
-            ended_at=paths.now_iso(),
-            duration_ms=4200,
-        )
-        run_dir = project.run_dir(made.run_id)
+        run_dir = finish(project, made)
         with open(os.path.join(run_dir, paths.EVENTS), "wb") as file:
             file.write(encode_event(AssistantText(seq=1, ts=paths.now_iso(), text="31 functions")))
             file.write(encode_event(RunEnded(seq=2, ts=paths.now_iso(), status="completed", reason="done")))
-        with open(os.path.join(run_dir, paths.RESULT), "wb") as file:
-            file.write(msgspec.json.encode(result))
+
+
+def finish(project: paths.Project, made: RunMeta) -> str:
+    """Write a run that has ended, without its events; answer its directory."""
+    os.close(artifacts.create_run(project.runs, made, made.task))
+    result = RunResult(
+        run_id=made.run_id,
+        status=RunStatus.COMPLETED,
+        reason=RunReason.DONE,
+        written_by="wrapper",
+        final_text="31 functions in 6 files, the first one in src/auth.py:40\n" * 6,
+        started_at=made.created_at,
+        ended_at=paths.now_iso(),
+        duration_ms=4200,
+    )
+    run_dir = project.run_dir(made.run_id)
+    with open(os.path.join(run_dir, paths.RESULT), "wb") as file:
+        file.write(msgspec.json.encode(result))
+    return run_dir
 
 
 class HeldRun:
@@ -80,7 +99,58 @@ class HeldRun:
 
     def say(self, text: str) -> int:
         """Write one event and ring; answer its number."""
+        return self.write(AssistantText(text=text))
+
+    def write(self, event: Event) -> int:
+        """Write an event under the next number and ring; answer the number."""
         self.seq += 1
-        os.write(self._events, encode_event(AssistantText(seq=self.seq, ts=paths.now_iso(), text=text)))
+        os.write(self._events, encode_event(replace(event, seq=self.seq, ts=paths.now_iso())))
         os.pwrite(self._bell, msgspec.json.encode(artifacts.Doorbell(self.seq)) + b"\n", 0)
         return self.seq
+
+
+def long_run(project: paths.Project, number: int, events: int) -> RunMeta:
+    """Write a finished run with so many events of about 300 bytes; the last text is `LAST`."""
+    made = meta(number, project.root)
+    finish(project, made)
+    with open(os.path.join(project.run_dir(made.run_id), paths.EVENTS), "wb", buffering=1 << 20) as file:
+        for seq in range(1, events):
+            file.write(encode_event(replace(at_work(seq), seq=seq, ts=_moment(seq))))
+        last = AssistantText(seq=events, ts=_moment(events), text=LAST)
+        file.write(encode_event(last))
+    return made
+
+
+def at_work(number: int) -> Event:
+    """Answer what a child says as its so manieth event: it thinks, calls a tool, reads, counts tokens, speaks."""
+    call_id = f"call_{number - number % 5:012d}"
+    path = f"src/part_{number % 97}/module_{number % 1009}.ts"
+    match number % 5:
+        case 1:
+            return Thinking(text=f"hm {number}: the middleware may be mounted twice, so the order of the two matters")
+        case 2:
+            return ToolCall(tool_call_id=call_id, tool_name="read", args={"path": path, "offset": number, "limit": 80})
+        case 3:
+            lines = "\n".join(
+                f"{line}: export const handler{line} = wrap(check{number % line});" for line in range(1, 14)
+            )
+            return ToolResult(tool_call_id=call_id, tool_name="read", is_error=False, content=lines, duration_ms=12)
+        case 4:
+            return UsageReported(
+                input=3,
+                output=number % 400,
+                cache_read=12000,
+                cache_write=210,
+                cost=0.0003,
+                model="m",
+                stop_reason="stop",
+            )
+        case _:
+            return AssistantText(
+                text=f"event {number}: {path} checks the token before the handler; next I'm looking at its mount point"
+            )
+
+
+def _moment(second: int) -> str:
+    day, hour, minute = 1 + second // 86400 % 28, second // 3600 % 24, second // 60 % 60
+    return f"2026-11-{day:02d}T{hour:02d}:{minute:02d}:{second % 60:02d}.000Z"

@@ -1,8 +1,9 @@
 """Stands for the wrappers of many runs: holds them, and writes events at a steady pace.
 
-`python -m tests.bench.writer PROJECT RUNS PER_SECOND SECONDS`: prints a line when all runs stand, starts to write when
-its stdin is closed, then prints one JSON document: run id -> monotonic seconds of each event from the second on. With
-SECONDS 0 it writes nothing and holds the runs until its stdin is closed.
+`python -m tests.bench.writer PROJECT RUNS PER_SECOND SECONDS WRITING KIND`: prints a line when all runs stand, starts
+to write when it reads a line, then prints one line of JSON: run id -> monotonic seconds of each event from the second
+on; at last it holds the runs until its stdin is closed. PER_SECOND are the events of one run (SECONDS 0: there are
+none), WRITING is how many of the newest runs write, KIND is `text`, or `work` for all that a child does.
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import time
 import msgspec
 from subdeck.core.paths import Project
 
-from .made_up import HeldRun
+from .made_up import HeldRun, at_work
 
 
 def main() -> None:
     root, runs, per_second, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
-    held = [HeldRun(Project(root), number) for number in range(runs)]
+    writing, works = int(sys.argv[5]), sys.argv[6] == "work"
+    held = [HeldRun(Project(root), number) for number in range(runs)][runs - writing :]
     print("ready", flush=True)
-    sys.stdin.read()
+    sys.stdin.readline()
     written: dict[str, list[float]] = {run.run_id: [] for run in held}
-    total = int(runs * per_second * seconds)
+    pace = writing * per_second
     started = time.monotonic()
-    for number in range(total):
-        due = started + number / (runs * per_second)
+    for number in range(int(pace * seconds)):
+        due = started + number / pace
         while (now := time.monotonic()) < due:
             time.sleep(max(0.0, due - now))
-        run = held[number % runs]
+        run = held[number % writing]
         written[run.run_id].append(time.monotonic())
-        run.say(f"event {number}: I'm looking at how the parser treats a line that ends in the middle")
-    sys.stdout.buffer.write(msgspec.json.encode(written))
+        if works:
+            run.write(at_work(number // writing + number % writing * 100_000))
+        else:
+            run.say(f"event {number}: I'm looking at how the parser treats a line that ends in the middle")
+    sys.stdout.buffer.write(msgspec.json.encode(written) + b"\n")
     sys.stdout.flush()
+    sys.stdin.read()
 
 
 if __name__ == "__main__":
