@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test check format bench screenshots clean
+.PHONY: help run test check format bench screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -20,6 +20,7 @@ help:
 	@echo "make format                rewrite the code in the one format"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
 	@echo "make screenshots           make the pictures of README from real runs"
+	@echo "make snapshots             write anew the screens that tests compare with"
 	@echo "make clean                 remove what the targets above made"
 
 run:
@@ -53,6 +54,11 @@ bench:
 screenshots:
 	@$(SET_UP) screenshots
 	@$(TEST_ENV) "$(BIN)/python" -m screenshots.make $(ARGS)
+
+snapshots:
+	@$(SET_UP) test
+	@$(TEST_ENV) "$(BIN)/python" -m pytest tests/tui/test_snapshots.py --write-snapshots
+	@git diff --stat -- tests/tui/snapshots
 
 clean:
 	rm -rf .venv .cache build dist *.egg-info .pytest_cache .ruff_cache .import_linter_cache

@@ -101,6 +101,17 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
+def size_text(size: float) -> str:
+    """`0 B`, `812 B`, `3.2 KB`, `120 MB`, `1.4 GB`."""
+    if size < 1024:
+        return f"{int(size)} B"
+    for unit in ("KB", "MB", "GB"):
+        size /= 1024
+        if size < 1023.5 or unit == "GB":
+            return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
+    raise AssertionError("unreachable")
+
+
 def runs_word(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 

@@ -19,6 +19,8 @@ NEWEST = 200
 BATCH = 1000
 """Runs read between two updates while the older ones are loaded."""
 SWEEP = 1.0
+"""Seconds between two looks at whether anything that is open has grown."""
+PROOF = 2.0
 """Seconds between two looks at everything that is open, with proof of life."""
 
 
@@ -51,7 +53,7 @@ class Follower:
         self._old: set[str] = set()
         """Ids that were there before, so that their ends are no news: at the start, or told and then removed."""
         self._complete = False
-        self._swept = 0.0
+        self._swept = self._proved = 0.0
         self._listed: tuple[int, ...] = ()
 
     def updates(self, stop: Event) -> Iterator[Update]:
@@ -64,7 +66,9 @@ class Follower:
         yield from self._older(names[NEWEST:], stop)
         for changes in watch(self._project, self._preset_dirs, stop):
             touched = self._registry.look(changes.runs)
-            if changes.anew or time.monotonic() - self._swept >= SWEEP:
+            if changes.anew:
+                self._swept = self._proved = 0.0
+            if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             if touched or changes.presets:
                 yield self._update(touched, presets_changed=changes.presets)
@@ -79,7 +83,12 @@ class Follower:
 
     def _sweep(self) -> set[str]:
         """Look at what is open, and at the list of runs when it changed; finds all that the watch did not tell."""
-        touched = self._registry.look({*self._registry.open_ids, *self._registry.active_names()}, prove=True)
+        now = time.monotonic()
+        if now - self._proved >= PROOF:
+            touched = self._registry.look({*self._registry.open_ids, *self._registry.active_names()}, prove=True)
+            self._proved = now
+        else:
+            touched = self._registry.look(self._registry.grown_ids)
         listed = _modified(self._project.runs)
         if listed != self._listed:
             self._listed = listed

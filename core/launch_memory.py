@@ -5,16 +5,14 @@ It is a convenience in the user's own state directory, not part of any run: a br
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .artifacts import write_whole
-from .paths import Project, now_iso, user_state_dir
+from .paths import Project, now_iso
+from .user_state import name_of_project, state_file, write_state
 
 ADHOC = ""
 """Stands for the preset where there is none."""
@@ -91,8 +89,7 @@ _decoder = msgspec.json.Decoder(LaunchMemory)
 
 
 def memory_file(project: Project) -> str:
-    name = hashlib.sha256(os.path.realpath(project.root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return os.path.join(user_state_dir(), "launches", f"{name}.json")
+    return state_file("launches", f"{name_of_project(project.root)}.json")
 
 
 def read_memory(project: Project) -> LaunchMemory:
@@ -106,10 +103,8 @@ def read_memory(project: Project) -> LaunchMemory:
 
 def change_memory(project: Project, change: Callable[[LaunchMemory], LaunchMemory]) -> LaunchMemory:
     """Change what is remembered, as it is in the file by now, and answer it. Raises OSError."""
-    path = memory_file(project)
     memory = replace(change(read_memory(project)), project=project.root.encode("utf-8", "replace").decode())
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    write_whole(path, msgspec.json.format(msgspec.json.encode(memory), indent=1))
+    write_state(memory_file(project), msgspec.json.format(msgspec.json.encode(memory), indent=1))
     return memory
 
 

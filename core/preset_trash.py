@@ -50,7 +50,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
         try:
             _move(path, kept)
         except BaseException:
-            os.rmdir(place)
+            shutil.rmtree(place, ignore_errors=True)
             raise
     except FileNotFoundError:
         raise PresetError("there is no such file any more", where=path) from None
@@ -108,10 +108,12 @@ def _put_back(deleted: DeletedPreset) -> None:
 
 
 def _purge_old(trash: str) -> None:
+    oldest = time.time() - KEPT
     try:
-        kept = [entry for entry in os.scandir(trash) if entry.name.startswith(_PREFIX)]
+        with os.scandir(trash) as entries:
+            kept = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+        over = [entry.path for entry in kept if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < oldest]
     except OSError:
-        return
-    for entry in kept:
-        if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < time.time() - KEPT:
-            shutil.rmtree(entry.path, ignore_errors=True)
+        return  # there is none, or another app purges it just now
+    for path in over:
+        shutil.rmtree(path, ignore_errors=True)

@@ -6,6 +6,7 @@ calls, then results in the words of the call they belong to. Nothing is guessed:
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 from .events import (
@@ -151,3 +152,15 @@ def _labelled(label: str, text: str) -> str | None:
     if not line:
         return label or None
     return f"{label}: {line}" if label else line
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Write out what a call was given, an argument a line; a text of several lines stands below its name."""
+    return "\n".join(_argument(name, value) for name, value in call.args.items()) or "(no arguments)"
+
+
+def _argument(name: str, value: object) -> str:
+    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
+    if "\n" not in shown:
+        return f"{one_line(name, 200)}: {shown}"
+    return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))

@@ -53,6 +53,11 @@ class Registry:
     def open_ids(self) -> tuple[str, ...]:
         return tuple(self._open)
 
+    @property
+    def grown_ids(self) -> tuple[str, ...]:
+        """Of the open runs, those that have written something since they were looked at."""
+        return tuple(run_id for run_id, run in self._open.items() if run.has_news())
+
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._snapshots
 
@@ -70,7 +75,7 @@ class Registry:
     def active_names(self) -> list[str]:
         """Ids of the runs that are said to be unfinished; a doorbell without such a run is taken away."""
         named = self._listed(self._project.active, only=self._only)
-        unfinished = [name for name in named if _is_unfinished(self._project.run_dir(name))]
+        unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
         for stale in set(named).difference(unfinished) if self._by is not None else ():
             _unlink(f"{self._project.active}/{stale}")
         return unfinished

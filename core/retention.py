@@ -110,16 +110,5 @@ def _fit(
             size -= run.size
 
 
-def size_text(size: float) -> str:
-    """`0 B`, `812 B`, `3.2 KB`, `120 MB`, `1.4 GB`."""
-    if size < 1024:
-        return f"{int(size)} B"
-    for unit in ("KB", "MB", "GB"):
-        size /= 1024
-        if size < 1023.5 or unit == "GB":
-            return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
-    raise AssertionError("unreachable")
-
-
 def _age(run: Stored) -> tuple[float, str]:
     return (run.ended or 0.0, run.run_id)

@@ -200,7 +200,12 @@ KEYS: dict[str, Key] = {
     ),
     "logs.stdout_mb": Key("log_caps.stdout", _MEGABYTES, "How much of a child's stdout is kept.", "64", _LOWERS),
     "logs.stderr_mb": Key("log_caps.stderr", _MEGABYTES, "How much of a child's stderr is kept.", "8", _LOWERS),
-    "theme": Key("theme", TEXT, "The app's theme.", "nord"),
+    "theme": Key(
+        "theme",
+        TEXT,
+        "The app's theme: subdeck-dark, subdeck-light, terminal (its own colours), or one of Textual's, such as nord.",
+        "subdeck-light",
+    ),
     "keys": Key("keys", Kind(_key_map, {"type": "object"}), "Keys of the app, by action.", '{stop: "ctrl+x"}'),
     "notifications.toasts": Key("notifications.toasts", SWITCH, "Whether the app tells of ends in toasts.", "true"),
     "notifications.bell": Key("notifications.bell", SWITCH, "Whether the terminal's bell rings too.", "false"),

@@ -1,4 +1,4 @@
-"""A whole run as one markdown document, piece by piece; pure.
+"""A whole run as one markdown document, piece by piece; pure but for `whole`, which reads.
 
 What a child said stays the markdown it is. All else is quoted, fenced or escaped, so that no tool output, task or file
 name can become a heading, a link or the end of its own block.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from .describe import clock, moment, state, tokens
 from .events import (
@@ -27,7 +25,7 @@ from .events import (
     UsageReported,
 )
 from .plain import one_line, plain
-from .progress import ProgressFormatter
+from .progress import ProgressFormatter, arguments_text
 from .runs import RunResult, RunSnapshot
 
 if TYPE_CHECKING:
@@ -129,7 +127,7 @@ def _said(event: Event, formatter: ProgressFormatter) -> str:
         case Thinking(text=text):
             return quoted(text) if plain(text).strip() else ""
         case ToolCall():
-            return f"{_line(event, formatter)}\n\n{fenced(_arguments(event))}"
+            return f"{_line(event, formatter)}\n\n{fenced(arguments_text(event))}"
         case ToolResult():
             cut = "\n[the run kept no more of it]" if event.truncated else ""
             return f"{_line(event, formatter)}\n\n{fenced((plain(event.content).strip() or '(no output)') + cut)}"
@@ -160,18 +158,6 @@ def _line(event: Event, formatter: ProgressFormatter) -> str:
             return f"{_time(event.ts)}**{text}**"
         case _:
             return f"{_time(event.ts)}*{text}*" if text else ""
-
-
-def _arguments(call: ToolCall) -> str:
-    """One argument a line; a text of several lines stands below its name."""
-    return "\n".join(_argument(name, value) for name, value in call.args.items()) or "(no arguments)"
-
-
-def _argument(name: str, value: object) -> str:
-    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
-    if "\n" not in shown:
-        return f"{one_line(name, 200)}: {shown}"
-    return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))
 
 
 def _time(iso: str) -> str:

@@ -68,6 +68,10 @@ SENTENCE = (
 FUNCTIONS = "5 public functions in 4 files; authenticate is the one that all others rely on."
 QUESTION = "find where requests are authenticated"
 """The task of the run that is being watched."""
+REVIEWS = ("review src/auth.py", "review src/tokens.py", "review src/orders.py")
+"""The tasks of the group; the second comes to an end."""
+QUEUED = "review src/settings.py"
+SOUND = "Sound: decode checks the signature before it reads the claims. src/tokens.py:5 lacks a test for an empty key."
 
 
 def write(home: Path) -> Path:
@@ -110,6 +114,7 @@ SCENARIO: dict[str, Any] = {
         "devstral": {
             "turns": [
                 {**_turn(FUNCTIONS, tokens=3900), "when": {"any_contains": "public functions"}},
+                {**_turn(SOUND, tokens=3100), "when": {"any_contains": "review src/tokens.py"}},
                 _turn("I read the parser first.", _read("src/orders.py"), tokens=4300),
                 {"steps": [{"hang": True}]},
             ]

@@ -21,6 +21,12 @@ def new_root() -> Path:
     return Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-snapshots", action="store_true", help="keep the screens of tests/tui/snapshots as they are"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the real world before any test module is imported."""
     root = config.stash[SESSION_WORLD] = new_root()

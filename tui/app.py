@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.app import App
 from textual.command import Provider
-from textual.events import Event, Key
-from textual.notifications import SeverityLevel
+from textual.events import Event, Key, Paste
+from textual.notifications import Notify, SeverityLevel
 from textual.screen import ModalScreen
 
 from ..core.plain import one_line, plain
@@ -20,11 +20,14 @@ from .opening import AS_USUAL, Opening
 from .palette import ActionProvider
 from .screens.main import MainScreen
 from .telling.notices import Notices
+from .telling.toasts import ON_SCREEN
 from .theme import DARK, OURS, TERMINAL
 from .type_ahead import TypeAhead
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
+    from .commands import Deeds
+    from .commands.base import Deck
 
 
 class SubdeckApp(App[str], inherit_bindings=False):
@@ -48,16 +51,27 @@ class SubdeckApp(App[str], inherit_bindings=False):
             self._filters = [Colourless()]
         # Before the first rules are read: a theme that comes later has them all read and applied again.
         self.theme = self._first_theme()
+        self._colours_read = self.get_css_variables()
+        """What the rules were last read with."""
+        self.stylesheet.set_variables(self._colours_read)
         self._actions = with_own_keys(engine.settings.keys)
         self.notices = Notices()
-        self._type_ahead = TypeAhead(self)
+        self.type_ahead = TypeAhead(self, super().on_event)
         self.set_keymap(keymap(self._actions))
         # What Textual puts in the place of stdout has no `encoding`, which libtmux reads when it is imported.
         for capture in (self._capture_stdout, self._capture_stderr):
             vars(capture)["encoding"] = "utf-8"
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self._engine, self._actions, self.notices, self._opening)
+        return MainScreen(self._engine, self._actions, self.notices, self._opening, _deeds)
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Leave out what Textual asks for before the first screen is there: its rules are read with these colours."""
+        colours = self.get_css_variables()
+        if not self.screen_stack and colours == self._colours_read:
+            return
+        self._colours_read = colours
+        super().refresh_css(animate)
 
     def _first_theme(self) -> str:
         if self.no_color:
@@ -89,14 +103,26 @@ class SubdeckApp(App[str], inherit_bindings=False):
         self.notices.add(plain(message), severity)
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
+    def on_notify(self, event: Notify) -> None:
+        """Make room before a toast comes: few are on the screen, and none that says the same."""
+        others = [toast for toast in self._notifications if toast.message != event.notification.message]
+        kept = others[-(ON_SCREEN - 1) :]
+        for toast in [toast for toast in self._notifications if toast not in kept]:
+            self._unnotify(toast, refresh=False)
+
     async def on_event(self, event: Event) -> None:
-        """Hold a key back while the dialog that shall have it is still opening."""
-        if not (isinstance(event, Key) and not event.is_forwarded and self._type_ahead.takes(event)):
+        """Take what is typed in its turn: not before the dialog that shall have it is there."""
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            await self.type_ahead.take(event)
+        else:
             await super().on_event(event)
 
-    def on_key(self, event: Key) -> None:
-        if self._type_ahead.takes_back(event):
-            event.prevent_default()
+    def push_screen(self, *args: Any, **kwargs: Any) -> Any:
+        """Show a screen; what is typed from now on is for it, and for no other that was expected."""
+        self.type_ahead.expect_no_more()
+        if args and isinstance(args[0], ModalScreen):
+            self.clear_notifications()  # they would lie over the dialog; the list of messages has them
+        return cast(Any, super()).push_screen(*args, **kwargs)
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, ModalScreen):
@@ -104,3 +130,9 @@ class SubdeckApp(App[str], inherit_bindings=False):
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits; runs go on in the background.", timeout=3, markup=False)
+
+
+def _deeds(deck: Deck) -> Deeds:
+    from .commands import deeds  # with them come the dialogs, which the first paint does not need
+
+    return deeds(deck)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from textual import on
@@ -82,9 +82,16 @@ class Bridge(Widget):
         """Await an engine method in a thread; raises what it raises."""
         return await asyncio.to_thread(function, *args, **kwargs)
 
-    def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run a wish of the operator beside the event loop; what goes wrong becomes an `EngineFailed`."""
-        self.run_worker(work, exit_on_error=False)
+    def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run a wish of the operator beside the event loop; what goes wrong becomes an `EngineFailed`.
+
+        The work is called in its own task: a coroutine made here would never be awaited where the app ends first.
+        """
+
+        async def begun() -> None:
+            await work(*args, **kwargs)
+
+        self.run_worker(begun, exit_on_error=False)
 
     # --- updates -------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,14 @@ DARK = Theme(
     background="#14171b",
     surface="#1a1e23",
     panel="#22272e",
-    variables={"border": "#6cb6c9", "border-blurred": "#353c45", "text-muted": "auto 68%"},
+    variables={
+        "border": "#6cb6c9",
+        "border-blurred": "#353c45",
+        "text-muted": "auto 68%",
+        "scrollbar-background": "#1a1e23",
+        "scrollbar-background-hover": "#1a1e23",
+        "scrollbar-background-active": "#1a1e23",
+    },
 )
 LIGHT = Theme(
     name="subdeck-light",

@@ -1,77 +1,132 @@
-"""Keep what is typed faster than a dialog opens for that dialog.
+"""Hand on what is typed one key after the other, each when all that the one before it asked for is done.
 
-Keys that come in one packet, over a slow line or by paste, are all handed to the pane that had the keys when they
-came. Without this they would be lost, or would act on the deck.
+Keys that come in one packet, over a slow line or by paste, would all be handed to the field that has the focus when
+they come: past the dialog that the first of them opens, past the Tab between two fields, and behind the key that
+launches, which is looked at before all fields.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from textual.app import App
-from textual.events import Key
-from textual.screen import ModalScreen, Screen
+from textual.events import Key, Paste
+from textual.screen import ModalScreen
+from textual.widget import Widget
 
 LOOK_AGAIN = 0.02
-"""Seconds between two looks whether the dialog can take keys."""
+"""Seconds between two looks whether the next key may go."""
 PATIENCE = 100
-"""Looks after which a dialog gets the keys, whether its fields want them or not."""
-REMEMBERED = 256
-"""Keys on their way whose screen is remembered."""
+"""Looks after which it goes, whatever it waited for, and no dialog is expected any more."""
+ROUNDS = 2
+"""How often each node is passed: what a field posts to itself when it takes a key is behind the key's follower."""
+
+Typed: TypeAlias = Key | Paste
 
 
 class TypeAhead:
-    """Notes for which screen each key was, and holds back those that a dialog has overtaken."""
+    """Keeps keys in their order, and what is typed for a dialog until there is one."""
 
-    def __init__(self, app: App[Any]) -> None:
+    def __init__(self, app: App[Any], deliver: Callable[[Typed], Awaitable[None]]) -> None:
+        """`deliver` gives a key to what has the focus now."""
         self._app = app
-        self._on_their_way: deque[tuple[Key, Screen[Any]]] = deque(maxlen=REMEMBERED)
-        self._held: list[Key] = []
-        self._late: deque[Key] = deque()
-        """Keys that were held back and are on their way again; what comes before them waits for them."""
+        self._deliver = deliver
+        self._waiting: deque[Typed] = deque()
+        self._turn: object = None
+        """Stands for the key that was handed on and is not done with."""
+        self._field: Widget | None = None
+        """Where that key is written, if it is a letter."""
+        self._expected: object = None
+        """Stands for a dialog that needs a moment to come: what is typed is its already."""
+        self._looks = 0
+        self._looking = False
+
+    async def take(self, typed: Typed) -> None:
+        """Hand on what has just come, in its turn."""
+        self._waiting.append(typed)
+        await self._go_on()
+        if self._waiting:
+            self._look_again()
+
+    def expect(self) -> Callable[[], None]:
+        """Hold what is typed from now on until a dialog has come; answer what says that none will come."""
+        wish = self._expected = object()
         self._looks = 0
 
-    def takes(self, key: Key) -> bool:
-        """Answer whether a key that has just come is held back; else it is noted for the screen that gets it."""
-        if self._late and key is self._late[0]:
-            self._late.popleft()
-        elif self._held or self._late or not self._is_ready:
-            self._hold(key)
-            return True
-        self._on_their_way.append((key, self._app.screen))
-        return False
+        def give_up() -> None:
+            if self._expected is wish:
+                self.forget()
 
-    def takes_back(self, key: Key) -> bool:
-        """Answer whether a key that nobody took was for another screen than the present one, and is held now."""
-        meant_for = next((screen for noted, screen in self._on_their_way if noted is key), self._app.screen)
-        if meant_for is self._app.screen or not isinstance(self._app.screen, ModalScreen):
-            return False
-        self._hold(key)
-        return True
+        return give_up
+
+    def expect_no_more(self) -> None:
+        """Note that a dialog has come."""
+        self._expected = None
+
+    def forget(self) -> None:
+        """Drop what is typed already: it was meant for a dialog that does not come."""
+        self._expected = None
+        self._waiting.clear()
+
+    async def _go_on(self) -> None:
+        while self._waiting and self._may_go(self._waiting[0]):
+            typed = self._waiting.popleft()
+            start = self._app.focused or self._app.screen
+            self._field = start if _is_written(typed, start) else None
+            self._turn, self._looks = object(), 0
+            await self._deliver(typed)
+            self._follow(start, self._turn)
+
+    def _may_go(self, typed: Typed) -> bool:
+        """Answer whether it is this key's turn: the letters of a word need not wait for each other."""
+        if self._turn is None:
+            return self._is_ready
+        return self._field is not None and self._field is self._app.focused and _is_written(typed, self._field)
+
+    def _follow(self, start: Widget, turn: object) -> None:
+        """Send a follower the way that a key takes, from the field up to the app; behind it the next one goes."""
+        stops = iter([node for node in start.ancestors_with_self for _ in range(ROUNDS)])
+
+        async def hop() -> None:
+            for node in stops:
+                if node.call_later(hop):
+                    return
+            if self._turn is turn:
+                self._turn = None
+                await self._go_on()
+
+        self._app.call_next(hop)
 
     @property
     def _is_ready(self) -> bool:
         """Whether the present screen can take keys: a dialog once a field of it has the focus, if it has any."""
+        if self._looks >= PATIENCE and self._app.screen_stack:
+            return True
+        if self._expected is not None or not self._app.screen_stack:
+            return False
         screen = self._app.screen
-        if not isinstance(screen, ModalScreen) or screen.focused is not None or self._looks >= PATIENCE:
+        if not isinstance(screen, ModalScreen) or screen.focused is not None:
             return True
         return screen.is_mounted and not screen.focus_chain
 
-    def _hold(self, key: Key) -> None:
-        self._held.append(key)
-        if len(self._held) == 1:
-            self._looks = 0
-            self._app.call_later(self._hand_out)
+    def _look_again(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self._app.set_timer(LOOK_AGAIN, self._look)
 
-    def _hand_out(self) -> None:
-        if not self._is_ready:
-            self._looks += 1
-            self._app.set_timer(LOOK_AGAIN, self._hand_out)
-            return
-        held, self._held, self._looks = self._held, [], 0
-        if isinstance(self._app.screen, ModalScreen):
-            for key in held:
-                late = Key(key.key, key.character)
-                self._late.append(late)
-                self._app.post_message(late)
+    async def _look(self) -> None:
+        self._looking = False
+        self._looks += 1
+        if self._looks >= PATIENCE:
+            self._turn = None
+            if self._expected is not None:
+                self.forget()
+        await self._go_on()
+        if self._waiting:
+            self._look_again()
+
+
+def _is_written(typed: Typed, field: Widget) -> bool:
+    return isinstance(typed, Key) and field.check_consume_key(typed.key, typed.character)

@@ -8,12 +8,12 @@ import time
 import click
 
 from ..cleaning import clean, read_stock
-from ..describe import runs_word
+from ..describe import runs_word, size_text
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
 from ..plain import one_line
-from ..retention import Selection, Stock, choose, size_text
+from ..retention import Selection, Stock, choose
 from ..settings import Retention
 from .options import json_option
 from .output import document, is_terminal, note, say

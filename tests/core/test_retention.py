@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from subdeck.core import cleaning, paths
 from subdeck.core.cleaning import clean, read_stock, tidy
+from subdeck.core.describe import size_text
 from subdeck.core.paths import Project
-from subdeck.core.retention import DAY, MB, Stock, Stored, choose, size_text
+from subdeck.core.retention import DAY, MB, Stock, Stored, choose
 from subdeck.core.runs import RunMeta
 from subdeck.core.session import SessionFile
 from subdeck.core.settings import Retention

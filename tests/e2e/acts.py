@@ -21,7 +21,7 @@ SLOW = "update I am looking at the shop\nwait-for go\nanswer The shop is fine"
 def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
     """Launch a preset by keyboard alone."""
     app.press("1", "g")
-    app.until(lambda: re.search(rf"{preset} +project", app.screen), f"the preset {preset} in the list")
+    app.until(lambda: re.search(rf"{preset} .*project", app.screen), f"the preset {preset} in the list")
     app.press(*"j" * PRESETS.index(preset), "n")
     app.until_shown(f"Launch {preset}")
     if "\n" in task:

@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from subdeck.core.cli.main import COMMANDS
+from subdeck.core.cli.main import COMMANDS, main
 from subdeck.core.preset_file import parse_preset
 from subdeck.core.runs import PresetSource
+from subdeck.core.settings_schema import KEYS
 from subdeck.tui.actions.key_table import with_table
+from subdeck.tui.theme import OURS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,6 +41,33 @@ def test_the_first_example() -> None:
 def test_examples_are_presets(example: str) -> None:
     """What README shows as a preset file is one, without a warning."""
     assert () == parse_preset(example, "example.md", PresetSource.PROJECT).warnings
+
+
+def test_every_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each way to open the app that `subdeck --help` lists stands in README."""
+    main(lambda _: 1, ["--help"])
+    options = set(re.findall(r"^  (?:-\w, )?(--?\w+)", capsys.readouterr().out, re.MULTILINE))
+    assert {"-C", "--run", "--readonly"} <= options
+    assert {"--help", "--version"} == {option for option in options if f"`subdeck {option}" not in README}
+
+
+def test_every_picture_is_shown() -> None:
+    """README shows or names each picture that `make screenshots` makes."""
+    made = {f"screenshots/{path.name}" for path in (ROOT / "screenshots").glob("*.svg")}
+    assert made == {target for target in re.findall(r"\]\(([^)]+)\)", README) if target.endswith(".svg")}
+
+
+def test_the_settings_of_the_app() -> None:
+    """Each key of the settings that only the app reads stands in README."""
+    keys = {key for key in KEYS if key.partition(".")[0] in ("theme", "keys", "notifications", "retention")}
+    assert keys <= set(re.findall(r"`([a-z_.]+)`", README))
+
+
+def test_themes_have_their_names() -> None:
+    """README names each theme of ours, the first one as the default."""
+    first, *others = (f"`{theme.name}`" for theme in OURS)
+    assert f"{first} (default)" in README
+    assert [] == [name for name in others if name not in README]
 
 
 def test_links_lead_somewhere() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleaning import tidying
 from subdeck.tui.cleaning.form import loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.opening import Opening
+from subdeck.tui.screens import clean_up
 from subdeck.tui.screens.clean_up import CleanUpScreen
 from subdeck.tui.screens.confirm import ConfirmScreen
 from textual.widgets import Input
@@ -67,6 +69,27 @@ async def dialog_of(deck: Deck) -> CleanUpScreen:
     assert isinstance(screen, CleanUpScreen)
     await deck.until(lambda: screen._stock is not None, "the look at the runs")
     return screen
+
+
+async def test_leaving_before_the_runs_were_looked_at(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that comes after the dialog has gone is about nothing: nobody is told of an error."""
+    looked, over = threading.Event(), threading.Event()
+
+    def look_slowly(project: paths.Project) -> Stock:
+        looked.wait(20)
+        over.set()
+        return Stock(())
+
+    monkeypatch.setattr(clean_up, "read_stock", look_slowly)
+    async with deck_on(open_engine(project_dir)) as deck:
+        await deck.press("D")
+        await deck.until(lambda: isinstance(deck.app.screen, CleanUpScreen), "the dialog")
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        looked.set()
+        await deck.until(over.is_set, "the look")
+        await deck.until(lambda: not [w for w in deck.main.bridge.workers if w.name == "begun"], "the work to end")
+        assert deck.toasts == []
 
 
 async def write(deck: Deck, field: str, text: str) -> None:

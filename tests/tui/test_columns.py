@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 from subdeck.core.runs import Usage
-from subdeck.tui.listing.columns import AGENT_FROM, COST_FROM, LEAD, STATE, Signs, columns, head_cells, run_cells
+from subdeck.tui.listing.columns import AGENT_FROM, COST_FROM, LEAD, Signs, columns, head_cells, run_cells
 from subdeck.tui.listing.grouping import as_one
 
 from .fake_engine import a_run
@@ -15,7 +15,7 @@ from .some_runs import a_group
 from .test_hostile import HOSTILE
 
 NOW = datetime.now(UTC)
-WIDTHS = (30, 59, 60, 74, COST_FROM, 90, AGENT_FROM, 164, 250)
+WIDTHS = (18, 30, 59, 60, 74, COST_FROM, 90, AGENT_FROM, 164, 250)
 
 
 def text_of(cells: list[tuple[str, str]]) -> str:
@@ -29,7 +29,7 @@ def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
     run = a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_agent=text, usage=Usage(cost=1.5))
     group = as_one(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
     for row in (text_of(run_cells(run, Signs(), width, NOW)), text_of(head_cells(group, Signs(), width, NOW))):
-        assert cell_len(row) == max(width, LEAD + STATE + sum(columns(width)))
+        assert cell_len(row) == max(width, LEAD + sum(columns(width)))
         assert not [char for char in row if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
 
 

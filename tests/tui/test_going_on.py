@@ -159,7 +159,7 @@ async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
     engine = FakeEngine(a_run(1, "completed"), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
-        assert "stands for" not in deck.screen_text
+        assert "as written" not in deck.screen_text
         assert request_of(dialog).previous is None
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text(f"{{previous}} stands for the answer of {SHORT}")

@@ -16,7 +16,7 @@ from subdeck.core.settings import Settings
 from subdeck.tui.launching.again import asked_prompt, asked_tools
 from subdeck.tui.launching.filled import Filled
 from subdeck.tui.launching.form import LaunchForm, Takes
-from subdeck.tui.launching.saving import PROJECT, USER
+from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.screens.launch import LaunchScreen
 from subdeck.tui.widgets.choice import Choice
 from textual.widgets import Input, TextArea
@@ -220,6 +220,20 @@ async def test_an_ad_hoc_run_is_saved_and_launched_as_its_preset(project_dir: Pa
         await deck.until(lambda: any("Saved the preset worker as" in toast for toast in deck.toasts), "the toast")
     saved = (place / "worker.md").read_text()
     assert "name: worker\ndescription: Works.\nmodel: fake/test\ntools: [read, grep]\n---\nBe brief." in saved
+
+
+async def test_a_preset_is_saved_where_it_is_looked_for(project_dir: Path) -> None:
+    """Below a directory that has presets of its own, "this project" is that directory."""
+    place = project_dir / "api" / ".pi" / "subagents"
+    place.mkdir(parents=True)
+    (place / "other.md").write_text("---\nname: other\ndescription: Another.\n---\n")
+    engine = an_engine(project_dir)
+    engine.cwd = str(project_dir / "api")
+    engine.launch = lambda requests, *, background: (a_run(1),)  # type: ignore
+    async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
+        await fill_in(deck, "worker", PROJECT)
+        await deck.press("ctrl+s")
+        await deck.until(lambda: (place / "worker.md").exists(), "the file")
 
 
 async def test_a_preset_is_never_replaced(project_dir: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 from subdeck.core.paths import user_state_dir
 from subdeck.tui.actions import Place
+from subdeck.tui.layout import shape_file
 from subdeck.tui.layout.arrangement import (
     LEAST_ABOVE,
     LEAST_PRESETS,
@@ -104,6 +106,31 @@ def test_a_shape_is_read_as_it_was_written() -> None:
     write_shape(Shape(0.25, None))
     assert read_shape() == Shape(0.25, None)
     assert [file.name for file in Path(user_state_dir()).iterdir()] == [STATE]
+
+
+async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever thread is the slower one, the shape of the last key is in the file, and nobody hears of the others."""
+    written: list[Shape] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write_slowly_at_first(shape: Shape) -> None:
+        if not begun.is_set():
+            begun.set()
+            go_on.wait(20)
+        written.append(shape)
+
+    monkeypatch.setattr(shape_file, "write_shape", write_slowly_at_first)
+    async with opened(an_engine(), (160, 40)) as deck:
+        remember = shape_file.Remembering(deck.main.bridge)
+        remember(Shape(0.2))
+        await deck.until(begun.is_set, "the first write")
+        remember(Shape(0.3))
+        remember(Shape(0.4))
+        for _ in range(20):
+            await deck.pilot.pause()
+        go_on.set()
+        await deck.until(lambda: len(written) == 3, "the writes")
+        assert written[-1] == Shape(0.4)
 
 
 # --- by key ------------------------------------------------------------------------------------------------------
@@ -233,7 +260,7 @@ async def test_any_size_and_back(size: tuple[int, int]) -> None:
             await deck.until_text(text)
 
 
-@pytest.mark.parametrize(("key", "text"), [("2", "✗ failed"), ("3", "reading"), ("1", "reviewer")])
+@pytest.mark.parametrize(("key", "text"), [("2", "✗"), ("3", "reading"), ("1", "reviewer")])
 async def test_a_tiny_terminal_shows_the_pane_with_the_keys(key: str, text: str) -> None:
     """At 20x5 that pane has the screen without a frame, and the counts stand below it."""
     async with opened(an_engine(), (20, 5)) as deck:

@@ -286,7 +286,9 @@ async def test_nothing_is_selected() -> None:
     """Without a preset the keys say what would help, by the keys that hold."""
     async with opened(FakeEngine(a_run(1))) as deck:
         await deck.press("1", "e", "E", "d")
-        assert deck.toasts == ["No preset is selected: c creates one."] * 3
+        said = "No preset is selected: c creates one."
+        assert [said] == deck.toasts
+        assert 3 == sum(said in notice.plain for notice in deck.app.notices.entries())
 
 
 async def test_readonly_leaves_presets_alone() -> None:

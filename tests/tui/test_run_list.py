@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.runs import RunStatus, Usage
 from subdeck.tui.actions import Place
-from subdeck.tui.listing.filter_memory import FilterMemory
+from subdeck.tui.listing.list_memory import Arranged, ListMemory
 from subdeck.tui.widgets import resting
 
 from .deck import Deck, opened
@@ -145,12 +145,12 @@ async def test_the_filter_is_remembered() -> None:
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "status:failed")
         await deck.press("enter")
-        await deck.until(lambda: FilterMemory("/src/shop").read() == "status:failed", "the file")
+        await deck.until(lambda: ListMemory("/src/shop").read().filter == "status:failed", "the file")
     async with opened(FakeEngine(*SINGLES)) as deck:
         await deck.until(lambda: "status:failed" in title(deck), "the filter")
         assert numbers(deck) == [2]
         await deck.press("2", "escape")
-        await deck.until(lambda: FilterMemory("/src/shop").read() == "", "the file to be empty")
+        await deck.until(lambda: ListMemory("/src/shop").read().filter == "", "the file to be empty")
 
 
 async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +161,14 @@ async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyP
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         assert numbers(deck) == [2]
-        assert FilterMemory("/src/shop").read() == ""
+        assert ListMemory("/src/shop").read().filter == ""
 
 
 def test_each_project_has_its_filter() -> None:
     """What was written for one is not there for another, and a read-only app writes none."""
-    FilterMemory("/a").write("one")
-    FilterMemory("/b", readonly=True).write("two")
-    assert [FilterMemory(root).read() for root in ("/a", "/b")] == ["one", ""]
+    ListMemory("/a").write(Arranged("one"))
+    ListMemory("/b", readonly=True).write(Arranged("two"))
+    assert [ListMemory(root).read().filter for root in ("/a", "/b")] == ["one", ""]
 
 
 async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:
@@ -363,8 +363,10 @@ async def test_next_and_previous_that_need_me(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(resting, "SECONDS", 1000.0)
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
-        await deck.press("]", "[")
-        assert deck.toasts.count("No run needs you.") == 2
+        for key in ("]", "["):
+            deck.app.clear_notifications()
+            await deck.press(key)
+            await deck.until(lambda: deck.toasts == ["No run needs you."], "the answer")
         await unseen_deck(deck, engine)
         visited: list[str] = []
         for key in ("]", "]", "]", "["):

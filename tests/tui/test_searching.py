@@ -76,7 +76,7 @@ async def test_the_search_is_a_mode() -> None:
         await search(deck, "needle")
         await deck.until_text("⏎ keep")
         await deck.press("enter")
-        await deck.until_text("n next match")
+        await deck.until_text("n next  N previous")
         assert "n launch" not in deck.screen_text
         await deck.press("2")
         await deck.until_text("n launch")
@@ -203,7 +203,7 @@ async def test_the_entry_is_copied() -> None:
         await deck.until_text("three")
         await deck.press("3", "y")
         assert deck.app.clipboard == "one\ntwo three"
-        assert deck.toasts == ["Copied 2 lines, 13 bytes."]
+        assert deck.toasts == ["Copied 2 lines, 13 B."]
 
 
 async def test_the_answer_is_copied() -> None:

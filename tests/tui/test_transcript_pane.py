@@ -290,9 +290,9 @@ async def test_a_byte_that_is_not_counted_yet_is_shown_when_it_is() -> None:
 
 
 async def test_words_are_marked_where_they_are_visible() -> None:
-    """A search marks its words in visible rows whatever their case; ended, nothing is marked."""
+    """A search in small letters marks its words in visible rows whatever their case; ended, nothing is marked."""
     async with reading(text(1, "Token and token, to ken")) as pane:
-        pane.transcript.highlight("TOKEN")
+        pane.transcript.highlight("token")
         pieces = [segment.text for segment in pane.transcript.render_line(0) if segment.style and segment.style.reverse]
         assert pieces == ["Token", "token"]
         pane.transcript.highlight("")

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def _way_in(situation: Situation) -> str:
-    return "attach" if situation.run and situation.run.meta.runner == TMUX else "full"
+    if situation.run and situation.run.meta.runner == TMUX:
+        return "attach"
+    return "" if situation.zoomed and situation.place is Place.TRANSCRIPT else "full"
 
 
 ACTING = (

@@ -22,7 +22,14 @@ DECK = (
     Action("transcript", at(Place.DECK, "3"), "transcript", "Go to the transcript."),
     Action("next_pane", at(Place.DECK, "tab"), "next pane", "Go to the next pane."),
     Action("previous_pane", at(Place.DECK, "shift+tab"), "previous pane", "Go to the previous pane."),
-    Action("back", at(Place.DECK, "escape"), "back", "Leave the zoom, then the pane; never quits."),
+    Action(
+        "back",
+        at(Place.DECK, "escape"),
+        "back",
+        "Leave the zoom, then the pane; never quits.",
+        footer=1,
+        name_here=lambda situation: "back" if situation.zoomed else "",
+    ),
     Action("help", at(Place.DECK, "?"), "help", "Show every key.", footer=3),
     Action("quit", at(Place.DECK, "q"), "quit", "Quit; runs go on in the background.", footer=12),
     Action(

@@ -16,6 +16,8 @@ _CLOSED_BY_ESCAPE = (
     Place.CONFIRM,
     Place.HELP,
 )
+_ONLY_READ = (Place.DETAIL, Place.READING, Place.HELP)
+"""Where there is nothing to cancel."""
 _SCROLLED = (Place.HELP, Place.READING)
 """Where the arrows move a text, not a cursor."""
 
@@ -32,6 +34,7 @@ DIALOGS = (
         "Close the dialog; nothing happens.",
         do="screen.cancel",
         footer=2,
+        name_here=lambda situation: "close" if situation.place in _ONLY_READ else "cancel",
     ),
     Action("confirm", at(Place.CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),
     Action("scroll_down", _scrolls("down"), "down", "One row down.", do="screen.move('down')"),

@@ -28,9 +28,9 @@ FINDING = (
         _needs_shown_run,
         footer=5,
     ),
-    Action("next_match", at(Place.SEARCH, "n"), "next match", "Go to the next match.", footer=1),
-    Action("previous_match", at(Place.SEARCH, "N"), "previous match", "Go to the previous match.", footer=2),
-    Action("end_search", at(Place.SEARCH, "escape"), "end search", "End the search and take its marks away.", footer=2),
+    Action("next_match", at(Place.SEARCH, "n"), "next", "Go to the next match.", footer=1),
+    Action("previous_match", at(Place.SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
+    Action("end_search", at(Place.SEARCH, "escape"), "end", "End the search and take its marks away.", footer=1),
     Action(
         "keep", at(Place.FILTER, "enter"), "keep", "Keep it, and give the keys back to the pane.", do="keep", footer=1
     ),

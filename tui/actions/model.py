@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ...core.presets import Preset, PresetProblem
@@ -57,8 +58,7 @@ MODES = frozenset((Place.SEARCH,))
 """Places whose keys come before those of the places around them, for as long as the mode lasts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """What decides whether an action is possible."""
 
     place: Place = Place.RUNS
@@ -84,8 +84,7 @@ def _always(_: Situation) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     id: str
     keys: tuple[tuple[Place, str], ...]
     """Textual's key names, each with the place where it means this."""
@@ -100,7 +99,7 @@ class Action:
     do: str = ""
     """Textual's action; empty: the deck's `act`."""
     name_here: Callable[[Situation], str] | None = None
-    """The footer's word where it depends on the situation."""
+    """The footer's word where it depends on the situation; empty leaves it out."""
     changes: bool = False
     """Whether it changes something outside the screen, so that a read-only app refuses it."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from textual.keys import Keys, key_to_character
 
 from ...core.errors import SettingsError, nearest

@@ -108,13 +108,10 @@ def footer_hints(situation: Situation, actions: Sequence[Action] = ACTIONS) -> l
     for key, action in meanings(situation.place, actions):
         keys.setdefault(action.id, key)
     return [
-        Hint(
-            action.footer,
-            key_label(keys[action.id]),
-            action.name_here(situation) if action.name_here else action.name,
-        )
+        Hint(action.footer, key_label(keys[action.id]), name)
         for action in actions
         if action.footer and action.id != situation.place and action.id in keys and action.allowed(situation)
+        if (name := action.name_here(situation) if action.name_here else action.name)
     ]
 
 

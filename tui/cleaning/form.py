@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...core.describe import runs_word
+from ...core.describe import runs_word, size_text
 from ...core.plain import one_line
-from ...core.retention import DAY, Selection, Stock, size_text
+from ...core.retention import DAY, Selection, Stock
 from ...core.settings import Retention
 from ...core.trash import KEPT
 

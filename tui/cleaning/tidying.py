@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ...core.describe import runs_word
+from ...core.describe import runs_word, size_text
 from ...core.errors import SubdeckError
-from ...core.retention import size_text
 from ..actions import key_of
-from ..undo import Deletion
+from ..undo import deletion_of
 
 if TYPE_CHECKING:
     from ...core.cleaning import Cleaned
@@ -29,7 +28,7 @@ class Tidying:
     def begin_soon(self, *, readonly: bool) -> None:
         """Plan it, unless nothing may be changed from here."""
         if not readonly:
-            self._deck.screen.set_timer(AFTER, lambda: self._deck.bridge.spawn(self._tidy()))
+            self._deck.screen.set_timer(AFTER, lambda: self._deck.bridge.spawn(self._tidy))
 
     async def _tidy(self) -> None:
         bridge, screen = self._deck.bridge, self._deck.screen
@@ -45,11 +44,8 @@ class Tidying:
             screen.notify(f"Old runs could not be cleaned up: {error}", severity="warning", markup=False)
             return
         if cleaned.moved:
-            self._deck.undo.push(Deletion(runs_word(len(cleaned.moved)), lambda: self._restore(cleaned.moved)))
+            self._deck.undo.push(deletion_of(self._deck, runs_word(len(cleaned.moved)), cleaned.moved[::-1]))
             screen.notify(told(selection, cleaned, key_of("undo", self._deck.actions)), markup=False)
-
-    async def _restore(self, run_ids: tuple[str, ...]) -> None:
-        await self._deck.bridge.call(self._deck.bridge.engine.restore, run_ids)
 
 
 def told(selection: Selection, cleaned: Cleaned, undo_key: str) -> str:

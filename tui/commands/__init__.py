@@ -36,6 +36,10 @@ _ALL = (
 )
 
 
-def deeds(deck: Deck) -> dict[str, Callable[[], object]]:
+Deeds = dict[str, Callable[[], object]]
+"""What to call for each action, by its id."""
+
+
+def deeds(deck: Deck) -> Deeds:
     """Answer what each action does on this deck."""
     return {action_id: deed for commands in _ALL for action_id, deed in commands(deck).table.items()}

@@ -24,13 +24,17 @@ class AttachCommands(Commands):
         super().__init__(deck)
         self._explained: tuple[str, ...] = ()
         """The keys that lead back, as they were told last."""
-        self.table = {"attach": lambda: self._with_run(self._attach)}
+        self.table = {"attach": self._attach_or_zoom}
 
-    async def _attach(self, run: RunSnapshot) -> None:
-        if run.meta.runner != TMUX:
+    def _attach_or_zoom(self) -> None:
+        """What is no pane is shown alone, from its end on."""
+        if (run := self._deck.run) and run.meta.runner != TMUX:
             self._deck.panes.zoom(Place.TRANSCRIPT)
             self._deck.transcript.follow(True)
-            return
+        else:
+            self._with_run(self._attach, opens=True)
+
+    async def _attach(self, run: RunSnapshot) -> None:
         way_in = await self._bridge.call(self._bridge.engine.way_in, run.run_id)
         if way_in.leave != self._explained:
             if not await self._confirmed(f"Attach to {name_of(run)}", attach_note(way_in), "Attach", harmless=True):

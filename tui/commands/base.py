@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast
 
 from ...core.errors import SubdeckError
 from ...core.plain import one_line
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ...core.runs import Counts, RunSnapshot
     from ..actions import Action, Situation
+    from ..app import SubdeckApp
     from ..bridge import Bridge
     from ..layout.panes import Panes
     from ..listing.board import Board
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ..widgets.run_list import RunList
     from ..widgets.search_line import SearchLine
     from ..widgets.transcript import Transcript
+
+P = ParamSpec("P")
 
 
 class Deck(Protocol):
@@ -92,18 +95,37 @@ class Commands:
         """How the key of an action is written, the operator's own included."""
         return key_of(action_id, self._deck.actions)
 
-    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
+    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]], *, opens: bool = False) -> None:
+        """Do this to the highlighted run, if there is one; `opens` says that a dialog comes of it."""
         if run := self._deck.run:
-            self._spawn(command(run))
+            self._acts_on((run,))
+            (self._spawn_dialog if opens else self._spawn)(command, run)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        self._bridge.spawn(self._telling_errors(work))
+    def _acts_on(self, runs: Iterable[RunSnapshot]) -> None:
+        """Take runs that somebody does something with off those not looked at."""
+        for run in runs:
+            self._deck.runs.mark_seen(run.run_id)
 
-    async def _telling_errors(self, work: Coroutine[None, None, None]) -> None:
-        try:
-            await work
-        except (SubdeckError, OSError) as error:
-            self._say(problem_text(error), error=True)
+    def _spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        async def telling_errors() -> None:
+            try:
+                await work(*args, **kwargs)
+            except (SubdeckError, OSError) as error:
+                self._say(problem_text(error), error=True)
+
+        self._bridge.spawn(telling_errors)
+
+    def _spawn_dialog(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Do work that opens a dialog in a moment: what is typed until then is for the dialog, not for the deck."""
+        give_up = cast("SubdeckApp", self._app).type_ahead.expect()
+
+        async def expected() -> None:
+            try:
+                await work(*args, **kwargs)
+            finally:
+                give_up()
+
+        self._spawn(expected)
 
     def _say(self, text: str, *, error: bool = False) -> None:
         self._deck.screen.notify(text, severity="error" if error else "information", markup=False)
@@ -111,6 +133,11 @@ class Commands:
     async def _confirmed(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> bool:
         screen = ConfirmScreen(question, detail, yes, harmless=harmless)
         return bool(await self._app.push_screen_wait(screen))
+
+
+def first_of(lines: Sequence[str], most: int) -> list[str]:
+    """Answer the first lines, and how many more there are."""
+    return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
 
 
 def name_of(run: RunSnapshot) -> str:

@@ -6,7 +6,7 @@ from ...core.cleaning import Cleaned, clean
 from ...core.describe import runs_word
 from ...core.plain import one_line
 from ..actions import Place, keys_line
-from ..undo import Deletion
+from ..undo import deletion_of
 from .base import Commands, Deck
 
 BUSY = 2.0
@@ -18,7 +18,7 @@ class CleaningCommands(Commands):
 
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
-        self.table = {"clean_up": lambda: self._spawn(self._clean_up())}
+        self.table = {"clean_up": lambda: self._spawn_dialog(self._clean_up)}
 
     async def _clean_up(self) -> None:
         from ..screens.clean_up import CleanUpScreen  # the first paint does not need it
@@ -48,15 +48,9 @@ class CleaningCommands(Commands):
         if cleaned.moved and purge:
             self._say(f"Removed {what} for good.")
         elif cleaned.moved:
-            self._deck.undo.push(Deletion(what, lambda: self._restore(cleaned.moved)))
+            self._deck.undo.push(deletion_of(self._deck, what, cleaned.moved[::-1]))  # the newest one first
             self._say(f"Moved {what} to the trash; {self._key('undo')} brings them back.")
         if cleaned.left:
             run_id, why = cleaned.left[0]
             others = f", and {len(cleaned.left) - 1} more" if len(cleaned.left) > 1 else ""
             self._say(f"{run_id[-6:]} stays{others}: {one_line(why, 200)}", error=True)
-
-    async def _restore(self, run_ids: tuple[str, ...]) -> None:
-        back = await self._bridge.call(self._bridge.engine.restore, run_ids)
-        self._say(f"{runs_word(len(back))} came back.")
-        if back:
-            self._deck.runs.select(back[-1])

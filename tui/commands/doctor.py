@@ -33,7 +33,7 @@ class DoctorCommands(Commands):
     def _open(self) -> None:
         screen = ReadingScreen("Doctor", empty="Looking …")
         self._app.push_screen(screen)
-        self._spawn(self._examine(screen))
+        self._spawn(self._examine, screen)
 
     async def _examine(self, screen: ReadingScreen) -> None:
         from ...core.doctor import examine  # with it come the catalogs of agents, which the first paint does not need

@@ -35,31 +35,27 @@ class FindingCommands(Commands):
             "go_to_time": self._ask_time,
         }
 
-    @property
-    def _shown(self) -> tuple[str | None, str, str | None]:
-        transcript = self._deck.transcript
-        return transcript.run_id, transcript.view, transcript.source_path
-
     def _go_to_error(self, by: int) -> None:
         transcript = self._deck.transcript
         if transcript.view == View.STDERR:
             self._say(f"Nothing is marked as an error in stderr; {self._key('search')} searches it for words.")
         elif transcript.source_path is not None and not self._looking:
             self._looking = True
-            self._spawn(self._find_error(transcript.source_path, by))
+            self._spawn(self._find_error, transcript.source_path, by)
 
     async def _find_error(self, path: str, by: int) -> None:
-        transcript, shown = self._deck.transcript, self._shown
+        transcript = self._deck.transcript
+        shown = transcript.shown
         here = transcript.cursor_offset or 0
         # While the end is followed no line is chosen: an error in the last one is a previous one.
         start = here + (1 if by > 0 or transcript.following else 0)
         try:
             landing = await self._bridge.call(
-                look_around, LineFile(path), Errors(), start, by, lambda: shown != self._shown
+                look_around, LineFile(path), Errors(), start, by, lambda: shown != transcript.shown
             )
         finally:
             self._looking = False
-        if shown == self._shown:
+        if shown == transcript.shown:
             self._land(landing, here, by)
 
     def _land(self, landing: Landing, here: int, by: int) -> None:
@@ -78,11 +74,11 @@ class FindingCommands(Commands):
 
     async def _go_to_time(self, written: str) -> bool:
         wish = read_wish(written)
-        shown = self._shown
+        shown = self._deck.transcript.shown
         if shown[2] is None:
             return True
         offset = await self._bridge.call(offset_at, LineFile(shown[2]), wish)
-        if shown == self._shown:
+        if shown == self._deck.transcript.shown:
             self._deck.transcript.show_offset(offset)
         return True
 

@@ -14,7 +14,7 @@ from ..actions import Place, keys_line
 from ..launching.again import request_again
 from ..launching.form import LaunchForm, Takes
 from ..launching.memory import Remembered
-from .base import Commands, Deck, name_of
+from .base import Commands, Deck, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -83,22 +83,23 @@ class LaunchCommands(Commands):
 
     def _rerun(self) -> None:
         targets = self._deck.runs.targets
-        self._spawn(self._rerun_several(targets) if len(targets) > 1 else self._rerun_all(targets))
+        if len(targets) > 1:
+            self._spawn_dialog(self._rerun_several, targets)
+        else:
+            self._spawn(self._rerun_all, targets)
 
     async def _rerun_several(self, runs: Sequence[RunSnapshot]) -> None:
         """Ask once, with what cannot be launched again left out and named."""
         faults = await self._bridge.call(_faults, self._bridge.engine, runs)
         able = [run for run in runs if run.run_id not in faults]
         parallel = self._bridge.engine.settings.max_parallel
-        detail = [_named(run) for run in able[:NAMED]]
-        if len(able) > NAMED:
-            detail.append(f"and {len(able) - NAMED} more")
+        detail = first_of([_named(run) for run in able], NAMED)
         detail += ["", f"They are a group: {parallel} run at a time."] if len(able) > parallel else []
         left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
         if not able:
-            self._say("\n".join(["None of them can be launched again:", *left_out[:NAMED]]), error=True)
+            self._say("\n".join(["None of them can be launched again:", *first_of(left_out, NAMED)]), error=True)
             return
-        detail += ["", *left_out[:NAMED]] if left_out else []
+        detail += ["", *first_of(left_out, NAMED)] if left_out else []
         if await self._confirmed(f"Rerun {runs_word(len(able))}?", "\n".join(detail), "Rerun", harmless=True):
             await self._rerun_all(able)
 

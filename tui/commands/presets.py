@@ -29,11 +29,11 @@ class PresetCommands(Commands):
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
         self.table = {
-            "create_preset": lambda: self._spawn(self._create()),
-            "edit_preset": lambda: self._spawn(self._edit()),
-            "edit_preset_outside": lambda: self._spawn(self._edit_outside()),
-            "copy_preset": lambda: self._spawn(self._copy(deck.presets.preset)),
-            "delete_preset": lambda: self._spawn(self._delete()),
+            "create_preset": lambda: self._spawn_dialog(self._create),
+            "edit_preset": lambda: self._spawn_dialog(self._edit),
+            "edit_preset_outside": lambda: self._spawn(self._edit_outside),
+            "copy_preset": lambda: self._spawn_dialog(self._copy, deck.presets.preset),
+            "delete_preset": lambda: self._spawn_dialog(self._delete),
         }
 
     @property
@@ -84,7 +84,7 @@ class PresetCommands(Commands):
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
         detail = "It comes with subdeck and cannot be changed. A copy of it is yours, and is used in its place."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
-            await self._copy(self._deck.presets.named(preset.name))
+            self._spawn_dialog(self._copy, self._deck.presets.named(preset.name))
 
     async def _copy(self, preset: Preset | None) -> None:
         template = await self._bridge.call(read_template, self._bridge.engine, preset, self._deck.presets.names)

@@ -13,15 +13,14 @@ class RunListCommands(Commands):
 
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
-        runs = deck.runs
         self.table = {
             "open": self._open,
             "filter": lambda: deck.screen.query_one(FilterLine).open(),
-            "sort": runs.next_sort,
+            "sort": self._sort,
             "mark": self._mark,
             "mark_all": self._mark_all,
-            "fold": lambda: runs.fold(True),
-            "unfold": lambda: runs.fold(False),
+            "fold": lambda: self._fold(True),
+            "unfold": lambda: self._fold(False),
             "next_unseen": lambda: self._go_to_unseen(1),
             "previous_unseen": lambda: self._go_to_unseen(-1),
         }
@@ -29,9 +28,18 @@ class RunListCommands(Commands):
     def _open(self) -> None:
         runs = self._deck.runs
         if runs.here is not None and not runs.here.run_id:
-            runs.fold(runs.here.unit not in runs.listing.folded)
+            self._fold(runs.here.unit not in runs.listing.folded)
         else:
             self._deck.panes.go_to(Place.TRANSCRIPT)
+
+    def _sort(self) -> None:
+        runs = self._deck.runs
+        runs.order_by(runs.listing.sort.following)
+        remember(self._deck)
+
+    def _fold(self, folded: bool) -> None:
+        if self._deck.runs.fold(folded):
+            remember(self._deck)
 
     def _mark(self) -> None:
         runs = self._deck.runs
@@ -59,6 +67,11 @@ def clear_filter(deck: Deck) -> bool:
     if deck.panes.place is not Place.RUNS or not deck.runs.listing.filter:
         return False
     deck.runs.filter_by("")
-    if memory := deck.runs.memory:
-        deck.bridge.spawn(memory.keep(deck.runs))
+    remember(deck)
     return True
+
+
+def remember(deck: Deck) -> None:
+    """Keep how the list is arranged for the next start."""
+    if memory := deck.runs.memory:
+        deck.bridge.spawn(memory.keep, deck.runs)

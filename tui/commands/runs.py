@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
-from rich.filesize import decimal
-
-from ...core.describe import runs_word
+from ...core.describe import runs_word, size_text
 from ...core.errors import RunBusy
 from ...core.plain import one_line
-from ..undo import Deletion
-from .base import Commands, Deck, name_of
+from ..undo import Deletion, deletion_of
+from .base import Commands, Deck, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -32,10 +30,10 @@ class RunCommands(Commands):
     def __init__(self, deck: Deck) -> None:
         super().__init__(deck)
         self.table = {
-            "stop": lambda: self._with_targets(self._stop),
+            "stop": self._stop_targets,
             "kill": lambda: self._with_targets(self._kill),
             "delete": lambda: self._with_targets(self._delete),
-            "undo": lambda: self._spawn(self._undo()),
+            "undo": lambda: self._spawn(self._undo, deck.undo.pop()),
             "copy_id": self.copy_ids,
         }
 
@@ -46,10 +44,18 @@ class RunCommands(Commands):
 
     def _with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
         if runs := self._deck.runs.targets:
-            self._spawn(command(runs))
+            self._acts_on(runs)
+            self._spawn_dialog(command, runs)
 
-    async def _undo(self) -> None:
-        deletion = self._deck.undo.pop()
+    def _stop_targets(self) -> None:
+        """Ask where it is about several only."""
+        if len(runs := self._deck.runs.targets) == 1:
+            self._acts_on(runs)
+            self._spawn(self._stop, runs)
+        else:
+            self._with_targets(self._stop)
+
+    async def _undo(self, deletion: Deletion) -> None:
         await deletion.restore()
         self._say(f"Brought back {deletion.what}")
 
@@ -78,14 +84,8 @@ class RunCommands(Commands):
         if not await self._confirmed(question, what_is_lost(runs, size), "Delete"):
             return
         deleted = await self._bridge.call(_delete, self._bridge.engine, [run.run_id for run in runs])
-        self._deck.undo.push(Deletion(who(runs), lambda: self._restore(deleted)))
+        self._deck.undo.push(deletion_of(self._deck, who(runs), deleted))
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
-
-    async def _restore(self, run_ids: tuple[str, ...]) -> None:
-        back = await self._bridge.call(self._bridge.engine.restore, run_ids)
-        if not back:
-            raise RunBusy("nothing came back", hint="what was deleted is gone from the trash for good")
-        self._deck.runs.select(back[0])
 
 
 def who(runs: Runs) -> str:
@@ -97,10 +97,8 @@ def name_list(runs: Runs) -> str:
     """Name runs with their tasks, a line each for the first few."""
     if len(runs) == 1:
         return f"{name_of(runs[0])}: {one_line(runs[0].meta.task, 200)}"
-    lines = [f"{name_of(run)}  {run.status}  {one_line(run.meta.task, 40)}" for run in runs[:NAMED]]
-    if len(runs) > NAMED:
-        lines.append(f"and {len(runs) - NAMED} more")
-    return "\n".join(lines)
+    lines = [f"{name_of(run)}  {run.status}  {one_line(run.meta.task, 40)}" for run in runs]
+    return "\n".join(first_of(lines, NAMED))
 
 
 def what_is_lost(runs: Runs, size: int) -> str:
@@ -110,7 +108,7 @@ def what_is_lost(runs: Runs, size: int) -> str:
     if active:
         parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
     whose = "Its" if len(runs) == 1 else "Their"
-    parts.append(f"{whose} transcript, answer and logs go to the trash ({decimal(size)}) and come back for 24 hours.")
+    parts.append(f"{whose} transcript, answer and logs go to the trash ({size_text(size)}) and come back for 24 hours.")
     if any(run.meta.session_path for run in runs):
         parts.append(f"{whose} conversation goes with them: there is no following up then.")
     return "\n".join(parts)

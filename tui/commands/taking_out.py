@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.filesize import decimal
-
 from ...core import paths
+from ...core.describe import size_text
 from ...core.line_file import LineFile
 from ...core.plain import plain
 from ..present import short_path
@@ -40,7 +39,7 @@ class TakingOutCommands(Commands):
             "copy_entry": self._copy_entry,
             "copy_answer": lambda: self._with_run(self._copy_answer),
             "page_transcript": lambda: self._with_run(self._page),
-            "save_run": lambda: self._with_run(self._ask_path),
+            "save_run": lambda: self._with_run(self._ask_path, opens=True),
         }
 
     def _copy_entry(self) -> None:
@@ -61,7 +60,7 @@ class TakingOutCommands(Commands):
     def _copy(self, text: str, what: str) -> None:
         self._app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
-        said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {decimal(len(text.encode()))}."
+        said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
         if len(text.encode()) > CLIPBOARD:
             said += (
                 f" Many terminals take less than that: {self._key('page_transcript')} opens the transcript in a pager."
@@ -80,7 +79,7 @@ class TakingOutCommands(Commands):
             text_path = os.path.join(directory, f"{run.meta.short_id}-{view}.txt")
             try:
                 if size := large(path):
-                    self._say(f"Writing {decimal(size)} as text for the pager; going to another run gives it up.")
+                    self._say(f"Writing {size_text(size)} as text for the pager; going to another run gives it up.")
                 written = partial(self._is_shown, run.run_id, view)
                 complete = await self._bridge.call(write_text, path, view, text_path, written)
                 if complete and (problem := page_file(self._app, text_path)):
@@ -108,7 +107,7 @@ class TakingOutCommands(Commands):
         if over and not await self._confirmed("Write over this file?", short_path(path, 70), "Write over"):
             return False
         size = await self._bridge.call(save_run, self._bridge.engine, run, path, over=over)
-        self._say(f"Saved {name_of(run)} to {short_path(path)}, {decimal(size)}.")
+        self._say(f"Saved {name_of(run)} to {short_path(path)}, {size_text(size)}.")
         return True
 
 

@@ -58,7 +58,7 @@ def _asked(meta: RunMeta) -> Facts:
     yield "preset file", short_path(meta.preset_path) if meta.preset_path else ""
     yield "directory", short_path(meta.cwd)
     yield "launched by", f"{one_line(meta.launched_by.session, 80)} ({one_line(meta.launched_by.kind, 20)})"
-    yield "in the", "background: nobody waits for it" if meta.background else "foreground: somebody waits for it"
+    yield "waited for", "no: it runs in the background" if meta.background else "yes: it runs in the foreground"
     if meta.group:
         group = meta.group
         yield "group", f"{group.index + 1} of {group.size}, {group.max_parallel} at a time ({one_line(group.id, 60)})"
@@ -72,7 +72,7 @@ def _asked(meta: RunMeta) -> Facts:
 
 def _who(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "agent", meta.agent
-    yield "command", " ".join(meta.agent_command)
+    yield "command", " ".join(short_path(word) for word in meta.agent_command)
     yield "model asked", meta.requested_model or "none named"
     effective = (result and result.resolved_model) or meta.resolved_model
     yield "model in effect", effective

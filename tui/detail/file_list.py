@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from ...core.describe import size_text
 from ...core.plain import one_line
-from ...core.retention import size_text
 from ...core.why import ago
 from ..present import fit
 from ..widgets.row_list import RowList

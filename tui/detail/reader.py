@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...core import artifacts, paths
+from ...core.describe import size_text
 from ...core.plain import plain
-from ...core.retention import size_text
 from ...core.runs import RunSnapshot
 from ...core.signs import SignReader
 from ...core.usage_by_turn import UsageReader

@@ -12,8 +12,6 @@ from textual.widget import Widget
 from ..wrapping import cells
 from .page import Tab
 
-GAP = 2
-
 
 @dataclass
 class TabWished(Message):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from ...core.errors import PresetError
-from ...core.paths import agent_dir
 from ...core.plain import one_line
+from ..presets.draft import place_of
 from .filled import Filled, tool_names
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
 
-PROJECT, USER = "this project", "all my projects"
 PLACE = "save"
 """What an error calls the fields of the preset to be saved."""
 
@@ -42,7 +40,7 @@ def save(engine: Engine, filled: Filled) -> str:
     refuse_name(engine, filled)
     save_as = filled.save_as
     assert save_as is not None
-    directory = engine.project.home if save_as.where == PROJECT else os.path.join(agent_dir(), "subagents")
+    directory = place_of(engine, save_as.where)
     tools = tool_names(filled.tools)
     try:
         return save_preset(directory, save_as.name, save_as.description, filled.model, tools, filled.prompt)

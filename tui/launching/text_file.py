@@ -24,14 +24,14 @@ def read_text(path: str) -> str:
     try:
         with open(path, "rb") as file:
             content = file.read(LIMIT + 1)
+            size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise UsageError(
             f"{shown} cannot be read: {one_line(error.strerror or '')}", hint="check its rights"
         ) from error
     if len(content) > LIMIT:
-        size = os.path.getsize(path) // 1024
         hint = "name the file in the task instead: the agent can read it"
-        raise UsageError(f"{shown} is too large: {size} KB, at most {LIMIT // 1024} KB are taken", hint=hint)
+        raise UsageError(f"{shown} is too large: {size // 1024} KB, at most {LIMIT // 1024} KB are taken", hint=hint)
     try:
         return plain(content.decode("utf-8-sig")).rstrip("\n")
     except UnicodeDecodeError as error:

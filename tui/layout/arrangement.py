@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..actions import PANES, Place
 
@@ -27,8 +28,7 @@ ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
 """How far a key moves a border."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """How the operator divided the deck, in shares that outlive another size of the terminal; None: as at first."""
 
     presets: float | None = None
@@ -37,8 +37,7 @@ class Shape:
     """Of the rows, for what stands above the transcript."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What the terminal offers."""
 
     width: int

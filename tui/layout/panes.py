@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from ..actions import PANES, Place
 from ..widgets.search_line import SearchLine
-from ..widgets.workspace import ABOVE, Border
+from ..widgets.workspace import Border
 from .arrangement import (
     ONE_STEP_COLUMNS,
     ONE_STEP_ROWS,
@@ -30,16 +30,20 @@ class Panes:
         self,
         screen: Screen[object],
         panes: Mapping[Place, Widget],
+        above: Widget,
         shape: Shape,
         remember: Callable[[Shape], None],
     ) -> None:
-        """`remember` is told the shape that the operator gave the deck."""
+        """`above` holds presets and runs; `remember` is told the shape that the operator gave the deck."""
         self._screen = screen
         self._panes = panes
+        self._above = above
         self._zoomed: Place | None = None
         self._shape = shape
         self._remember = remember
         self._visible: frozenset[Place] = frozenset()
+        self._arranged: tuple[Room, frozenset[Place], Shape] | None = None
+        """What the screen was arranged for, None once a pane was shown on its own; to set styles costs a layout."""
 
     @property
     def place(self) -> Place:
@@ -68,15 +72,18 @@ class Panes:
         return Room(*self._screen.app.size)
 
     def arrange(self) -> None:
-        """Show what there is room for."""
+        """Show what there is room for; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
-        visible = self._visible = visible_panes(room, self.place, self._zoomed)
+        visible = visible_panes(room, self.place, self._zoomed)
+        if self._arranged == (room, visible, self._shape):
+            return
+        self._visible = visible
+        self._arranged = (room, visible, self._shape)
         for place, pane in self._panes.items():
             pane.display = place in visible
-        above = self._screen.query_one(f"#{ABOVE}")
-        above.display = visible != frozenset({Place.TRANSCRIPT})
+        self._above.display = visible != frozenset({Place.TRANSCRIPT})
         beside = {Place.PRESETS, Place.RUNS} <= visible
-        above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
+        self._above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
         self._panes[Place.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
         self._screen.set_class(len(visible) == 1, "-zoomed")
         self._screen.set_class(room.is_tiny, "-tiny")
@@ -86,8 +93,9 @@ class Panes:
         """Show a pane and give it the keys; a zoom goes with them."""
         if self._zoomed is not None:
             self._zoomed = place
+        self._arranged = None
         self._panes[place].display = True
-        self._screen.query_one(f"#{ABOVE}").display = True
+        self._above.display = True
         self._panes[place].focus()
 
     def go_round(self, step: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...core.paths import user_state_dir
+from ...core.user_state import state_file, write_state
 from .arrangement import Shape
 
 if TYPE_CHECKING:
@@ -21,16 +21,23 @@ class Remembering:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
+        self._turn = asyncio.Lock()
+        self._shape = Shape()
 
     def __call__(self, shape: Shape) -> None:
         if not self._bridge.readonly:
-            self._bridge.spawn(self._bridge.call(write_shape, shape))
+            self._shape = shape
+            self._bridge.spawn(self._write)
+
+    async def _write(self) -> None:
+        async with self._turn:
+            await self._bridge.call(write_shape, self._shape)  # as it is by now: the last one stays
 
 
 def read_shape() -> Shape:
     """Answer what was remembered; a file that is missing or makes no sense remembers nothing."""
     try:
-        with open(_path(), "rb") as file:
+        with open(state_file(NAME), "rb") as file:
             shape = msgspec.json.decode(file.read(4096), type=Shape)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return Shape()
@@ -39,16 +46,7 @@ def read_shape() -> Shape:
 
 def write_shape(shape: Shape) -> None:
     """Remember it. Raises OSError."""
-    path = _path()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    half_written = f"{path}.{os.getpid()}"
-    with open(half_written, "wb") as file:
-        file.write(msgspec.json.encode(shape))
-    os.replace(half_written, path)
-
-
-def _path() -> str:
-    return os.path.join(user_state_dir(), NAME)
+    write_state(state_file(NAME), msgspec.json.encode(shape))
 
 
 def _share(written: float | None) -> float | None:

@@ -28,12 +28,15 @@ COST_FROM = 80
 """From this many cells on there is a column for the cost."""
 AGENT_FROM = 108
 """From this many on, one for agent and runner."""
+TINY = 36
+"""Below this many the sign stands for the state, without its word, and the tokens are left out."""
 ROOMY = 130
 """From this many on the preset has more room."""
 
 LEAD = 2
 """Whether it needs a look; the mark, or the place in a group."""
 STATE = 11
+SIGN = 1
 ELAPSED = 8
 TOKENS = 6
 COST = 8
@@ -49,8 +52,9 @@ _MUTED = "row-list--muted"
 
 
 class Columns(NamedTuple):
-    """Widths, each with the space before it; 0 leaves a column out."""
+    """Widths, each but the first with the space before it; 0 leaves a column out."""
 
+    state: int
     preset: int
     task: int
     now: int
@@ -65,11 +69,19 @@ def columns(width: int) -> Columns:
     """Divide a row; what is too narrow for the last columns has none of them."""
     cost = COST if width >= COST_FROM else 0
     agent = AGENT if width >= AGENT_FROM else 0
-    room = max(0, width - LEAD - STATE - ELAPSED - TOKENS - cost - agent)
+    state_cells, token_cells = (SIGN, 0) if width < TINY else (STATE, TOKENS)
+    room = max(0, width - LEAD - state_cells - ELAPSED - token_cells - cost - agent)
     preset = max(7, min(24 if width >= ROOMY else 15, room // 4))
     rest = max(0, room - preset)
     task = rest // 2 if width >= NARROW else rest
-    return Columns(preset, task, rest - task, ELAPSED, TOKENS, cost, agent)
+    return Columns(state_cells, preset, task, rest - task, ELAPSED, token_cells, cost, agent)
+
+
+@lru_cache(64)
+def time_column(width: int) -> tuple[int, int]:
+    """Answer where in a row the time that goes on begins, and how many cells it has."""
+    wide = columns(width)
+    return LEAD + wide.state + wide.preset + wide.task + wide.now, wide.elapsed
 
 
 class Signs(NamedTuple):
@@ -94,7 +106,7 @@ def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list
     told = one_line(run.meta.description or run.meta.task, 400)
     cells = [
         *signs.cells(),
-        (fit(state(run), STATE), colour),
+        (_state(state(run), wide), colour),
         _after_space(one_line(run.meta.title, 60), wide.preset),
         _after_space(f"{again} · {told}" if again and not wide.now else told, wide.task),
     ]
@@ -116,7 +128,7 @@ def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> li
     tally = min(room, max(wide.task, cell_len(group.tally) + 2))
     cells = [
         *signs.cells(),
-        (fit(group.state, STATE), _colour(group.status)),
+        (_state(group.state, wide), _colour(group.status)),
         _after_space(group.size, wide.preset),
         _after_space(group.tally, tally),
         _after_space(f"{group.title}: {group.told}", room - tally, _MUTED),
@@ -127,11 +139,14 @@ def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> li
     return cells
 
 
+def _state(text: str, wide: Columns) -> str:
+    return fit(text, wide.state) if wide.state >= STATE else text[: wide.state]
+
+
 def _figures(wide: Columns, time: str, token_count: int, cost: float) -> list[Cell]:
-    cells = [
-        (fit(time, wide.elapsed, right=True), ""),
-        (fit(tokens(token_count), wide.tokens, right=True), _MUTED),
-    ]
+    cells = [(fit(time, wide.elapsed, right=True), "")]
+    if wide.tokens:
+        cells.append((fit(tokens(token_count), wide.tokens, right=True), _MUTED))
     if wide.cost:
         cells.append((fit(dollars(cost) or NOTHING, wide.cost, right=True), _MUTED))
     return cells

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ...core.errors import nearest
 from ...core.plain import one_line
@@ -37,8 +38,7 @@ class Seen(NamedTuple):
 Test = Callable[[RunSnapshot, Seen], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A parsed filter; an empty one lets every run pass."""
 
     text: str = ""

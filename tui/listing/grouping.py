@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from ...core.describe import GLYPHS, NOTHING, UNKNOWN_GLYPH, clock, moment
 from ...core.plain import one_line
@@ -18,8 +19,7 @@ _IN_WORDS = (RunStatus.RUNNING, RunStatus.QUEUED)
 _IN_GLYPHS = (RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(Struct, frozen=True):
     """What its head says, drawn from those of its runs that are shown."""
 
     members: tuple[str, ...]

@@ -47,13 +47,18 @@ _MOST_CALLS = 200
 """Calls that are remembered until their result comes, as many as the formatter remembers."""
 
 
+def minds_case(words: str) -> bool:
+    """Whether the case of words counts: a capital letter is among them."""
+    return words != words.lower()
+
+
 class Query:
     """Words as they were typed, looked for in one view; their case counts when a capital letter is among them."""
 
     def __init__(self, words: str, view: str) -> None:
         self.words = words
         self.view = view
-        self._exact = words != words.lower()
+        self._exact = minds_case(words)
         self._sought = words if self._exact else words.lower()
         self.needle = _needle(words, view)
         """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""

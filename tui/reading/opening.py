@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import AssistantText, Event, Thinking, ToolCall, ToolResult
-from ...core.plain import one_line, plain
-from ...core.progress import ProgressFormatter
+from ...core.plain import plain
+from ...core.progress import ProgressFormatter, arguments_text
 from .lines import Entry, entry_of_line, event_of
 from .views import View
 
@@ -37,20 +37,12 @@ def body_of(event: Event | None) -> str:
     match event:
         case Thinking(text=text):
             return plain(text).strip("\n")
-        case ToolCall(args=args):
-            return "\n".join(_argument(name, value) for name, value in args.items()) or "(no arguments)"
+        case ToolCall():
+            return arguments_text(event)
         case ToolResult():
             return _result(event)
         case _:
             return ""
-
-
-def _argument(name: str, value: object) -> str:
-    """Say one argument; a text of several lines stands below its name."""
-    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
-    if "\n" not in shown:
-        return f"{one_line(name, 200)}: {shown}"
-    return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))
 
 
 def _result(event: ToolResult) -> str:

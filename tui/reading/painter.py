@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
 
+from .finding import minds_case
 from .lines import Kind
 from .marks import Mark
 from .rows import Row
@@ -56,21 +58,22 @@ class Painter:
         self._cut.clear()
 
     def mark(self, words: str) -> None:
-        """Mark this text wherever it occurs, whatever its case; empty marks nothing."""
-        self._words = re.compile(re.escape(words), re.IGNORECASE) if words else None
+        """Mark this text wherever it occurs, its case counting as the search takes it; empty marks nothing."""
+        case = re.NOFLAG if minds_case(words) else re.IGNORECASE
+        self._words = re.compile(re.escape(words), case) if words else None
 
     def row(self, place: Place, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
         """Answer a row of the document; the row `cursor` is on stands out, the one that is only `pointed` at little."""
         entry = place.rows.entries[place.entry]
         row = self._row(place)
         back = self.style("cursor") if cursor else Style.null()
-        time = (entry.time if place.part == 0 else "").ljust(indent - 1)
+        time = entry.time if place.part == 0 and cell_len(entry.time) < indent else ""
         kind = self.style(_KINDS[entry.kind]) if not row.prefix else self.style("text")
         segments = [
             Segment(
                 CURSOR if cursor or pointed else " ", self._over(self.style("pointer" if cursor else "time"), back)
             ),
-            Segment(time, self._over(self.style("time"), back)),
+            Segment(time.ljust(indent - 1), self._over(self.style("time"), back)),
         ]
         if row.prefix:
             segments.append(Segment(row.prefix, self._over(self.style("time"), back)))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.line_file import LineFile
 from ...core.plain import one_line
 from ..actions import ACTIONS, Place
-from .counting import Count
-from .finding import Query
-from .scanning import Cancelled, Wanted, first_hit, last_hit
 
 if TYPE_CHECKING:
     from ..bridge import Bridge
     from ..widgets.transcript import Transcript
+    from .counting import Count
+    from .scanning import Cancelled, Wanted
 
 GLANCE = 0.4
 """Seconds between two looks at whether the file has grown, only while a search stands."""
@@ -46,10 +45,13 @@ class Standing:
     """One search: its words in one view of one run."""
 
     def __init__(self, words: str, key: Key, file: LineFile) -> None:
+        from .counting import Count  # with it comes what only a search needs
+        from .finding import Query
+
         self.query = Query(words, key[1])
         self.key = key
         self.file = file
-        self.count = Count(file, self.query)
+        self.count: Count = Count(file, self.query)
         self.over = threading.Event()
         self.stepping = asyncio.Lock()
         self.hit: int | None = None
@@ -78,8 +80,7 @@ class TranscriptSearch:
 
     @property
     def _key(self) -> Key:
-        transcript = self._transcript
-        return transcript.run_id, transcript.view, transcript.source_path
+        return self._transcript.shown
 
     def begin(self) -> None:
         """Remember where the search begins."""
@@ -98,7 +99,7 @@ class TranscriptSearch:
         self.words = words
         search = self._search = Standing(words, key, LineFile(key[2]))
         self._changed()
-        self._bridge.spawn(self._go(search, self._origin.offset or 0))
+        self._bridge.spawn(self._go, search, self._origin.offset or 0)
 
     def end(self, *, back: bool = False) -> None:
         """Take the marks away; `back` goes to where the search began."""
@@ -116,7 +117,7 @@ class TranscriptSearch:
     def step(self, by: int) -> None:
         """Go to the next match (1) or the previous one (-1)."""
         if (search := self._search) is not None and self.stands:
-            self._bridge.spawn(self._step(search, by))
+            self._bridge.spawn(self._step, search, by)
 
     def _leave(self) -> None:
         if self._search is not None:
@@ -205,6 +206,8 @@ def look_around(file: LineFile, wanted: Wanted, place: int, by: int, cancelled: 
 
     Reads files.
     """
+    from .scanning import first_hit, last_hit
+
     mark = file.mark()
     size = mark.size if mark else 0
     if by > 0:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.describe import moment
 from ...core.errors import UsageError
-from ...core.line_file import BLOCK, CHUNK
+from ...core.line_file import BLOCK
 
 if TYPE_CHECKING:
     from ...core.line_file import LineFile
@@ -138,13 +138,7 @@ def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
 
 def _line_before(file: LineFile, position: int) -> int:
     """Answer where the line begins that this byte belongs to."""
-    while position > 0:
-        start = max(0, position - CHUNK)
-        newline = file.read(start, position - start).rfind(b"\n")
-        if newline >= 0:
-            return start + newline + 1
-        position = start
-    return 0
+    return file.end_of_lines(position)
 
 
 def _first_time(file: LineFile, start: int, end: int) -> datetime | None:

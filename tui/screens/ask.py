@@ -56,7 +56,7 @@ class AskScreen(ModalScreen[None]):
         if not self._taking:
             self._taking = True
             self._show_problem("")
-            self._bridge.spawn(self._try(event.value))
+            self._bridge.spawn(self._try, event.value)
 
     async def _try(self, value: str) -> None:
         try:

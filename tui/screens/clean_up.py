@@ -101,11 +101,11 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
 
     def on_mount(self) -> None:
         self.query_one("#days", Input).focus()
-        self._bridge.spawn(self._look())
+        self._bridge.spawn(self._look)
 
     async def _look(self) -> None:
         stock = await self._bridge.call(read_stock, self._bridge.engine.project)
-        if self.is_mounted:
+        if self.is_attached:
             self._stock = structs.replace(stock, untold=stock.untold | self._unread)
             self.show_what_goes()
 
@@ -125,7 +125,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         room = room_line(stock, selection, now, purge=self._purge) if selection else ""
         _say(self.query_one("#room", Static), room)
         if selection and selection.going:
-            self._bridge.spawn(self._name_ends(selection))
+            self._bridge.spawn(self._name_ends, selection)
         else:
             _say(self.query_one("#ends", Static), "")
 
@@ -134,7 +134,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         first, last = selection.going[0], selection.going[-1]
         project = self._bridge.engine.project
         text = await self._bridge.call(_named, project, (first,) if first is last else (first, last))
-        if self.is_mounted and self._selection is selection:
+        if self.is_attached and self._selection is selection:
             _say(self.query_one("#ends", Static), text)
 
     @property
@@ -154,7 +154,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
             _say(self.query_one("#problems", Static), "The rules take nothing: write a number in one of the fields.")
             return
         self._asking = True
-        self._bridge.spawn(self._confirm(selection, self._purge))
+        self._bridge.spawn(self._confirm, selection, self._purge)
 
     async def _confirm(self, selection: Selection, purge: bool) -> None:
         detail = loss_text(selection, purge=purge, undo_key=self._undo_key)

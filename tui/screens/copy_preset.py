@@ -49,7 +49,8 @@ class CopyPresetScreen(ModalScreen[str]):
             if not template.own:
                 with Horizontal(classes="field"):
                     yield Static("Model", classes="label")
-                    yield ModelInput("" if template.needs_model else template.model)
+                    usual = self._bridge.engine.settings.default_model or ""
+                    yield ModelInput(usual if template.needs_model else template.model)
             yield Static("", id="file", classes="muted")
             yield Static(Content(self._reason), id="problems")
             with Horizontal(classes="buttons"):
@@ -80,7 +81,7 @@ class CopyPresetScreen(ModalScreen[str]):
     def action_start(self) -> None:
         if not self._writing:
             self._writing = True
-            self._bridge.spawn(self._write())
+            self._bridge.spawn(self._write)
 
     async def _write(self) -> None:
         template, written = self._template, {field.id: field.value for field in self.query(Input)}
@@ -90,10 +91,11 @@ class CopyPresetScreen(ModalScreen[str]):
         try:
             path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
         except (SubdeckError, OSError) as error:
-            self._writing = False
             self.query_one("#problems", Static).update(Content(problem_text(error)))
         else:
             self.dismiss(path)
+        finally:
+            self._writing = False
 
     def action_cancel(self) -> None:
         if not self._writing:

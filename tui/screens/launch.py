@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ...core.launch_memory import LaunchMemory
     from ...core.runs import RunSnapshot
+    from ..app import SubdeckApp
     from ..launching.form import LaunchForm
 
 CHECK_AFTER = 0.15
@@ -103,8 +104,8 @@ class LaunchScreen(ModalScreen[str]):
                 yield Button("Launch", id="go", variant="primary", compact=True)
 
     def on_mount(self) -> None:
-        self._bridge.spawn(self._fill_in())
-        self._bridge.spawn(self._look_up())
+        self._bridge.spawn(self._fill_in)
+        self._bridge.spawn(self._look_up)
         self._check_soon()
 
     @on(Resize)
@@ -123,7 +124,8 @@ class LaunchScreen(ModalScreen[str]):
                 if self.is_attached:
                     self._fields.take_prompt(meta.system_prompt or "")
         except SubdeckError as error:
-            self.notify(f"The prompt of that run could not be read. {problem_text(error)}", severity="warning")
+            what = f"The prompt of that run could not be read. {problem_text(error)}"
+            self.notify(what, severity="warning", markup=False)
         finally:
             self._ready.set()
 
@@ -148,7 +150,7 @@ class LaunchScreen(ModalScreen[str]):
         if asked != self._checked and not self._launching:
             self._checked = asked
             self._checks += 1
-            self._bridge.spawn(self._ask_what_would_fail(filled, self._checks))
+            self._bridge.spawn(self._ask_what_would_fail, filled, self._checks)
 
     async def _ask_what_would_fail(self, filled: Filled, check: int) -> None:
         problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, filled, self._saved)
@@ -182,14 +184,18 @@ class LaunchScreen(ModalScreen[str]):
 
     def action_earlier_tasks(self) -> None:
         if not self._launching:
-            self._bridge.spawn(self._show_earlier())
+            give_up = cast("SubdeckApp", self.app).type_ahead.expect()
+            self._bridge.spawn(self._show_earlier, give_up)
 
-    async def _show_earlier(self) -> None:
-        memory = await self._remembered.read()
-        runs = tuple(self._runs())
-        tasks = await self._bridge.call(earlier_tasks, runs, memory.unsent, self.form.key)
-        if self.app.screen is self:
-            self.app.push_screen(EarlierTasksScreen(tasks), self._take_task)
+    async def _show_earlier(self, give_up: Callable[[], None]) -> None:
+        try:
+            memory = await self._remembered.read()
+            runs = tuple(self._runs())
+            tasks = await self._bridge.call(earlier_tasks, runs, memory.unsent, self.form.key)
+            if self.app.screen is self:
+                self.app.push_screen(EarlierTasksScreen(tasks), self._take_task)
+        finally:
+            give_up()
 
     def _take_task(self, text: str | None) -> None:
         if text is not None:
@@ -202,7 +208,7 @@ class LaunchScreen(ModalScreen[str]):
     def action_start(self) -> None:
         if not self._launching:
             self._set_launching(True)
-            self._bridge.spawn(self._start())
+            self._bridge.spawn(self._start)
 
     async def _start(self) -> None:
         await self._ready.wait()
@@ -269,7 +275,7 @@ class LaunchScreen(ModalScreen[str]):
         memory = self._remembered.known
         offered = memory.draft_of(form.key) if memory else ""
         if task != form.first.task if task.strip() else offered:
-            self._bridge.spawn(self._keep(lambda memory: memory.after_cancel(form.key, task)))
+            self._bridge.spawn(self._keep, lambda memory: memory.after_cancel(form.key, task))
 
     async def _keep(self, change: Callable[[LaunchMemory], LaunchMemory]) -> None:
         try:

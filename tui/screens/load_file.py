@@ -57,18 +57,19 @@ class LoadFileScreen(ModalScreen[str]):
         path = self.query_one(PathInput).value.strip()
         if path and not self._reading:
             self._reading = True
-            self._bridge.spawn(self._read(os.path.join(self._base, os.path.expanduser(path))))
+            self._bridge.spawn(self._read, os.path.join(self._base, os.path.expanduser(path)))
 
     async def _read(self, path: str) -> None:
         try:
             text = await self._bridge.call(read_text, path)
         except UsageError as error:
-            self._reading = False
             if self.is_current:
                 self.query_one(Problem).say(beside(error))
         else:
             if self.is_current:
                 self.dismiss(text)
+        finally:
+            self._reading = False
 
     def action_cancel(self) -> None:
         self.dismiss(None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
 from ...core.plain import plain
@@ -22,7 +22,7 @@ from ..cleaning.tidying import Tidying
 from ..layout.panes import Panes
 from ..layout.shape_file import Remembering, read_shape
 from ..listing.board import Board
-from ..listing.filter_memory import FilterMemory
+from ..listing.list_memory import ListMemory
 from ..messages import (
     AgentChosen,
     EngineFailed,
@@ -39,7 +39,7 @@ from ..messages import (
 from ..opening import Opening
 from ..reading.searching import TranscriptSearch
 from ..telling.notices import Notices
-from ..telling.toasts import Toasts, unseen_text
+from ..telling.toasts import CELLS, Toasts, unseen_text
 from ..telling.window_title import WindowTitle
 from ..undo import Undo
 from ..widgets.deck_header import DeckHeader
@@ -53,6 +53,9 @@ from ..widgets.workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
+    from ..app import SubdeckApp
+    from ..commands import Deeds
+    from ..commands.base import Deck
 
 
 class MainScreen(Screen[object]):
@@ -61,25 +64,37 @@ class MainScreen(Screen[object]):
     BINDINGS = bindings(Place.DECK)
     AUTO_FOCUS = ""
 
-    def __init__(self, engine: Engine, actions: Sequence[Action], notices: Notices, opening: Opening) -> None:
-        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told."""
+    def __init__(
+        self,
+        engine: Engine,
+        actions: Sequence[Action],
+        notices: Notices,
+        opening: Opening,
+        deeds: Callable[[Deck], Deeds],
+    ) -> None:
+        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told; `deeds` says
+        what the actions do on a deck."""
         super().__init__()
         self.actions = actions
+        self._deeds_on = deeds
         self.board = Board()
         self.counts = Counts()
         self.undo = Undo()
         self.notices = notices
         self._begun = False
         """True once the first update has decided where the focus begins."""
+        self._appeared = False
         self._readonly = opening.readonly
         self.bridge = Bridge(engine, readonly=opening.readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.board, FilterMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.runs = RunList(self.board, ListMemory(engine.project.root, readonly=opening.readonly), actions)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_situation))
+        self._above = Horizontal(id=ABOVE)
         self.panes = Panes(
             self,
             {Place.PRESETS: self.presets, Place.RUNS: self.runs, Place.TRANSCRIPT: self.transcript},
+            self._above,
             read_shape(),
             Remembering(self.bridge),
         )
@@ -88,12 +103,19 @@ class MainScreen(Screen[object]):
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
         self._status = StatusBar(actions)
-        self._toasts = Toasts(self, engine.settings.notifications, notices)
+        self._toasts = Toasts(
+            self,
+            engine.settings.notifications,
+            notices,
+            in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
+            cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
+        )
 
     def compose(self) -> ComposeResult:
+        self.panes.arrange()
         yield self._header
         with self._workspace:
-            with Horizontal(id=ABOVE):
+            with self._above:
                 yield self.presets
                 yield self.runs
             yield FilterLine(self.runs)
@@ -107,17 +129,20 @@ class MainScreen(Screen[object]):
         self.transcript.show(None)
         self.runs.focus()
         self._alone.begin()
-        self.panes.arrange()
         self.call_after_refresh(self.bridge.start)
         Tidying(self).begin_soon(readonly=self._readonly)
         self.set_interval(1.0, self.runs.tick)
 
-    @cached_property
-    def _deeds(self) -> dict[str, Callable[[], object]]:
-        """What each action does; the dialogs behind them are loaded with it, after the first paint."""
-        from ..commands import deeds
+    def update_node_styles(self, animate: bool = True) -> None:
+        """Leave out what Textual asks for when the screen first appears: its widgets were styled when mounted."""
+        appears, self._appeared = not animate and not self._appeared, self._appeared or not animate
+        if not appears:
+            super().update_node_styles(animate)
 
-        return deeds(self)
+    @cached_property
+    def _deeds(self) -> Deeds:
+        """What each action does; the dialogs behind them are loaded with it, after the first paint."""
+        return self._deeds_on(self)
 
     # --- what is the case ----------------------------------------------------------------------------------------
 
@@ -256,6 +281,8 @@ class MainScreen(Screen[object]):
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.situation):
             self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
+            if action.changes:  # what was typed with it was for a dialog that does not come
+                cast("SubdeckApp", self.app).type_ahead.forget()
             return
         self._deeds[action_id]()
         if self._alone.end_when_left():

@@ -117,7 +117,7 @@ class PresetEditorScreen(ModalScreen[str]):
     def action_start(self) -> None:
         if not self._busy:
             self._busy = True
-            self._bridge.spawn(self._save())
+            self._bridge.spawn(self._save)
 
     async def _save(self) -> None:
         self._look_no_more()
@@ -180,7 +180,7 @@ class PresetEditorScreen(ModalScreen[str]):
         if self._area.written == self._own.text:
             self.dismiss(None)
         else:
-            self._bridge.spawn(self._leave())
+            self._bridge.spawn(self._leave)
 
     async def _leave(self) -> None:
         what = "What you typed is lost" if self._draft.path is None else "What you changed is lost; the file stays"

@@ -26,21 +26,16 @@ class ReadingScreen(ModalScreen[None]):
         title: str,
         entries: Sequence[Content] = (),
         *,
-        note: str = "",
         empty: str = "There is nothing here.",
         filterable: bool = False,
-        from_end: bool = False,
     ) -> None:
-        """An entry may have several lines; a filter keeps or leaves it whole. `note` stands at the lower edge,
-        `from_end` begins with the last entry in sight.
-        """
+        """An entry may have several lines; a filter keeps or leaves it whole."""
         super().__init__()
         self._title = title
         self._entries = tuple(entries)
-        self._note = note
+        self._note = ""
         self._empty = empty
         self._filterable = filterable
-        self._from_end = from_end
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="reading") as dialog:
@@ -54,11 +49,9 @@ class ReadingScreen(ModalScreen[None]):
         if self._filterable:
             self.query_one("#filter", Input).focus()
         self._draw()
-        if self._from_end:
-            self.call_after_refresh(self._text.scroll_end, animate=False)
 
     def show(self, entries: Sequence[Content], note: str = "") -> None:
-        """Put other entries in their place; what was filtered stays so."""
+        """Put other entries in their place, and `note` at the lower edge; what was filtered stays so."""
         self._entries, self._note = tuple(entries), note
         if self.is_mounted:  # else it is drawn then
             self._draw()

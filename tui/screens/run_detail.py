@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ...core.describe import state
+from ...core.errors import SubdeckError
 from ...core.paths import Project
 from ...core.plain import one_line
 from ...core.runs import RunSnapshot
@@ -24,6 +25,7 @@ from ..detail.page import Page, Tab
 from ..detail.page_view import PageView
 from ..detail.reader import DetailReader, Look
 from ..detail.tab_bar import TabBar, TabWished
+from ..problem_text import problem_text
 from ..terminal import page_file
 
 EVERY = 1.0
@@ -105,14 +107,18 @@ class RunDetailScreen(ModalScreen[bool]):
         self._run = self._current() or self._run
         # That of the page, which is not laid out while the files are shown in its place.
         width = max(1, self.size.width - BESIDE)
-        self._bridge.spawn(self._look(self._run, self._tab, width))
+        self._bridge.spawn(self._look, self._run, self._tab, width)
 
     async def _look(self, run: RunSnapshot, tab: Tab, width: int) -> None:
         try:
             look = await self._bridge.call(self._reader.look, run, tab, width)
+        except (SubdeckError, OSError) as error:
+            if self.is_attached:
+                self.query_one("#why", Static).update(Content(f"! This cannot be read: {problem_text(error)}"))
+            return
         finally:
             self._looking = False
-        if not self.is_mounted:
+        if not self.is_attached:
             return
         if look.tab is self._tab and not self._gone:
             self._show(look, run)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 from textual.content import Content
 
 KEPT = 1000
@@ -17,8 +17,7 @@ INDENT = 13
 _SIGNS = {"information": ("·", "$text-muted"), "warning": ("!", "$text-warning"), "error": ("✗", "$text-error")}
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     time: str
     """Where the operator sits, `20:12:34`."""
     severity: str

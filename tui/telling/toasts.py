@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,8 +26,16 @@ BRIEFLY = 3.0
 """The same for a run whose transcript says it too."""
 GATHER = 0.2
 """Seconds to wait for others that end at the same time."""
+DIALOG_GLANCE = 0.5
+"""Seconds between two looks whether a dialog has closed, only while an end waits for that."""
 LINES = 4
-"""Runs named in one toast; more are counted."""
+"""Lines of one toast; further runs are counted."""
+CELLS = 56
+"""Of a line where there is room."""
+COUNT = 4
+"""Cells at its end for how many are alike."""
+WASTED = 8
+"""Cells that the end of a word may leave empty where a text goes on in the next line."""
 
 
 class Toasts:
@@ -38,11 +47,17 @@ class Toasts:
         wishes: Notifications,
         notices: Notices,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        in_dialog: Callable[[], bool] = lambda: False,
+        cells: Callable[[], int] = lambda: CELLS,
     ) -> None:
+        """`in_dialog` says whether a dialog is open, which no toast comes over; `cells` how long a line may be."""
         self._node = node
         self._wishes = wishes
         self._notices = notices
         self._clock = clock
+        self._in_dialog = in_dialog
+        self._cells = cells
         self._waiting: list[RunSnapshot] = []
         self._in_sight: str | None = None
         self._leaving: list[float] = []
@@ -81,6 +96,9 @@ class Toasts:
         self._armed = False
         now = self._clock()
         self._leaving = [leaves for leaves in self._leaving if leaves > now]
+        if self._in_dialog():
+            self._arm(DIALOG_GLANCE)
+            return
         if len(self._leaving) >= ON_SCREEN:
             self._arm(min(self._leaving) - now)
             return
@@ -89,8 +107,8 @@ class Toasts:
         seconds = BRIEFLY if known else SECONDS
         self._leaving.append(now + seconds)
         failed = any(run.status is RunStatus.FAILED for run in ended)
-        text = _who(ended[0]) if known else ends_text(ended)
-        self._note([] if known else ended[LINES:])
+        text = _who(ended[0]) if known else ends_text(ended, self._cells())
+        self._note([] if known else untold(ended, self._cells()))
         self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
 
     def _note(self, untold: Iterable[RunSnapshot]) -> None:
@@ -100,14 +118,21 @@ class Toasts:
             self._notices.add(ends_text([run]), severity)
 
 
-def ends_text(ended: Sequence[RunSnapshot]) -> str:
-    """Say which runs ended and how, a line each for the first few."""
+def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
+    """Say which runs ended and how: one with what two lines hold, several in a line each, those alike in one."""
     if len(ended) == 1:
-        return f"{_who(ended[0])}\n{doing(ended[0], 160)}"
-    lines = [f"{_who(run)}: {doing(run, 60)}" for run in ended[:LINES]]
-    if len(ended) > LINES:
-        lines.append(f"and {runs_word(len(ended) - LINES)} more")
+        return f"{_who(ended[0])}\n{doing(ended[0], 2 * cells - WASTED)}"
+    alike = Counter(_line(run, cells) for run in ended)
+    lines = [line if count == 1 else f"{line} ×{count}" for line, count in alike.items()][:LINES]
+    if rest := sum(list(alike.values())[LINES:]):
+        lines.append(f"and {runs_word(rest)} more")
     return "\n".join(lines)
+
+
+def untold(ended: Sequence[RunSnapshot], cells: int = CELLS) -> list[RunSnapshot]:
+    """Answer those that the text of all these only counts."""
+    named = list(dict.fromkeys(_line(run, cells) for run in ended))[:LINES]
+    return [run for run in ended if _line(run, cells) not in named]
 
 
 def unseen_text(runs: Sequence[RunSnapshot]) -> str:
@@ -118,6 +143,11 @@ def unseen_text(runs: Sequence[RunSnapshot]) -> str:
         if (count := sum(run.status is status for run in runs))
     ]
     return f"While you were away {runs_word(len(runs))} ended: {', '.join(words)}."
+
+
+def _line(run: RunSnapshot, cells: int) -> str:
+    line, room = f"{_who(run)}: {doing(run, CELLS)}", cells - COUNT
+    return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 
 def _who(run: RunSnapshot) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.events import DescendantBlur, Paste
@@ -52,17 +51,15 @@ class FilterLine(Horizontal):
         self._former = ""
         self._former_run: str | None = None
 
-    def compose(self) -> ComposeResult:
-        yield Static("/", id="filter-sign")
-        yield FilterInput(placeholder=EXAMPLES, compact=True, select_on_focus=False, id="run-filter")
-        yield Static(id="filter-note")
-
     @property
     def _input(self) -> FilterInput:
         return self.query_one(FilterInput)
 
     def open(self) -> None:
         """Take the keys, and go on from the filter that stands."""
+        if not self.children:  # not at the start: a field costs the first paint more than the line is worth there
+            field = FilterInput(placeholder=EXAMPLES, compact=True, select_on_focus=False, id="run-filter")
+            self.mount(Static("/", id="filter-sign"), field, Static(id="filter-note"))
         self._former, self._former_run = self._runs.listing.filter.text, self._runs.selected
         self._write(self._former)
         self._tell(EVERYTHING)

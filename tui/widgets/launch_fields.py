@@ -17,7 +17,7 @@ from ..launching.facts import LaunchFacts
 from ..launching.filled import COPIES, Filled, SaveAs
 from ..launching.form import PREVIOUS, LaunchForm
 from ..launching.problems import REST
-from ..launching.saving import PROJECT, USER
+from ..presets.draft import PROJECT, USER
 from .choice import Choice
 from .count_input import CountInput
 from .field import Fact, Field, Note, Problem
@@ -43,6 +43,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._facts = facts
         self._shown = form.first
         """What was put into the fields; what differs from it was typed."""
+        self._telling = False
 
     # --- what is there -------------------------------------------------------------------------------------------
 
@@ -50,7 +51,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         form, first = self.form, self.form.first
         if form.description:
             yield Static(Content(form.description), classes="muted", id="description")
-        yield TaskArea(first.task, id="task", placeholder="What shall the agent do?", compact=True)
+        hint = f"What shall the agent do?{f'  ({form.previous})' if form.previous else ''}"
+        yield TaskArea(first.task, id="task", placeholder=hint, compact=True)
         yield Note(name="draft", classes="muted")
         if form.previous:
             chosen = form.previous if first.previous else AS_WRITTEN
@@ -182,9 +184,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
     @property
     def problem_fields(self) -> tuple[str, ...]:
         """The fields beside which a problem can be said."""
-        return tuple(
-            name for name in ("task", "model", "cwd", "runner", "copies", "tools", "save") if self._place(name)
-        )
+        return tuple(name for name in FIELDS if self._place(name))
 
     def show_problems(self, problems: Mapping[str, str]) -> None:
         """Say these and no others, each by its field."""
@@ -212,7 +212,14 @@ class LaunchFields(VerticalScroll, can_focus=False):
     @on(Input.Changed)
     @on(Choice.Changed)
     @on(TextArea.Changed)
-    def tell(self) -> None:
+    def tell_soon(self) -> None:
+        """Show what was typed first: what is said of it is worked out once for all letters of a packet."""
+        if not self._telling:
+            self._telling = True
+            self.call_after_refresh(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
         self._show_what_matters()
         self.post_message(self.Changed())
 

@@ -59,6 +59,8 @@ class PresetList(RowList):
         self._problems: tuple[PresetProblem, ...] = ()
         self._places: tuple[str, ...] = ()
         self._missing: tuple[Check, ...] = ()
+        self._has_read = False
+        """Whether it is known yet which presets there are."""
         self._wanted: str | None = None
         """A file to be selected as soon as it is there."""
         self._resolved: dict[Preset, tuple[str, ...]] = {}
@@ -93,6 +95,7 @@ class PresetList(RowList):
 
     def show_presets(self, catalog: PresetCatalog) -> None:
         """Take a new reading of the files."""
+        self._has_read = True
         path, name = self._path_at(self.cursor), self._name_at(self.cursor)
         self._presets, self._problems, self._places = catalog.presets, catalog.problems, catalog.places
         self._resolved.clear()
@@ -135,10 +138,9 @@ class PresetList(RowList):
             self._pause = self.set_timer(PAUSE, partial(self._resolve, preset))
 
     def _show_edge(self) -> None:
-        """Put at the lower edge what the room below the rows is too small for."""
-        lines, room = self._fact_lines(), self._room_below
-        fits = bool(lines) and len(lines) <= room
-        self.border_subtitle = "" if fits else Content(one_line(note(self.preset, self.problem), 300))
+        """Put at the lower edge what there is no room for below the rows."""
+        said = bool(self._facts())
+        self.border_subtitle = "" if said else Content(one_line(note(self.preset, self.problem), 300))
 
     def _resolve(self, preset: Preset) -> None:
         self.run_worker(
@@ -169,6 +171,8 @@ class PresetList(RowList):
         self.refresh()
 
     def empty_lines(self) -> list[str]:
+        if not self._has_read:
+            return []
         region = self.scrollable_content_region
         return first_steps(self._actions, self._places, self._missing, width=region.width - 1, height=region.height)
 
@@ -180,7 +184,7 @@ class PresetList(RowList):
         if not 0 < from_end <= len(facts):
             return super().render_line(y)
         text, colour = facts[-from_end]
-        style = self.rich_style + self._colour(colour)
+        style = self._cell_style(colour)
         return Strip([Segment(f" {text}", style)]).crop_extend(0, self.scrollable_content_region.width, style)
 
     def _facts(self) -> list[tuple[str, str]]:

@@ -47,7 +47,11 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 (the name that Textual gives it)
         super().__init__(id=id)
-        self._styles_of_frame: dict[str, Style] = {}
+        self._styles: dict[str, Style] = {}
+        self._cell_styles: dict[tuple[bool, str], Style] = {}
+        """By whether it is the row of the cursor, and component."""
+        self._empty_lines: list[str] | None = None
+        """What the frame that is drawn says while there are no rows; None before a line of it is drawn."""
 
     @property
     def row_count(self) -> int:
@@ -114,8 +118,13 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         else:
             self.move_to(row)
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+        self._cell_styles.clear()
+
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._styles_of_frame.clear()
+        self._empty_lines = None
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -123,17 +132,26 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         base = self._style("")
         row = self.scroll_offset.y + y
         if not self.row_count:
-            lines = self.empty_lines()
+            lines = self._empty_lines = self.empty_lines() if self._empty_lines is None else self._empty_lines
             text = lines[y] if y < len(lines) else ""
-            muted = self.get_component_rich_style("row-list--muted")
-            return Strip([Segment(text, muted)]).crop_extend(0, width, base)
+            return Strip([Segment(text, self._style("row-list--muted"))]).crop_extend(0, width, base)
         if row >= self.row_count:
             return Strip.blank(width, base)
         here = row == self.cursor
         back = self._style("row-list--cursor") if here else base
-        segments = [Segment(CURSOR if here else " ", back + self._colour("row-list--running"))]
-        segments += [Segment(text, back + self._colour(name)) for text, name in self.row_segments(row, width - 1)]
+        segments = [Segment(CURSOR if here else " ", self._cell_style("row-list--running", here=here))]
+        texts = self.row_segments(row, width - 1)
+        segments += [Segment(text, self._cell_style(name, here=here)) for text, name in texts]
         return Strip(segments).crop_extend(0, width, back)
+
+    def _cell_style(self, component: str, *, here: bool = False) -> Style:
+        """Answer how a part of a row looks, with or without the cursor on it."""
+        style = self._cell_styles.get((here, component))
+        if style is None:
+            back = self._style("row-list--cursor" if here else "")
+            # Where colours change places, dim or coloured text is a patch that cannot be read.
+            style = self._cell_styles[here, component] = back if back.reverse else back + self._colour(component)
+        return style
 
     def _colour(self, component: str) -> Style:
         """Only the foreground and whether it is dim: the background belongs to the row."""
@@ -143,9 +161,9 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return Style(color=style.color, dim=style.dim)
 
     def _style(self, component: str) -> Style:
-        """Answer the style of a component, or of the list itself, found out once a frame: it costs more than a row."""
-        style = self._styles_of_frame.get(component)
+        """Answer the style of a component, or of the list itself, found out once: it costs more than a row."""
+        style = self._styles.get(component)
         if style is None:
             style = self.get_component_rich_style(component) if component else self.rich_style
-            self._styles_of_frame[component] = style
+            self._styles[component] = style
         return style

@@ -12,18 +12,19 @@ from textual.geometry import Region
 from ..actions import ACTIONS, Action, Place, bindings, key_of
 from ..actions.hints import hint_lines
 from ..listing.board import Board
-from ..listing.columns import FOLDED, LAST_MEMBER, MEMBER, UNFOLDED, Signs, head_cells, run_cells
+from ..listing.columns import FOLDED, LAST_MEMBER, MEMBER, UNFOLDED, Signs, head_cells, run_cells, time_column
 from ..listing.edges import lower_edge, upper_edge
 from ..listing.filtering import Filter, parse_filter
+from ..listing.ordering import Sort
 from ..listing.rows import Listing, Row
 from ..messages import RunHighlighted
 from .resting import Rest
-from .row_list import RowList
+from .row_list import CURSOR, RowList
 
 if TYPE_CHECKING:
     from ...core.follow import Update
     from ...core.runs import RunSnapshot
-    from ..listing.filter_memory import FilterMemory
+    from ..listing.list_memory import ListMemory
 
 HINTS = (
     ("launch", "launch the highlighted preset"),
@@ -38,8 +39,8 @@ class RunList(RowList):
 
     BINDINGS = bindings(Place.RUNS)
 
-    def __init__(self, board: Board, memory: FilterMemory | None = None, actions: Sequence[Action] = ACTIONS) -> None:
-        """`memory` has the filter that stood when the app was closed."""
+    def __init__(self, board: Board, memory: ListMemory | None = None, actions: Sequence[Action] = ACTIONS) -> None:
+        """`memory` has filter, sort and folds as they were when the app was closed."""
         super().__init__(id=Place.RUNS)
         self._board = board
         self.memory = memory
@@ -54,6 +55,8 @@ class RunList(RowList):
         self._wanted: str | None = None
         """A run to be selected as soon as the engine tells of it."""
         self._rest = Rest(self)
+        self._has_read = False
+        """Whether it is known yet which runs there are."""
 
     def on_mount(self) -> None:
         self._show_edges()
@@ -83,6 +86,8 @@ class RunList(RowList):
         return len(self.listing)
 
     def empty_lines(self) -> list[str]:
+        if not self._has_read:
+            return []
         if self.listing.filter:
             return ["No run matches the filter.", "", f"  {key_of('back', self._actions)}  clears it"]
         width = max(10, self.scrollable_content_region.width - 1)
@@ -129,6 +134,9 @@ class RunList(RowList):
 
     def runs_changed(self, update: Update) -> None:
         """Redraw after the board took an update: all rows when their order changed, else only those of changed runs."""
+        if not self._has_read:
+            self._has_read = True
+            self.refresh()
         self._keeping_place(lambda: self.listing.take(update))
         if self._wanted is not None and self._wanted in self._board:
             self.select(self._wanted)
@@ -153,8 +161,15 @@ class RunList(RowList):
         self.listing.hold(self._selected)
         return wanted
 
-    def next_sort(self) -> None:
-        self._keeping_place(lambda: self.listing.sort_by(self.listing.sort.following))
+    def order_by(self, sort: Sort, folded: Iterable[str] = ()) -> None:
+        """Sort the rows; fold these groups, or fold them when they come."""
+
+        def change() -> None:
+            for unit in folded:
+                self.listing.fold(unit, True)
+            self.listing.sort_by(sort)
+
+        self._keeping_place(change)
 
     def mark(self, run_ids: Iterable[str], marked: bool) -> None:
         """Mark these runs, or take their marks off."""
@@ -178,11 +193,12 @@ class RunList(RowList):
             self._look_again((run_id,))
 
     def tick(self) -> None:
-        """Redraw the rows whose time goes on, if any of them is on screen."""
+        """Redraw the times that go on, if any of them is on screen."""
         top = self.scroll_offset.y
         height = min(self.listing.active - top, self.scrollable_content_region.height)
         if height > 0:
-            self.refresh(Region(0, 0, self.size.width, height))
+            x, width = time_column(self.scrollable_content_region.width - len(CURSOR))
+            self.refresh(Region(len(CURSOR) + x, 0, width, height))
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
@@ -36,10 +35,6 @@ class SearchLine(Horizontal):
         self.standing = standing
         """The search that is written here."""
 
-    def compose(self) -> ComposeResult:
-        yield Static("/", id="sign")
-        yield FilterInput(placeholder="words in the transcript", compact=True)
-
     @property
     def is_open(self) -> bool:
         return bool(self.display)
@@ -47,6 +42,8 @@ class SearchLine(Horizontal):
     def open(self) -> None:
         """Take the keys; words from before are there to be written over."""
         self.standing.begin()
+        if not self.children:  # not at the start: a field costs the first paint more than the line is worth there
+            self.mount(Static("/", id="sign"), FilterInput(placeholder="words in the transcript", compact=True))
         self.display = True
         field = self.query_one(Input)
         with field.prevent(Input.Changed):
@@ -74,8 +71,8 @@ class SearchLine(Horizontal):
         self.action_keep()
 
     def on_descendant_blur(self) -> None:
-        """Keep what was written when the keys went elsewhere; a dialog gives them back."""
-        if self.is_open and self.app.screen is self.screen:
+        """Keep what was written when the keys went elsewhere; a dialog or another window gives them back."""
+        if self.is_open and self.app.app_focus and self.app.screen is self.screen:
             self._close()
 
     def action_keep(self) -> None:

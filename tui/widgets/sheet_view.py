@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Blur, Focus, Resize
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
@@ -15,6 +16,11 @@ from ..reading.document import Document
 from ..reading.painter import COMPONENTS, Painter
 from ..reading.spots import Spot, place_at, row_of, spot_at
 from .virtual_size import grow
+
+LEAST_FOR_TIMES = 36
+"""Columns; with less, lines begin without their time."""
+NO_TIME = 2
+"""Cells in front of a line without one."""
 
 
 class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
@@ -35,6 +41,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.live_rows: Sequence[str] = ()
         """Rows after the document: what is being written."""
         self._painter = Painter(self.get_component_rich_style)
+        self._base: Style | None = None
         self._settling = False
         """True while the view is moved by what it shows, not by the operator."""
         self._short_of: int | None = None
@@ -47,6 +54,14 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._painter.forget()
+        self._base = None
+
+    @property
+    def _base_style(self) -> Style:
+        """What the pane itself looks like, found out once: it costs more than a row."""
+        if self._base is None:
+            self._base = self.rich_style
+        return self._base
 
     def open_document(self, document: Document) -> None:
         """Show another document, from its end."""
@@ -65,9 +80,15 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         return self._wrapped
 
     def highlight(self, words: str) -> None:
-        """Mark where this text occurs in visible rows, whatever its case; empty ends it."""
+        """Mark where this text occurs in visible rows; empty ends it."""
         self._painter.mark(words)
         self.refresh()
+
+    @property
+    def _indent(self) -> int:
+        """Cells in front of the lines; a screen that is hardly there has none to spare for the time."""
+        view = self.document.view
+        return view.indent if self.scrollable_content_region.width >= LEAST_FOR_TIMES else min(view.indent, NO_TIME)
 
     def scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> None:
         """Scroll without animation: rows may move while what comes into view is laid out."""
@@ -84,7 +105,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def lay_out(self) -> None:
         """Cut rows anew for the present width, keeping in place what is in view."""
-        width = max(10, self.scrollable_content_region.width - self.document.view.indent)
+        width = max(10, self.scrollable_content_region.width - self._indent)
         anchor, y = self._anchor()
         self.document.lay_out(width, self._wrapped, anchor.offset if anchor else None)
         self._keep(anchor, y)
@@ -96,7 +117,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         wanted = self.scroll_offset.y if top is None else top
         y = self.document.settle(wanted, height, len(self.live_rows), at_end=at_end)
         view = max(1, self.scrollable_content_region.width)
-        width = view if self._wrapped else max(view, self.document.view.indent + self.document.longest)
+        width = view if self._wrapped else max(view, self._indent + self.document.longest)
         grow(self, Size(width, self.document.height + len(self.live_rows)))
         if y != self.scroll_y:
             self._settling = True
@@ -121,9 +142,9 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        base = self.rich_style
+        base = self._base_style
         row = self.scroll_offset.y + y
-        indent = self.document.view.indent
+        indent = self._indent
         if (below := row - self.document.height) >= 0:
             if below >= len(self.live_rows):
                 return Strip.blank(self.scrollable_content_region.width, base)
@@ -140,5 +161,5 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
     def strip(self, segments: list[Segment], whole: str = "") -> Strip:
         """Cut segments to what the view shows of its width; `whole` names what the rest of the row looks like."""
         x, width = self.scroll_offset.x, self.scrollable_content_region.width
-        back = self._painter.style(whole) if whole else self.rich_style
+        back = self._painter.style(whole) if whole else self._base_style
         return Strip(segments).crop_extend(x, x + width, back)

@@ -91,6 +91,11 @@ class Transcript(DocumentView):
         """The file shown; None until it was looked at."""
         return self.document.file.path if self.document.file else None
 
+    @property
+    def shown(self) -> tuple[str | None, str, str | None]:
+        """Run, view and file; what was looked for in them counts only as long as it is these that are shown."""
+        return self.run_id, self._view, self.source_path
+
     def show(self, run: RunSnapshot | None) -> None:
         """Empty the pane for another run, which is followed from its end in words."""
         self._run = run

@@ -23,3 +23,5 @@ def grow(view: ScrollView, size: Size) -> None:
         view.vertical_scrollbar.window_virtual_size = size.height
     elif size != old:
         view.virtual_size = size
+        if size.height <= room and not view.show_horizontal_scrollbar:
+            view.show_vertical_scrollbar = False  # Textual looks at it again only when the pane's own size changes

@@ -1,0 +1,31 @@
+"""What is remembered of a user's choices: where it is and who can read it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from subdeck.core.user_state import name_of_project, state_file, write_state
+
+
+def test_a_file_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is below XDG_STATE_HOME, whole, and nobody else can look into its directory."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    path = Path(state_file("lists", "one.json"))
+    assert tmp_path / "subdeck" / "lists" / "one.json" == path
+    write_state(str(path), b"first")
+    write_state(str(path), b"second")
+    assert path.read_bytes() == b"second"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_project_has_one_name(tmp_path: Path) -> None:
+    """A link to a project is that project; another project has another name."""
+    project, other, link = tmp_path / "shop", tmp_path / "other", tmp_path / "link"
+    project.mkdir()
+    other.mkdir()
+    link.symlink_to(project)
+    assert name_of_project(str(project)) == name_of_project(str(link))
+    assert name_of_project(str(project)) != name_of_project(str(other))

@@ -1,0 +1,165 @@
+"""Text that would command a terminal, in every place where subdeck shows text, down to the bytes that are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult, encode_event
+from subdeck.core.runs import RunReason
+
+from tests.core.command_line import SUBDECK
+from tests.factories import make_finished, make_meta
+from tests.waiting import wait_until
+
+from .test_terminal_bytes import Pty
+
+pytestmark = pytest.mark.tmux
+
+EVIL = (
+    "\x1b]0;PWNED\x07\x1b[31mPWN\x1b[2J\x9b32mPWN\x1bPqPWN\x1b\\\x1b_PWN\x1b\\\x08\x7f\x00 [b]x[/ [@click=app.quit]y[/]"
+)
+STRANGE = f"hostile {EVIL} \u202e\u200fשלום\u2066 👩‍👩‍👧‍👦 漢字\u200b é\u0301 \u2028 end"
+LONG = f"{STRANGE} {'x' * 10_000}"
+
+OWN = re.compile(
+    rb"\x1b\[[0-9;:?<>=]*[ $]?[A-Za-z@`]"  # CSI
+    rb"|\x1b\](?:2|9|52|22|777|10|11);?[^\x00-\x1f]*(?:\x07|\x1b\\)"
+    rb"|\x1bP\+q[0-9a-f]*\x1b\\"
+    rb"|\x1b[78=>]"
+)
+"""What the app writes by itself; what is left after it are the characters of the screen."""
+
+
+def foreign(written: bytes) -> set[bytes]:
+    """Answer what is in the bytes besides the app's own sequences and text that no terminal obeys."""
+    whole = re.sub(rb"\x1b[^\x1b]{0,40}\Z", b"", written)  # the last sequence may still be on its way
+    left = OWN.sub(b"", whole).decode("utf-8", "replace")
+    controls = re.finditer("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", left)
+    bad = {repr(left[max(0, at.start() - 20) : at.end() + 20]).encode() for at in controls}
+    marks = (b"\x1b]0;", b"\x1b[31mPWN", b"\x1b]2;PWN", b"\xe2\x80\xae", b"\xe2\x80\xa8")
+    return bad | {mark for mark in marks if mark in written}
+
+
+@pytest.fixture
+def hostile(shop: Path) -> Path:
+    """The shop with a hostile preset, a broken one, a hostile run that ended and one whose files are garbage."""
+    presets = shop / ".pi/subagents"
+    fields = {"name": "evil", "description": STRANGE, "model": f"m/{STRANGE}", "tools": ["read", STRANGE]}
+    (presets / "evil\x1b]0;PWNED\x07.md").write_text(f"---\n{json.dumps(fields)}\n---\n{LONG}\n")
+    (presets / "broken\x1b[31mPWN.md").write_text(f"---\nname: {EVIL}\n  tools: [\n---\n{EVIL}")
+    (presets / "bytes.md").write_bytes(b"---\nname: \xff\xfe\x1b[31mPWN\n---\n\x9b31m")
+    project = paths.find_project(str(shop))
+    meta = make_meta(
+        task=STRANGE, description=STRANGE, preset=STRANGE, cwd=str(shop), resolved_model=f"m/{STRANGE}",
+        background=True, system_prompt=LONG, tools=(STRANGE,),
+    )  # fmt: skip
+    make_finished(project, meta, reason=RunReason.MODEL_ERROR, final_text=LONG, error_message=STRANGE)
+    run = Path(project.run_dir(meta.run_id))
+    now = paths.now_iso()
+    events: tuple[Any, ...] = (
+        AssistantText(seq=1, ts=now, text=f"# {LONG}\n\n```\n{EVIL}\n```\n[a](http://{STRANGE})"),
+        ToolCall(seq=2, ts=EVIL, tool_call_id=STRANGE, tool_name=STRANGE, args={STRANGE: STRANGE, "path": LONG}),
+        ToolResult(seq=3, ts=now, tool_call_id=STRANGE, tool_name=STRANGE, is_error=True, content=LONG),
+        Notice(seq=4, ts=now, level="warning", text=STRANGE),
+        ErrorReported(seq=5, ts=now, message=STRANGE),
+    )
+    lone = json.dumps({"type": "assistant_text", "seq": 6, "ts": now, "text": "lone \ud800 \x1b[31mPWN"}).encode()
+    garbage = b"\x1b[31mPWN \xff\x00 not json \x9b31m\n"
+    (run / paths.EVENTS).write_bytes(b"".join(map(encode_event, events)) + lone + b"\n" + garbage)
+    (run / paths.STDERR).write_bytes(f"{LONG}\n".encode() + garbage)
+    (run / "x\x1b]0;PWNED\x07").write_text(EVIL)
+    return shop
+
+
+DECK = b"bg: "
+ESC = b"\x1b[27u"
+"""The key by itself; a lone byte may be read as the beginning of what follows."""
+
+
+def visited(app: Pty, keys: bytes, *texts: bytes) -> None:
+    app.press(keys)
+    for text in texts:
+        app.until(text)
+    assert foreign(app.written) == set()
+
+
+def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
+    """List, transcript in all views, search, details, dialogs, pager and saved file hold no byte that commands."""
+    settings = hostile.parents[1] / ".config/subdeck/config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"notifications": {"desktop": "osc777", "bell": True}}))
+    app = Pty(SUBDECK, hostile)
+    app.until(b"hostile")
+    visited(app, b"3", b"follow")
+    visited(app, b"O", b"hostile")
+    visited(app, b"g", b"hostile")
+    visited(app, b"G", b"follow")
+    visited(app, b"/hostile\r", b"hostile")
+    visited(app, ESC, DECK)
+    visited(app, b"t", b"raw")
+    visited(app, b"t", b"stderr")
+    visited(app, b"t", b"follow")
+    for tab in b"1234567":
+        visited(app, b"i" if tab == ord("1") else bytes([tab]), b"\x1b[")
+    visited(app, ESC, DECK)
+    visited(app, b"M", b"essages")
+    visited(app, ESC, DECK)
+    visited(app, b"2/hostile" + ESC, DECK)
+    visited(app, b"R", b"esc cancel")
+    visited(app, b"\x12", b"arlier")
+    visited(app, ESC, b"esc cancel")
+    visited(app, ESC, DECK)
+    visited(app, b"d", b"Delete this run?")
+    visited(app, ESC, DECK)
+    visited(app, b"\x10", b"earch")
+    visited(app, ESC, DECK)
+    visited(app, b"D", b"lean up")
+    visited(app, ESC, DECK)
+    visited(app, b"1g", DECK)
+    for _ in range(3):
+        visited(app, b"j", b"\x1b[")
+        visited(app, b"e", b"\x1b[")
+        visited(app, ESC, DECK)
+    assert app.end() == 0
+    assert foreign(app.written) == set()
+
+
+def test_the_pager_and_the_saved_file(hostile: Path) -> None:
+    """What is taken out of a run shows control characters or leaves them out."""
+    page = hostile.parent / "pager.py"
+    page.write_text(
+        "import sys\ndata = open(sys.argv[1], 'rb').read()\nopen(sys.argv[0] + '.seen', 'xb').write(data)\n"
+    )
+    app = Pty(SUBDECK, hostile, PAGER=f"{sys.executable} {page}")
+    app.until(b"hostile")
+    visited(app, b"3", b"follow")
+    app.press(b"v")
+    seen = Path(f"{page}.seen")
+    wait_until(seen.exists, "the pager's file")
+    app.until(DECK)
+    assert foreign(seen.read_bytes()) == set()
+    visited(app, b"S", b"markdown")
+    app.press(b"\x15saved.md\r")
+    app.until(b"Saved")
+    assert foreign((hostile / "saved.md").read_bytes().replace(b"\t", b" ")) == set()
+    assert app.end() == 0
+    assert foreign(app.written) == set()
+
+
+def test_a_hostile_directory(shop: Path, home: Path) -> None:
+    """The name of the project's directory reaches neither the header nor the window's title raw."""
+    place = home / "src" / "x\x1b]0;PWNED\x07\x1b[31mPWN"
+    os.rename(shop, place)
+    app = Pty(SUBDECK, place)
+    app.until(b"repo-scout")
+    visited(app, b"n", b"esc cancel")
+    visited(app, ESC, DECK)
+    assert app.end() == 0
+    assert foreign(app.written) == set()

@@ -1,0 +1,151 @@
+"""What an app lives through that is open all day: its process stopped, its project moved, its window made tiny."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.core.command_line import SUBDECK, subdeck
+from tests.factories import write_settings
+
+from .acts import SLOW, launch, only_run, session_entries, status
+from .conftest import OpenApp
+from .terminal import Terminal
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture(autouse=True)
+def puppet(home: Path) -> None:
+    """The child does what the task says, so that it ends when the test wants it to."""
+    write_settings()
+
+
+def test_an_app_that_slept(open_app: OpenApp, shop: Path) -> None:
+    """An app that was stopped while its run ended shows the truth when it goes on, and tells the end once."""
+    app = open_app()
+    launch(app, SLOW)
+    app.until_shown("● running", "I am looking at the shop▋")
+    pid = app.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        (shop / "go").touch()
+        app.until(lambda: only_run(shop)["status"] == "completed", "the end of the run")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    app.until_shown("✓ completed: done", "The shop is fine", "bg: 0 running / 1 total")
+    assert 1 == len(session_entries(shop, "bg-run"))
+    assert 1 == len(session_entries(shop, "bg-update"))
+    app.press("q")
+    assert 0 == app.exit_code()
+
+
+def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
+    """The header says that it is gone, a launch says what is wrong and keeps the text, and all goes on afterwards."""
+    app = open_app()
+    launch(app, "answer The shop is fine")
+    app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
+    away = shop.with_name("elsewhere")
+    os.rename(shop, away)
+    app.until_shown("! gone", "was moved or deleted")
+    app.press("N")
+    app.until_shown("Run without a preset")
+    app.type("answer Once more")
+    app.press("C-s")
+    app.until_shown("answer Once more", "does not exist")
+    app.press("Escape")
+    app.until_hidden("Run without a preset")
+    os.rename(away, shop)
+    app.until_shown("is there again")
+    app.until_hidden("! gone")
+    launch(app, "answer And again")
+    app.until_shown("And again", "bg: 0 running / 2 total")
+    app.press("q")
+    assert 0 == app.exit_code()
+
+
+def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> None:
+    """Keys do no harm where the project is gone, nothing makes it anew, and the app ends as always."""
+    app = open_app()
+    launch(app, "answer The shop is fine")
+    app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
+    os.rename(shop, tmp_path / "deleted")  # for those who have it open a directory of the same name is another one
+    app.until_shown("! gone")
+    for key in (
+        "3",
+        "t",
+        "t",
+        "t",
+        "O",
+        "i",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "Escape",
+        "x",
+        "u",
+        "r",
+        "D",
+        "Escape",
+        "d",
+    ):
+        app.press(key)
+    app.press("Escape", "Escape", "1", "e", "Escape", "!", "Escape", "2")
+    app.until_shown("! gone", "bg: ")
+    app.press("q")
+    assert 0 == app.exit_code()
+    assert "Traceback" not in app.screen
+    assert not shop.exists()
+
+
+def test_a_tiny_window(open_app: OpenApp, shop: Path) -> None:
+    """A run that writes is shown through any size of the window, and whole when there is room again."""
+    app = open_app()
+    launch(app, SLOW)
+    app.until_shown("● running", "I am looking at the shop▋")
+    for width, height in ((20, 5), (1, 1), (300, 2), (2, 100), (20, 5)):
+        app.resize(width, height)
+        app.press("j", "k")
+    (shop / "go").touch()
+    app.until(lambda: only_run(shop)["status"] == "completed", "the end of the run")
+    app.resize(120, 30)
+    app.until_shown("✓ completed: done", "The shop is fine", "bg: 0 running / 1 total", "─ Presets ─")
+    app.press("q")
+    assert 0 == app.exit_code()
+
+
+def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
+    """Quitting says how many go on, and they do."""
+    app = open_app()
+    for number in (1, 2, 3):
+        launch(app, SLOW)
+        app.until_shown(f"bg: {number} running / {number} total")
+    app.press("q")
+    assert 0 == app.exit_code()
+    assert "3 runs go on" in app.screen
+    assert ["running"] * 3 == [run["status"] for run in status(shop)["runs"]]
+    (shop / "go").touch()
+    app.until(lambda: {run["status"] for run in status(shop)["runs"]} == {"completed"}, "their ends")
+
+
+def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None:
+    """A window of its own for a run says so when the run is deleted elsewhere, and ends as always."""
+    app = open_app()
+    launch(app, "answer The shop is fine")
+    app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
+    run = only_run(shop)["runId"]
+    with Terminal("alone", (*SUBDECK, "--run", run), shop) as alone:
+        alone.until_shown("The shop is fine")
+        assert 0 == subdeck("rm", run, cwd=shop).code
+        alone.until_shown("this run does not exist any more")
+        alone.press("t", "i", "x", "d", "Escape")
+        alone.until_hidden("does not exist any more")
+        alone.press("q")
+        assert 0 == alone.exit_code()
+        assert "Traceback" not in alone.screen

@@ -1,0 +1,156 @@
+"""What lies over what one reads, what stays after a deed, what is remembered of the list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.style import Style
+from subdeck.tui.actions import Place, Situation, footer_hints, keys_line
+from subdeck.tui.listing.columns import Signs, run_cells
+from subdeck.tui.listing.list_memory import Arranged, ListMemory
+from subdeck.tui.listing.ordering import Sort
+from subdeck.tui.reading.painter import Painter
+from subdeck.tui.telling.toasts import ends_text
+from subdeck.tui.widgets.status_bar import fitting
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_preset, a_run
+from .some_runs import a_group
+from .test_columns import NOW
+
+
+async def test_a_dialog_is_not_covered() -> None:
+    """What was told leaves when a dialog opens, and what ends meanwhile is told after it."""
+    engine = FakeEngine(a_run(1, "failed"), a_run(2), a_run(3))
+    async with opened(engine, (80, 24)) as deck:
+        engine.tell(a_run(2, "failed", message="401"))
+        await deck.until(lambda: deck.toasts, "the first toast")
+        await deck.press("D")
+        await deck.until(lambda: len(deck.app.screen_stack) == 2, "the dialog")
+        assert deck.toasts == []
+        engine.tell(a_run(3, "failed"))
+        await deck.until(lambda: deck.main.situation.unseen == 2, "the end to be known")
+        await deck.until(lambda: deck.main._toasts._waiting, "the end to wait")
+        assert deck.toasts == []
+        await deck.press("escape")
+        await deck.until(lambda: deck.toasts == ["✗ failed  repo-scout"], "the end to be told")
+
+
+async def test_answers_do_not_pile_up() -> None:
+    """Three messages at most are on the screen, the newest; one that says the same again stands there once."""
+    async with opened(FakeEngine(a_run(1))) as deck:
+        for text in ("one", "two", "three", "three", "four"):
+            deck.main.notify(text)
+        await deck.until(lambda: "four" in deck.toasts, "the last")
+        assert deck.toasts == ["two", "three", "four"]
+
+
+def test_ends_alike_are_told_in_one_line() -> None:
+    """Copies that fail for one reason are one line with their number, and no line is longer than asked for."""
+    copies = [a_run(number, "failed", message="the agent exited with code 0") for number in (1, 2, 3)]
+    told = ends_text([*copies, a_run(4, "completed", message="an answer " * 30)], 36).split("\n")
+    assert len(told) == 2
+    assert told[0].endswith("×3")
+    assert all(len(line) <= 36 for line in told)
+
+
+async def test_acting_on_a_run_looks_at_it() -> None:
+    """A failed run that is opened or stopped needs nobody any more."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    async with opened(engine) as deck:
+        engine.tell(a_run(2, "failed"))
+        await deck.until(lambda: deck.main.situation.unseen == 1, "the marker")
+        await deck.press("]")
+        await deck.until(lambda: deck.main.run and deck.main.run.status == "failed", "the failed one")
+        deck.main.runs.mark_unseen([a_run(2, "failed")])
+        assert deck.main.situation.unseen == 1
+        await deck.press("i")
+        await deck.until(lambda: len(deck.app.screen_stack) == 2, "the detail")
+        assert deck.main.situation.unseen == 0
+
+
+async def test_sort_and_folds_are_remembered() -> None:
+    """The next app on the project sorts and folds as the last one did."""
+    runs = (*a_group("completed", "completed"), a_run(9, "completed"))
+    async with opened(FakeEngine(*runs)) as deck:
+        await deck.press("2", "g", "o")
+        await deck.until(lambda: ListMemory("/src/shop").read().sort is Sort.COST, "the sort in the file")
+        await deck.until(lambda: len(deck.main.runs.listing) == 4, "the rows")
+        unit = next(iter(deck.main.runs.listing._groups))
+        deck.main.runs.select(deck.main.runs.listing.group(unit).members[0])  # type: ignore[union-attr]
+        await deck.press("left")
+        await deck.until(lambda: ListMemory("/src/shop").read().folded == (unit,), "the fold in the file")
+    async with opened(FakeEngine(*runs)) as deck:
+        await deck.until(lambda: "by cost" in str(deck.main.runs.border_title), "the sort")
+        await deck.until(lambda: len(deck.main.runs.listing) == 2, "the group to be folded")
+
+
+def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
+    """Whatever stands in the file, the list begins as at first."""
+    memory = ListMemory("/a")
+    memory.write(Arranged("x", Sort.COST))
+    for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):
+        Path(memory._path).write_text(text)
+        assert memory.read() == Arranged()
+
+
+@pytest.mark.parametrize(("words", "marked"), [("auth", ["Auth", "auth"]), ("Auth", ["Auth"])])
+def test_marks_mind_case_as_the_search_does(words: str, marked: list[str]) -> None:
+    """What is not a match is not marked as one."""
+    painter = Painter(lambda _: Style.null())
+    painter.mark(words)
+    assert painter._words is not None
+    assert painter._words.findall("Auth auth") == marked
+
+
+@pytest.mark.parametrize(("width", "shown"), [(20, False), (80, True)])
+async def test_hardly_any_screen_has_no_column_of_times(width: int, shown: bool) -> None:
+    """At 20 columns the words have them all."""
+    async with opened(FakeEngine(a_run(1)), (width, 24)) as deck:
+        deck.main.transcript.focus()
+        await deck.until(lambda: deck.main.transcript.display, "the transcript")
+        await deck.pilot.pause()
+        assert (deck.main.transcript.document.width < deck.main.transcript.size.width - 6) == shown
+
+
+def test_a_search_says_how_it_ends() -> None:
+    """At 80 columns the way out of a search stands in the footer."""
+    hints = footer_hints(Situation(place=Place.SEARCH, preset=a_preset(), run=a_run(1)))
+    shown = {hint.key for hint in fitting(hints, 80 - len(" bg: 12 running / 50 total "))}
+    assert {"n", "N", "esc", "?"} <= shown
+
+
+def test_what_is_only_read_is_closed() -> None:
+    """There is nothing to cancel in a detail, a list, the help."""
+    assert [keys_line(place).split("   ")[-1] for place in (Place.DETAIL, Place.READING, Place.HELP)] == [
+        "esc close"
+    ] * 3
+    assert "esc cancel" in keys_line(Place.LAUNCH)
+
+
+def test_hardly_any_list_says_the_state_by_its_sign() -> None:
+    """At 20 columns the preset's name and the time stand in a row, and the sign before them tells the state."""
+    row = "".join(text for text, _ in run_cells(a_run(1, "failed"), Signs(needs_you=True), 20, NOW))
+    assert row.startswith("! ✗ repo-")
+    assert row.endswith("0:31")
+    assert len(row) == 20
+
+
+async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
+    """That `{previous}` can be written stands where it can be written."""
+    engine = FakeEngine(a_run(1, "completed"))
+    async with opened(engine, (80, 24)) as deck:
+        await deck.press("N")
+        await deck.until_text("What shall the agent do?  ({previous} stands for the answer of 000001)")
+
+
+def test_a_zoomed_transcript_says_the_way_back() -> None:
+    """What is shown in full already is not offered, and the key that leads back is."""
+    run = a_run(1)
+    zoomed = footer_hints(Situation(place=Place.TRANSCRIPT, run=run, zoomed=True))
+    usual = footer_hints(Situation(place=Place.TRANSCRIPT, run=run))
+    assert "full" in [hint.name for hint in usual]
+    assert "back" not in [hint.name for hint in usual]
+    assert "full" not in [hint.name for hint in zoomed]
+    assert ("esc", "back") in [hint[1:] for hint in fitting(zoomed, 53)]

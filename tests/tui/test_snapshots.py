@@ -1,0 +1,156 @@
+"""Whole screens as text, at the three sizes; `make snapshots` writes them anew, to be looked at before they count."""
+
+from __future__ import annotations
+
+import difflib
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+from subdeck.core.doctor import Check, State
+from subdeck.core.preset_file import Preset, PresetProblem
+from subdeck.core.runs import PresetSource, RunReason, RunSnapshot, Usage
+from subdeck.tui.detail import reader
+from subdeck.tui.detail.page import Tab
+from subdeck.tui.screens.help import HelpScreen
+from subdeck.tui.widgets import run_list
+
+from . import fake_engine
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events, stamp
+from .launching import dialog_of
+from .presets import until_screen
+from .some_runs import a_mate
+from .test_run_detail import Scene, detail_of, tab
+
+KEPT = Path(__file__).parent / "snapshots"
+
+START = datetime(2026, 1, 2, 20, 0, tzinfo=UTC)
+SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 50)
+
+
+class FrozenTime(datetime):
+    """Four minutes after the first run, for ever."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return (START + timedelta(minutes=4)).astimezone(tz)
+
+
+@pytest.fixture(autouse=True)
+def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing on the screen depend on when and where the test runs."""
+    monkeypatch.setattr(fake_engine, "START", START)
+    for module in (run_list, reader):
+        monkeypatch.setattr(module, "datetime", FrozenTime)
+    pi = Check("pi", State.PROBLEM, "not on PATH", "npm install -g @mariozechner/pi-coding-agent")
+    monkeypatch.setattr("subdeck.core.doctor.missing_programs", lambda *_: (pi,))
+
+
+@pytest.fixture
+def write_anew(pytestconfig: pytest.Config) -> bool:
+    return pytestconfig.getoption("--write-snapshots")
+
+
+async def compare(deck: Deck, name: str, write_anew: bool) -> None:
+    """Wait until the screen is the kept one; fail with what differs. Written anew it is what the screen comes to."""
+    file = KEPT / f"{name}-{deck.app.size.width}x{deck.app.size.height}.txt"
+    if write_anew:
+        await deck.pilot.pause(1.0)
+        file.write_text(screen(deck), encoding="utf-8")
+        return
+    kept = file.read_text(encoding="utf-8")
+    with suppress(AssertionError):
+        await deck.until(lambda: screen(deck) == kept, file.name, timeout=8)
+    lines = (text.splitlines(keepends=True) for text in (kept, screen(deck)))
+    if differing := "".join(difflib.unified_diff(*lines, file.name, "the screen")):
+        pytest.fail(differing, pytrace=False)
+
+
+def screen(deck: Deck) -> str:
+    return "".join(line.rstrip() + "\n" for line in deck.screen_text.split("\n"))
+
+
+def busy_runs() -> list[RunSnapshot]:
+    """Every status, a group, something that goes on in words, and figures of several lengths."""
+    used = Usage(input=8_000, output=120, cost=0.031, turns=3, tool_uses=4)
+    return [
+        a_run(60, meta_task="find where requests are authenticated", activity="Reading src/auth.ts", usage=used),
+        a_mate(30, first=30, size=3, meta_preset="reviewer", meta_task="review the parser", activity="$ pytest -q"),
+        a_mate(31, "completed", first=30, size=3, meta_preset="reviewer", meta_task="review the tokens", usage=used),
+        a_mate(32, "queued", first=30, size=3, meta_preset="reviewer", meta_task="review the orders", ahead=0),
+        a_run(20, "failed", meta_task="check the error paths", message="401 Invalid API key", usage=Usage(cost=1.5)),
+        a_run(10, "aborted", meta_preset="docs-writer", meta_task="write the migration guide for everybody"),
+        a_run(5, "completed", meta_preset=None, meta_task="列出公共函数 🙂", message="31 functions in 6 files"),
+    ]
+
+
+def some_presets() -> list[Preset]:
+    return [
+        a_preset(description="Fast repo exploration"),
+        a_preset("reviewer", source=PresetSource.GLOBAL, model=None, warnings=("unknown key: modell",)),
+        a_preset("a-preset-with-a-very-long-name", source=PresetSource.BUNDLED),
+    ]
+
+
+def busy_engine() -> FakeEngine:
+    broken = PresetProblem(
+        path="/src/shop/.pi/subagents/broken.md",
+        message="tools: a list or words with commas between",
+        line=3,
+        source=PresetSource.PROJECT,
+        name="broken",
+    )
+    engine = FakeEngine(*busy_runs(), presets=some_presets(), problems=[broken])
+    engine.untold = tuple(run for run in busy_runs() if run.run_id in (run_id(20), run_id(31)))
+    engine.write(run_id(60), *some_events())
+    return engine
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
+async def test_the_busy_deck(size: tuple[int, int], write_anew: bool) -> None:
+    """Presets with one that is broken, runs of each status, a group, what was not looked at, and a transcript."""
+    async with opened(busy_engine(), size) as deck:
+        await deck.until(lambda: deck.main.board.unseen, "what was not looked at")
+        deck.app.clear_notifications()
+        await compare(deck, "deck", write_anew)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE])
+async def test_the_launch_dialog(size: tuple[int, int], write_anew: bool) -> None:
+    """The task and all that can be chosen fit, with the keys and the button."""
+    async with opened(FakeEngine(presets=some_presets()), size) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the presets")
+        await dialog_of(deck, "n")
+        await deck.type("find where requests are authenticated")
+        await compare(deck, "launch", write_anew)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_the_facts_of_a_run(project_dir: Path, size: tuple[int, int], write_anew: bool) -> None:
+    """How it ended in one line, the tabs, and two columns of facts."""
+    scene = Scene(project_dir, a_run(1, "failed", meta_task="check the error paths", meta_description="errors"))
+    scene.write(*some_events(), ended(20, "failed", "model_error"))
+    scene.end("Half of it.", RunReason.MODEL_ERROR, error_message="401 Invalid API key", ended_at=stamp(32))
+    async with opened(scene.engine, size) as deck:
+        shown = await detail_of(deck)
+        await tab(deck, shown, "4", Tab.FACTS)
+        await compare(deck, "facts", write_anew)
+
+
+async def test_the_help(write_anew: bool) -> None:
+    """Every key that works here first, what cannot be done now with its reason."""
+    async with opened(busy_engine(), SMALL) as deck:
+        deck.app.clear_notifications()
+        await deck.press("question_mark")
+        await until_screen(deck, HelpScreen)
+        await compare(deck, "help", write_anew)
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE])
+async def test_the_empty_project(size: tuple[int, int], write_anew: bool) -> None:
+    """Who begins is told what to press, where presets are, and what is missing."""
+    async with opened(FakeEngine(), size) as deck:
+        await deck.until(lambda: deck.main.presets._missing, "the look at what is missing")
+        await compare(deck, "empty", write_anew)
