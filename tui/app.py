@@ -16,6 +16,7 @@ from ..core.plain import one_line, plain
 from .actions import Place, bindings, key_of
 from .actions.own_keys import keymap, with_own_keys
 from .colourless import Colourless, unwanted_colour
+from .continuing import expect_unannounced_stops
 from .opening import AS_USUAL, Opening
 from .palette import ActionProvider
 from .screens.main import MainScreen
@@ -80,6 +81,7 @@ class SubdeckApp(App[str], inherit_bindings=False):
         return wanted if wanted and wanted in self.available_themes else DARK.name
 
     def on_mount(self) -> None:
+        expect_unannounced_stops(lambda: self.call_later(self.refresh, layout=True))
         wanted = self._engine.settings.theme
         if wanted and wanted not in self.available_themes:
             names = ", ".join(sorted(self.available_themes))
