@@ -43,17 +43,18 @@ def look_after(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
     3 s where processes have to be ended, else for microseconds.
     """
     run_dir = project.run_dir(run_id)
-    if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+    ended = f"{run_dir}/{paths.RESULT}"
+    if os.path.exists(ended):
         return Proof.FINISHED
     flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
-        lock = os.open(os.path.join(run_dir, paths.LOCK), flags | os.O_CLOEXEC, 0o600)
+        lock = os.open(f"{run_dir}/{paths.LOCK}", flags | os.O_CLOEXEC, 0o600)
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
         if not _take(lock):
             return Proof.ALIVE
-        if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+        if os.path.exists(ended):
             return Proof.FINISHED
         facts = artifacts.read_runner(run_dir)
         if by is None or (facts is not None and not is_here(facts)):

@@ -55,8 +55,8 @@ class Registry:
 
     @property
     def grown_ids(self) -> tuple[str, ...]:
-        """Of the open runs, those that have written something since they were looked at."""
-        return tuple(run_id for run_id, run in self._open.items() if run.has_news())
+        """Of the open runs, those whose events have grown since they were looked at."""
+        return tuple(run_id for run_id, run in self._open.items() if run.has_grown())
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._snapshots

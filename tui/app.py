@@ -52,9 +52,8 @@ class SubdeckApp(App[str], inherit_bindings=False):
             self._filters = [Colourless()]
         # Before the first rules are read: a theme that comes later has them all read and applied again.
         self.theme = self._first_theme()
-        self._colours_read = self.get_css_variables()
-        """What the rules were last read with."""
-        self.stylesheet.set_variables(self._colours_read)
+        self._first_colours = self.theme
+        self.stylesheet.set_variables(self.get_css_variables())
         self._actions = with_own_keys(engine.settings.keys)
         self.notices = Notices()
         self.type_ahead = TypeAhead(self, super().on_event)
@@ -68,11 +67,8 @@ class SubdeckApp(App[str], inherit_bindings=False):
 
     def refresh_css(self, animate: bool = True) -> None:
         """Leave out what Textual asks for before the first screen is there: its rules are read with these colours."""
-        colours = self.get_css_variables()
-        if not self.screen_stack and colours == self._colours_read:
-            return
-        self._colours_read = colours
-        super().refresh_css(animate)
+        if self.screen_stack or self.theme != self._first_colours:
+            super().refresh_css(animate)
 
     def _first_theme(self) -> str:
         if self.no_color:

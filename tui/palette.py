@@ -7,7 +7,7 @@ from functools import partial
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from .actions import Action, key_label, said
+from .actions import PANES, Action, key_label, said
 
 
 class ActionProvider(Provider):
@@ -39,4 +39,7 @@ class ActionProvider(Provider):
 
 
 def _title(action: Action) -> str:
-    return f"{action.name}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"
+    """Name and keys; with the pane they are about where they mean nothing elsewhere: a preset and a run are deleted."""
+    places = dict.fromkeys(place for place, _ in action.keys)
+    where = f" · {next(iter(places))}" if all(place in PANES for place in places) else ""
+    return f"{action.name}{where}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"

@@ -33,6 +33,20 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
     app.until_hidden(f"Launch {preset}")
 
 
+def quit_after(app: Terminal) -> int:
+    """Quit after many keys in a row, and answer the exit code.
+
+    What is typed in one packet with a key that is refused is dropped, for it was meant for a dialog; so is this key.
+    """
+
+    def quits() -> bool:
+        app.press("q")
+        return app.has_ended
+
+    app.until(quits, "the app to take its last key")
+    return app.exit_code()
+
+
 def status(project: Path) -> dict[str, Any]:
     """What another shell is told."""
     return subdeck("status", "--json", cwd=project).document

@@ -84,6 +84,10 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         assert 128 + signal.SIGKILL == self.exit_code()
 
+    @property
+    def has_ended(self) -> bool:
+        return ENDED.search(self.screen) is not None
+
     def exit_code(self) -> int:
         """Wait for the program's end."""
         return int(self.until(lambda: ENDED.search(self.screen), "the program to end")[1])

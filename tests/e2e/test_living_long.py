@@ -11,7 +11,7 @@ import pytest
 from tests.core.command_line import SUBDECK, subdeck
 from tests.factories import write_settings
 
-from .acts import SLOW, launch, only_run, session_entries, status
+from .acts import SLOW, launch, only_run, quit_after, session_entries, status
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -97,18 +97,7 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
     ):
         app.press(key)
     app.press("Escape", "Escape", "1", "e", "Escape", "!", "Escape", "2")
-
-    def has_help() -> bool:
-        """Keys that follow a refusal in the same packet are dropped with it: press again until it is there."""
-        app.press("?")
-        return "─ Keys ─" in app.screen
-
-    app.until(has_help, "the help")
-    app.press("Escape")
-    app.until_hidden("─ Keys ─")
-    app.until_shown("! gone", "bg: ")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_after(app)
     assert "Traceback" not in app.screen
     assert not shop.exists()
 

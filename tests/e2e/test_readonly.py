@@ -13,6 +13,7 @@ from subdeck.core import paths
 from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta, make_run
 
+from .acts import quit_after
 from .terminal import Terminal
 
 pytestmark = pytest.mark.tmux
@@ -66,7 +67,6 @@ def test_nothing_is_written(shop: Path, home: Path, world: Path, agent: str) -> 
                     app.type("\x1b[27u")  # a lone byte would be read together with the next key
                     app.until_shown("bg: ")
         app.press("2")
-        app.press("q")
-        assert 0 == app.exit_code()
+        assert 0 == quit_after(app)
     after = snapshot(home)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()

@@ -127,3 +127,12 @@ def printed(key: str) -> str:
     """The registry's spelling of a key that Textual has a name for."""
     character = {"minus": "-", "plus": "+", "slash": "/"}.get(key) or key_to_character(key) or ""
     return character if character.isprintable() and character not in ("", " ") else key
+
+
+async def test_the_palette_tells_like_names_apart() -> None:
+    """Actions of one name are told apart by the pane that they are about."""
+    async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
+        await deck.press(":")
+        await deck.type("delete")
+        await deck.until_text("delete · presets  (d)")
+        await deck.until_text("delete · runs  (d)")

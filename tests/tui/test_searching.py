@@ -113,6 +113,25 @@ async def test_what_was_folded_is_opened() -> None:
         await deck.until_text("row 40 needle")
 
 
+def a_result(seq: int, content: str) -> ToolResult:
+    return ToolResult(seq=seq, ts=stamp(seq), tool_call_id=str(seq), tool_name="read", is_error=False, content=content)
+
+
+async def test_only_the_match_is_opened() -> None:
+    """What the first letters had opened is folded again when more letters, or the next match, lead elsewhere."""
+    events = [a_result(1, "first\nneed this"), a_result(2, "second\nneedle one"), a_result(3, "third\nneedle two")]
+    async with opened(an_engine(*events), (120, 50)) as deck:
+        await deck.press("3", "g")
+        await search(deck, "need")
+        await deck.until_text("need this")
+        await deck.type("le")
+        await deck.until_text("needle one")
+        await deck.until(lambda: "need this" not in deck.screen_text, "the first to be folded again")
+        await deck.press("enter", "n")
+        await deck.until_text("needle two")
+        await deck.until(lambda: "needle one" not in deck.screen_text, "the second to be folded again")
+
+
 async def test_a_growing_run_is_counted() -> None:
     """Matches that are written while a search stands are counted too."""
     engine = an_engine(*haystack(20), status="running")

@@ -55,6 +55,8 @@ def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
 
     Raises SettingsError for an action or a key that is not known, and for a key that would have two meanings.
     """
+    if not keys:
+        return ACTIONS
     for name in keys:
         if name not in BY_ID:
             raise _fault(name, "no action is called that", nearest(name, BY_ID) or f"known are {', '.join(BY_ID)}")

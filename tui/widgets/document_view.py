@@ -15,6 +15,9 @@ from .sheet_view import SheetView
 class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
     """Moves about in a document and opens its lines; catches the end again there, or by `follow`."""
 
+    _opened_for_words: int | None = None
+    """The line that `show_words` has opened, and nobody else."""
+
     def following_changed(self) -> None:
         """Called after the end was caught or let go."""
 
@@ -54,12 +57,24 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
     def show_words(self, words: str) -> None:
         """Move the cursor to the row of its line in which these words stand, opening it where they are folded away."""
         cursor = None if self.following or self._wanted is not None else self._cursor
+        if cursor:
+            self._fold_again(but=cursor.offset)
         if cursor is None or (shown := words_in_line(self.document, cursor.offset, words)) is None:
             return
         if shown.folded:
             self.toggle_at_cursor()
+            self._opened_for_words = cursor.offset
             shown = words_in_line(self.document, cursor.offset, words) or shown
         self._put_cursor(shown.spot)
+
+    def _fold_again(self, *, but: int) -> None:
+        """Close the line that was opened only because searched words stand in it, unless they still do."""
+        opened = self._opened_for_words
+        if opened is None or opened == but:
+            return
+        self._opened_for_words = None
+        if self.document.is_open(opened) and self.document.toggle(opened):
+            self._painter.forget_rows()
 
     def toggle_at_cursor(self) -> None:
         """Open what is under the cursor, or close it."""
