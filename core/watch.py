@@ -6,6 +6,7 @@ What it answers is a hint where to look: the kernel may drop notices without a w
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from threading import Event
 
@@ -17,6 +18,9 @@ BEAT_MS = 250
 """Milliseconds after which a watch answers even without news."""
 STEP_MS = 11
 DEBOUNCE_MS = 20
+CALM_STEP_MS = 40
+"""The step while nothing has happened for `CALM_AFTER` seconds: its wake-ups are most of what an idle watch costs."""
+CALM_AFTER = 3.0
 
 
 class Changes(Struct, frozen=True):
@@ -48,30 +52,32 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Ev
 def _watch(
     project: Project, preset_dirs: tuple[str, ...], watched: tuple[str, ...], wanted: tuple[str, ...], stop: Event
 ) -> Iterator[Changes]:
-    import watchfiles  # 60 ms: only for who follows
+    # 60 ms: only for who follows. The backend itself, because a step is given there with each look, not once for all.
+    from watchfiles._rust_notify import RustNotify
 
     anew = True
-    batches = watchfiles.watch(
-        *watched,
-        watch_filter=None,
-        debounce=DEBOUNCE_MS,
-        step=STEP_MS,
-        stop_event=stop,
-        rust_timeout=BEAT_MS,
-        yield_on_timeout=True,
-        recursive=False,
-    )
-    for batch in batches:
-        places = [os.path.split(path) for _, path in batch]
-        yield Changes(
-            runs=frozenset(name for parent, name in places if parent == project.active and is_run_id(name)),
-            presets=anew or any(parent in preset_dirs for parent, _ in places),
-            sessions=anew or any(parent == project.sessions for parent, _ in places),
-            anew=anew,
-        )
-        anew = False
-        if _existing(wanted) != watched or any(path in watched for _, path in batch):
-            return  # a directory came or went; one that came back is another one
+    newest = time.monotonic()
+    with RustNotify(list(watched), False, False, 0, False, False) as notify:
+        while True:
+            step = STEP_MS if time.monotonic() - newest < CALM_AFTER else CALM_STEP_MS
+            found = notify.watch(DEBOUNCE_MS, step, BEAT_MS, stop)
+            if found == "signal":
+                raise KeyboardInterrupt
+            if found == "stop":
+                return
+            batch = found if isinstance(found, set) else set[tuple[int, str]]()
+            if batch:
+                newest = time.monotonic()
+            places = [os.path.split(path) for _, path in batch]
+            yield Changes(
+                runs=frozenset(name for parent, name in places if parent == project.active and is_run_id(name)),
+                presets=anew or any(parent in preset_dirs for parent, _ in places),
+                sessions=anew or any(parent == project.sessions for parent, _ in places),
+                anew=anew,
+            )
+            anew = False
+            if _existing(wanted) != watched or any(path in watched for _, path in batch):
+                return  # a directory came or went; one that came back is another one
 
 
 def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 FRAME = 1 / 40
 """Seconds between two frames at the least."""
-PER_RUN = 1 / 1600
+PER_RUN = 1 / 1200
 """Seconds more for each run that changed in the frame before."""
 SLOWEST = 1 / 8
 

@@ -22,6 +22,7 @@ class AskScreen(ModalScreen[None]):
     """Hands what was written to `take`, and closes when that took it; else says why not and keeps it."""
 
     BINDINGS = bindings(Place.ASK)
+    CSS_PATH = "dialogs.tcss"
 
     def __init__(
         self, bridge: Bridge, title: str, take: Callable[[str], Awaitable[bool]], *, value: str = "", hint: str = ""

@@ -25,6 +25,7 @@ class ChangedFileScreen(ModalScreen[Choice]):
     """Answers None for going back to the text, which is what Enter does."""
 
     BINDINGS = bindings(Place.PICK)
+    CSS_PATH = "dialogs.tcss"
 
     def __init__(self, what: str, path: str, *, gone: bool) -> None:
         super().__init__()

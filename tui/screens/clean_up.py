@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
+from typing import ClassVar
 
 from msgspec import structs
 from textual import on
@@ -46,7 +47,7 @@ class CleanUp:
 class CleanUpScreen(ModalScreen[CleanUp | None]):
     """Answers what is to go, or None."""
 
-    CSS_PATH = "clean_up.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "clean_up.tcss"]
     BINDINGS = bindings(Place.CLEAN_UP)
 
     def __init__(

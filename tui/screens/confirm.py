@@ -16,6 +16,7 @@ class ConfirmScreen(ModalScreen[bool]):
     """Answers True only when the operator said yes."""
 
     BINDINGS = bindings(Place.CONFIRM)
+    CSS_PATH = "dialogs.tcss"
 
     def __init__(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ class CopyPresetScreen(ModalScreen[str]):
     """Answers the path of the copy, or None."""
 
     BINDINGS = bindings(Place.COPY)
+    CSS_PATH = "dialogs.tcss"
 
     def __init__(self, bridge: Bridge, template: Template, keys: str) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ DAY_WIDTH = 10
 class EarlierTasksScreen(ModalScreen[str]):
     """Answers a task, or None. The cursor is moved while words are typed."""
 
-    CSS_PATH = "launch.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(Place.PICK)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
 

@@ -24,6 +24,7 @@ NOWHERE = Situation()
 
 class HelpScreen(ModalScreen[None]):
     BINDINGS = bindings(Place.HELP)
+    CSS_PATH = "dialogs.tcss"
 
     def __init__(self, actions: Sequence[Action] = ACTIONS, situation: Situation = NOWHERE) -> None:
         """`situation` is that of the deck, from which it was opened."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -55,7 +55,7 @@ def at_once(place: Place) -> list[BindingType]:
 class LaunchScreen(ModalScreen[str]):
     """Answers the id of the (first) run that was launched, or None."""
 
-    CSS_PATH = "launch.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "launch.tcss"]
     BINDINGS = at_once(Place.LAUNCH)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high"), (40, "-tall")]  # noqa: RUF012 - Textual declares it as it is
 

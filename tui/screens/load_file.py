@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -25,7 +26,7 @@ ABOUT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ goes throug
 class LoadFileScreen(ModalScreen[str]):
     """Answers the text, or None."""
 
-    CSS_PATH = "launch.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(Place.ASK)
 
     def __init__(self, bridge: Bridge, base: str) -> None:

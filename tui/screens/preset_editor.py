@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -41,7 +41,7 @@ class PresetEditorScreen(ModalScreen[str]):
     """Answers the path of the file that was written, or None."""
 
     BINDINGS = bindings(Place.EDIT)
-    CSS_PATH = "preset_editor.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "preset_editor.tcss"]
 
     def __init__(self, bridge: Bridge, draft: Draft, keys: str) -> None:
         super().__init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -18,7 +19,7 @@ class ReadingScreen(ModalScreen[None]):
     """Scrolls by the arrows, is narrowed by words where that is wanted, and goes by Escape."""
 
     BINDINGS = bindings(Place.READING)
-    CSS_PATH = "reading.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "reading.tcss"]
     AUTO_FOCUS = ""
 
     def __init__(

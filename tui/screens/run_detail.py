@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from textual import on
 from textual.app import App, ComposeResult
@@ -39,7 +39,7 @@ COPIED = 2_000_000
 class RunDetailScreen(ModalScreen[bool]):
     """Answers True when the run's transcript on the deck is wished."""
 
-    CSS_PATH = "run_detail.tcss"
+    CSS_PATH: ClassVar = ["dialogs.tcss", "run_detail.tcss"]
     BINDINGS = bindings(Place.DETAIL)
     AUTO_FOCUS = ""
 
