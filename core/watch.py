@@ -18,7 +18,7 @@ BEAT_MS = 250
 """Milliseconds after which a watch answers even without news."""
 STEP_MS = 11
 DEBOUNCE_MS = 20
-CALM_STEP_MS = 40
+CALM_STEP_MS = 80
 """The step while nothing has happened for `CALM_AFTER` seconds: its wake-ups are most of what an idle watch costs."""
 CALM_AFTER = 3.0
 
