@@ -37,7 +37,7 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     if run.status is RunStatus.QUEUED:
         return waiting(run)
     if run.status is RunStatus.RUNNING:
-        return one_line(run.activity, limit) or ("writing" if run.sentence else "starting")
+        return one_line(run.sentence, limit) or one_line(run.activity, limit) or "starting"
     message = one_line(run.message.removeprefix(NO_MODEL), limit) or one_line(run.message, limit)
     if run.reason in (None, RunReason.DONE, RunReason.FINALIZED):
         return message or NOTHING

@@ -66,14 +66,14 @@ def test_git_sees_nothing_of_it(project: Project) -> None:
 
 def test_a_link_is_deleted_and_not_what_it_leads_to(project: Project) -> None:
     """A relative link comes back as the link that it was."""
-    real = a_file(f"{project.root}/shared")
+    real = a_file(f"{project.root}/elsewhere")
     link = Path(project.home, "link.md")
-    link.symlink_to("../../shared/scout.md")
+    link.symlink_to("../../elsewhere/scout.md")
 
     deleted = delete_preset(str(link), PresetSource.PROJECT, project)
     assert real.exists()
     restore_preset(deleted)
-    assert ("../../shared/scout.md", CONTENT) == (os.readlink(link), link.read_bytes())
+    assert ("../../elsewhere/scout.md", CONTENT) == (os.readlink(link), link.read_bytes())
 
 
 def test_another_file_is_not_replaced(project: Project) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 from subdeck.core.events import AssistantText, Notice, ToolCall, UnknownEvent
 from subdeck.core.progress import ProgressFormatter
+from subdeck.core.runs import RunReason
 from subdeck.tui.reading.lines import Kind, entry_of
 from subdeck.tui.reading.rows import Rows
 
 from .deck import opened
-from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
+from .fake_engine import FakeEngine, a_run, ended, run_id, some_events, stamp
 
 
 def text(seq: int, said: str) -> AssistantText:
@@ -176,3 +177,28 @@ async def test_a_hundred_thousand_events_leave_the_keys_alive() -> None:
         engine.disk.set()
         await deck.until_text("at last")
         await deck.until_text("100000 events")
+
+
+async def test_why_a_run_failed_stands_below_its_last_line() -> None:
+    """The file's last line names the reason; what it means stands below, without the sign of being written."""
+    engine = FakeEngine(a_run(1, "failed", reason=RunReason.AGENT_EXIT, message="The agent ended with exit code 3."))
+    engine.write(run_id(1), ended(1, "failed", "agent_exit"))
+    async with opened(engine) as deck:
+        await deck.until_text("✗ failed: agent_exit")
+        await deck.until_text("The agent ended with exit code 3.")
+        rows = deck.rows(deck.main.transcript)
+        assert not any("▋" in row for row in rows)
+
+
+async def test_what_the_file_says_itself_is_not_said_twice() -> None:
+    """A model's error is in the file in its own words; an answer needs no reason."""
+    failed = a_run(1, "failed", reason=RunReason.MODEL_ERROR, message="401 Invalid key")
+    engine = FakeEngine(failed, a_run(2, "completed", message="The answer"))
+    for number, status, reason in ((1, "failed", "model_error"), (2, "completed", "done")):
+        engine.write(run_id(number), ended(1, status, reason))
+    async with opened(engine) as deck:
+        await deck.until_text("✓ completed: done")
+        assert "The answer" not in deck.main.transcript.text
+        await deck.press("j")
+        await deck.until_text("✗ failed: model_error")
+        assert "401" not in deck.main.transcript.text

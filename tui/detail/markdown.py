@@ -17,9 +17,9 @@ def markdown_rows(text: str, width: int) -> list[Row]:
         return text_rows(text, width)
     try:
         return list(_rendered(plain(text), max(10, width)))
-    except Exception:
+    except Exception as error:
         # What a model writes can break the renderer (RecursionError and others); the words are what matters.
-        return text_rows(text, width)
+        return text_rows(f"[shown as it is written: the renderer failed with {type(error).__name__}]\n\n{text}", width)
 
 
 def _rendered(text: str, width: int) -> list[Strip]:

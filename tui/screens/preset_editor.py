@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Static, TextArea
+from textual.worker import Worker
 
 from ...core.errors import SubdeckError
 from ...core.plain import one_line
@@ -19,7 +20,7 @@ from ..actions import Place, bindings
 from ..bridge import Bridge
 from ..present import short_path
 from ..presets.draft import PROJECT, USER, Draft, judge, place_of, save
-from ..problem_text import problem_text
+from ..problem_text import problem_text, tell_failure
 from ..terminal import edit_text
 from ..widgets.choice import Choice
 from ..widgets.preset_area import PresetArea
@@ -95,6 +96,9 @@ class PresetEditorScreen(ModalScreen[str]):
     def _look(self) -> None:
         self._pause = None
         self.run_worker(self._judge_and_say(), group="judging", exclusive=True, exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        tell_failure(self, event)
 
     async def _judge_and_say(self) -> None:
         content = self._content

@@ -12,6 +12,7 @@ from textual.events import Resize
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.worker import Worker
 
 from ...core.plain import one_line
 from ..actions import Action, Place, bindings
@@ -20,6 +21,7 @@ from ..present import fit
 from ..presets.cells import BADGE_WIDTH, WIDE, preset_cells, problem_cells
 from ..presets.facts import fact_lines, note
 from ..presets.first_steps import first_steps
+from ..problem_text import tell_failure
 from .row_list import RowList
 
 if TYPE_CHECKING:
@@ -158,6 +160,9 @@ class PresetList(RowList):
         self._resolved[message.preset] = message.warnings
         self._show_edge()
         self.refresh()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        tell_failure(self, event)
 
     # --- while there are none ------------------------------------------------------------------------------------
 

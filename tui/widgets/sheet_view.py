@@ -39,6 +39,8 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self._wanted: int | None = None
         """A byte that is to be shown as soon as it is known what is there."""
         self.live_rows: Sequence[str] = ()
+        self.live_is_written = True
+        """Whether they are still being written, which a sign at their end says."""
         """Rows after the document: what is being written."""
         self._painter = Painter(self.get_component_rich_style)
         self._base: Style | None = None
@@ -148,8 +150,8 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         if (below := row - self.document.height) >= 0:
             if below >= len(self.live_rows):
                 return Strip.blank(self.scrollable_content_region.width, base)
-            is_last = below == len(self.live_rows) - 1
-            return self.strip(self._painter.live(self.live_rows[below], indent, last=is_last))
+            is_end = self.live_is_written and below == len(self.live_rows) - 1
+            return self.strip(self._painter.live(self.live_rows[below], indent, last=is_end))
         place = place_at(self.document, row)
         if place is None:
             return Strip.blank(self.scrollable_content_region.width, base)

@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from ...core.describe import doing
 from ...core.plain import one_line, plain
+from ...core.runs import STATUS_OF, RunReason, RunStatus
 from ..actions import ACTIONS, Action, Place, bindings, key_of
 from ..collecting import freeze_once
 from ..messages import ViewChosen
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from ...core.runs import RunSnapshot
     from ..reading.reader import Piece
 
+UNSAID = frozenset(reason for reason, status in STATUS_OF.items() if status is not RunStatus.COMPLETED) - {
+    RunReason.MODEL_ERROR
+}
+"""Reasons that the last line of a file names, but does not explain; a model's error stands there in its own words."""
 EDGES = 4
 """Cells of the frame that its lower line cannot be written on."""
 
@@ -65,7 +70,7 @@ class Transcript(DocumentView):
         self._run: RunSnapshot | None = None
         self._view = View.READABLE
         self._live_text = ""
-        """The sentence being written, or the unfinished last line of a file."""
+        """The sentence being written, the unfinished last line of a file, or what the reason in its last line means."""
         self._last_seq = 0
         """Of the events read so far."""
         self._loading = False
@@ -169,11 +174,16 @@ class Transcript(DocumentView):
         self.open_document(Document(file, self._view))
 
     def _take_sentence(self, rest: str = "") -> None:
-        """Show what is being written, unless the file is ahead of what the run said about it."""
+        """Show what is being written, unless the file is ahead of what the run said about it; or why it ended so."""
         run = self._run
-        live = run is not None and not run.is_terminal and run.last_seq >= self._last_seq
-        sentence = run.sentence if run and live and self._view is View.READABLE else rest
-        self._set_live(sentence)
+        said = rest
+        self.live_is_written = True
+        if run is not None and self._view is View.READABLE:
+            if not run.is_terminal and run.last_seq >= self._last_seq:
+                said = run.sentence
+            elif run.reason in UNSAID:
+                said, self.live_is_written = run.message, False
+        self._set_live(said)
         self.settle()
         self.refresh()
 
