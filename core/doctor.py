@@ -15,12 +15,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from . import __version__, paths, processes
+from . import __version__, paths
 from .agents.choice import choose_agent
-from .agents.pi_catalog import find_pi, pi_version
+from .agents.pi.install import find_pi, pi_version
+from .config.settings import Settings, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
-from .presets import discover
-from .settings import Settings, load_settings
+from .presets.catalog import discover
+from .system import processes
 
 ROOM = 100 * 1024 * 1024
 """Bytes of free disk below which it is worth a word."""

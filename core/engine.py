@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from . import artifacts, paths, trash
+from . import paths
+from .config.settings import load_settings
 from .errors import RunBusy, SubdeckError, UnknownRun, UsageError
-from .follow import Follower, Update
-from .plain import one_line
-from .registry import Registry
-from .runs import LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
-from .settings import load_settings
+from .project import trash
+from .project.follower import Follower, Update
+from .project.registry import Registry
+from .run import artifacts
+from .run.model import LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
+from .text.plain import one_line
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
-    from .line_file import LineFile
-    from .plan import Plan
-    from .presets import PresetCatalog
+    from .launch.plan import Plan
+    from .presets.catalog import PresetCatalog
+    from .project.session import SessionFile
+    from .run.tail import EventTail
     from .runners.base import WayIn
-    from .session import SessionFile
-    from .tail import EventTail
+    from .system.line_file import LineFile
 
 __all__ = ["Engine", "Update"]
 
@@ -59,7 +61,7 @@ class Engine:
         SettingsError, and UsageError for a bad session id or a directory that is not there.
         """
         if session != OPERATOR:
-            from .session import checked_session
+            from .project.session import checked_session
 
             checked_session(session)
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
@@ -69,7 +71,7 @@ class Engine:
 
     def presets(self) -> PresetCatalog:
         """Read all presets now."""
-        from .presets import discover
+        from .presets.catalog import discover
 
         return discover(self.project, self.cwd, self.settings)
 
@@ -89,8 +91,8 @@ class Engine:
         Returns when each has given its first sign of life. Raises a SubdeckError before anything exists when one
         request is wrong; afterwards every failure is a result. Settings and presets are read again.
         """
-        from .launch import launch
-        from .plan import as_group
+        from .launch.plan import as_group
+        from .launch.start import launch
 
         self.settings = load_settings(self.project)
         plans = [self._plan(request) for request in requests]
@@ -137,13 +139,13 @@ class Engine:
 
     def events(self, run_id: str) -> EventTail:
         """Answer a reader that hands out the events of a run, each once, as they appear."""
-        from .tail import EventTail
+        from .run.tail import EventTail
 
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
 
     def line_file(self, run_id: str, name: str) -> LineFile:
         """Answer a file of a run for reading anywhere in it; it need not exist."""
-        from .line_file import LineFile
+        from .system.line_file import LineFile
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
@@ -187,7 +189,7 @@ class Engine:
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
         `reason` is `stopped` or `cancelled`. Raises SubdeckError for a run that another machine or boot holds.
         """
-        from .stopping import ask_to_stop
+        from .project.stop import ask_to_stop
 
         told: list[str] = []
         for run in self.snapshots(tuple(run_ids)):
@@ -242,18 +244,18 @@ class Engine:
 
     @cached_property
     def _session(self) -> SessionFile:
-        from .session import SessionFile
+        from .project.session import SessionFile
 
         return SessionFile(self.project, self._launched_by.session)
 
     def _plan(self, request: RunRequest) -> Plan:
-        from .plan import Plan
+        from .launch.plan import Plan
 
         return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
 
     def _follow(self, run_ids: Iterable[str] | None, stop: threading.Event) -> Iterator[Update]:
         def preset_dirs() -> tuple[str, ...]:
-            from .presets import preset_places
+            from .presets.catalog import preset_places
 
             return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
 

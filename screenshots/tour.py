@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 
 from subdeck.core.engine import Engine
-from subdeck.core.events import ToolResult
-from subdeck.core.runs import RunRequest, RunSnapshot
+from subdeck.core.run.events import ToolResult
+from subdeck.core.run.model import RunRequest, RunSnapshot
 from subdeck.tui.app import SubdeckApp
+from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.screens.clean_up import CleanUpScreen
-from subdeck.tui.screens.preset_editor import PresetEditorScreen
-from subdeck.tui.screens.run_detail import RunDetailScreen
+from subdeck.tui.detail.screen import RunDetailScreen
+from subdeck.tui.presets.editor import PresetEditorScreen
+from subdeck.tui.runs.filter_line import FilterInput
 from subdeck.tui.theme import DARK, LIGHT, TERMINAL
-from subdeck.tui.widgets.filter_line import FilterInput
 from textual.screen import Screen
 from textual.widgets import Input
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from subdeck.core import artifacts, paths, processes
+from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.events import Event, RunStarted
-from subdeck.core.runs import (
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import Event, RunStarted
+from subdeck.core.run.model import (
     STATUS_OF,
     LaunchedBy,
     RunMeta,
@@ -22,6 +23,7 @@ from subdeck.core.runs import (
     RunSnapshot,
     RunStatus,
 )
+from subdeck.core.system import processes
 
 from .waiting import wait_until
 

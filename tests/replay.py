@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from subdeck.core.agents.base import UPDATE_HEAD, StreamFacts
-from subdeck.core.agents.pi_stream import PiStream
-from subdeck.core.events import Event
-from subdeck.core.outcome import ChildExit, Outcome, decide
+from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.run.events import Event
+from subdeck.core.run.outcome import ChildExit, Outcome, decide
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

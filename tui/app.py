@@ -12,18 +12,18 @@ from textual.events import Event, Key, Paste
 from textual.notifications import Notify, SeverityLevel
 from textual.screen import ModalScreen
 
-from ..core.plain import one_line, plain
+from ..core.text.plain import one_line, plain
 from .actions import Place, bindings, key_of
-from .actions.own_keys import keymap, with_own_keys
-from .colourless import Colourless, unwanted_colour
-from .continuing import expect_unannounced_stops
-from .opening import AS_USUAL, Opening
-from .palette import ActionProvider
-from .screens.main import MainScreen
-from .telling.notices import Notices
-from .telling.toasts import ON_SCREEN
+from .actions.keymap import keymap, with_own_keys
+from .deck.opening import AS_USUAL, Opening
+from .deck.palette import ActionProvider
+from .deck.screen import MainScreen
+from .notify.notices import Notices
+from .notify.toasts import ON_SCREEN
+from .terminal.key_queue import TypeAhead
+from .terminal.no_color import Colourless, unwanted_colour
+from .terminal.signals import expect_unannounced_stops
 from .theme import DARK, OURS, TERMINAL
-from .type_ahead import TypeAhead
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
@@ -35,7 +35,7 @@ class SubdeckApp(App[str], inherit_bindings=False):
     """Answers, when it ends, the line that says what goes on without it."""
 
     TITLE = "subdeck"
-    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "screens/main.tcss"]
+    CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
     """The first screen's rules too: those of a default screen are not read by themselves."""
     BINDINGS = bindings(Place.APP)
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}

@@ -38,7 +38,7 @@ def _open_app(run: str | None = None, *, readonly: bool = False, problem: BaseEx
 
     engine = Engine.open(kind="app", readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
-    from .opening import Opening
+    from .deck.opening import Opening
     from .run_app import open_app
 
     if farewell := open_app(engine, Opening(run_id, readonly)):

@@ -8,11 +8,11 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ..core.engine import AgentChoice
-    from ..core.follow import Update
-    from ..core.presets import PresetCatalog
-    from ..core.runs import RunSnapshot
-    from .reading.reader import Piece, RunReader
-    from .reading.views import View
+    from ..core.presets.catalog import PresetCatalog
+    from ..core.project.follower import Update
+    from ..core.run.model import RunSnapshot
+    from .feed.reader import Piece, RunReader
+    from .feed.views import View
 
 
 class UpdateArrived(Message, bubble=False):

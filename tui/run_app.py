@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .app import SubdeckApp
-from .opening import Opening
-from .telling.window_title import kept_title
+from .deck.opening import Opening
+from .terminal.window_title import kept_title
 
 if TYPE_CHECKING:
     from ..core.engine import Engine

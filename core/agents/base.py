@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..events import Event, UsageReported
-from ..runs import RunMeta, Usage
+from ..run.events import Event, UsageReported
+from ..run.model import RunMeta, Usage
 
 
 class Command(Struct, frozen=True):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ..catalog import Catalog, settings_listing
+from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
+from ..models.catalog import Catalog, settings_listing
+from ..models.thinking import LEVELS
 from ..offline_agent import TOOL_NAMES
-from ..settings import Settings
-from ..thinking import LEVELS
-from ..tool_policy import Offer
+from ..run.tool_policy import Offer
 from .offline import offline_command
-from .pi_catalog import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
-from .pi_models import built_in_listing, cached_listing, models_json_listing
+from .pi.install import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
+from .pi.models import built_in_listing, cached_listing, models_json_listing
 
 
 class AgentChoice(Struct, frozen=True):

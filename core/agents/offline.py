@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from ..offline_agent import MODEL, TOOL_NAMES
-from ..runs import RunMeta
+from ..run.model import RunMeta
 from .base import Command
-from .pi import COPILOT_INITIATOR, pi_flags
-from .pi_stream import PiStream
+from .pi.program import COPILOT_INITIATOR, pi_flags
+from .pi.stream import PiStream
 
 
 def offline_command() -> tuple[str, ...]:

@@ -1,1 +1,4 @@
-"""The command line: one module per command, imported when it is called."""
+"""The command line: one module for each command, imported when the command is called.
+
+Nothing imports from it but the program's entry point.
+"""

@@ -7,12 +7,12 @@ from typing import Unpack
 
 import click
 
-from .. import describe
 from ..engine import Engine
 from ..errors import SubdeckError
-from ..plain import one_line
-from ..registry import count
-from .launching import EPILOG, LaunchOptions, launch_options, read_request
+from ..project.registry import count
+from ..run import describe
+from ..text.plain import one_line
+from .launch_options import EPILOG, LaunchOptions, launch_options, read_request
 from .options import json_option
 from .outcomes import worst
 from .output import document, is_terminal, note, say

@@ -7,14 +7,14 @@ import time
 
 import click
 
-from ..cleaning import clean, read_stock
-from ..describe import runs_word, size_text
+from ..config.settings import Retention
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
-from ..plain import one_line
-from ..retention import Selection, Stock, choose
-from ..settings import Retention
+from ..project.cleaning import clean, read_stock
+from ..project.retention import Selection, Stock, choose
+from ..run.describe import runs_word, size_text
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, is_terminal, note, say
 

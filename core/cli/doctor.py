@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..doctor import SIGNS, Check, State, examine
-from ..plain import one_line
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, say
 

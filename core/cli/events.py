@@ -6,12 +6,12 @@ import threading
 
 import click
 
-from ..channels import Emission
-from ..emitting import emissions
+from ..delegation.channels import Emission
+from ..delegation.emitting import emissions
 from ..engine import Engine
-from ..plain import one_line
-from ..runs import RunMeta
-from .cancelling import Canceller
+from ..run.model import RunMeta
+from ..text.plain import one_line
+from .cancel import Canceller
 from .json_lines import write_line
 from .output import say
 

@@ -11,8 +11,8 @@ import click
 from .. import paths
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
-from ..plain import plain
-from ..tail import LineTail
+from ..run.tail import LineTail
+from ..text.plain import plain
 from .options import json_option, run_argument
 from .outcomes import EXIT_CODES
 from .output import document, is_terminal, note
@@ -65,7 +65,7 @@ def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
 
 
 def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
-    from ..transcript_markdown import markdown, whole
+    from ..run.markdown import markdown, whole
 
     (run,) = engine.snapshots((run_id,))
     pieces = markdown(run, whole(engine.events(run_id)), engine.result(run_id))

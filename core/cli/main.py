@@ -12,7 +12,7 @@ import click
 
 from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
-from ..plain import one_line
+from ..text.plain import one_line
 from .output import drop_unwritten, say, show_error, terminal_width
 
 

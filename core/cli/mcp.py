@@ -9,7 +9,7 @@ import click
 
 from ..engine import Engine
 from ..errors import UsageError
-from .cancelling import Canceller
+from .cancel import Canceller
 from .output import note
 
 EXTRA = frozenset({"anyio", "mcp", "mcp_types", "pydantic"})

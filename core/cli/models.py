@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from ..agents.choice import AgentChoice, catalog_of
-from ..agents.pi_list import refresh_models
-from ..catalog import Catalog
+from ..agents.pi.pi_list import refresh_models
+from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import ModelError, UsageError
-from ..models import resolve_model
-from ..plain import one_line
-from ..roles import RolesFault, provider_roles
-from ..settings import Settings
+from ..launch.model import resolve_model
+from ..models.catalog import Catalog
+from ..models.roles import RolesFault, provider_roles
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, note, say, terminal_width
 from .table import Column, table

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..runs import RunResult, RunSnapshot, RunStatus
-from ..signs import SignReader
-from ..why import Signs, why
+from ..project.diagnosis import Signs, why
+from ..project.signs import SignReader
+from ..run.model import RunResult, RunSnapshot, RunStatus
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any, TextIO
 
 from ..errors import SubdeckError
-from ..plain import one_line, plain
+from ..text.plain import one_line, plain
 
 ERROR_LINE = 4000
 """Characters of a part of an error that are shown."""

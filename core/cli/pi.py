@@ -9,7 +9,7 @@ import click
 
 from ..paths import agent_dir, find_project
 from ..pi_parent.installer import Installation, State, installation, own_command
-from ..plain import one_line
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, note, say
 

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from ..engine import Engine
-from ..plain import one_line
-from ..preset_schema import preset_schema
-from ..presets import Preset, PresetCatalog
-from ..preview import preview
+from ..launch.preview import preview
+from ..presets.catalog import Preset, PresetCatalog
+from ..presets.preset_schema import preset_schema
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, say, terminal_width
-from .preset_view import preset_document, preset_text
+from .preset_view_part import preset_document, preset_text
 from .table import Column, table
 
 COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))

@@ -10,8 +10,8 @@ import click
 
 from ..errors import UsageError
 from ..paths import EVENTS
-from ..replay import Recording, replay, replayed
-from ..runs import RunStatus
+from ..run.model import RunStatus
+from ..wrapper.replay import Recording, replay, replayed
 from .options import json_option
 from .outcomes import EXIT_CODES
 from .output import document, note, pass_on

@@ -8,15 +8,15 @@ from typing import Unpack
 
 import click
 
-from .. import describe
 from ..engine import Engine
 from ..errors import SubdeckError
-from ..events import AssistantText, RunEnded
-from ..plain import one_line, plain
-from ..progress import ProgressFormatter
-from ..runs import RunResult, RunSnapshot, RunStatus
-from .cancelling import Canceller
-from .launching import EPILOG, LaunchOptions, launch_options, read_request
+from ..run import describe
+from ..run.events import AssistantText, RunEnded
+from ..run.model import RunResult, RunSnapshot, RunStatus
+from ..run.progress import ProgressFormatter
+from ..text.plain import one_line, plain
+from .cancel import Canceller
+from .launch_options import EPILOG, LaunchOptions, launch_options, read_request
 from .options import json_option
 from .outcomes import EXIT_CODES
 from .output import document, note, pass_on, show_error

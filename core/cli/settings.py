@@ -7,12 +7,12 @@ import os
 import click
 import msgspec
 
+from ..config.schema import KEYS
+from ..config.settings import value_of
+from ..config.settings_example import example_settings
 from ..engine import Engine
 from ..paths import user_settings_file
-from ..plain import one_line
-from ..settings import value_of
-from ..settings_example import example_settings
-from ..settings_schema import KEYS
+from ..text.plain import one_line
 from .options import json_option
 from .output import document, note, say
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import click
 
-from .. import describe
 from ..engine import Engine
 from ..errors import UsageError
-from ..plain import one_line
-from ..registry import count
-from ..runs import RunSnapshot
+from ..project.registry import count
+from ..run import describe
+from ..run.model import RunSnapshot
+from ..text.plain import one_line
 from .options import json_option
 from .outcomes import run_document, why_line
 from .output import document, say, terminal_width

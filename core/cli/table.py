@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ..plain import one_line
+from ..text.plain import one_line
 
 GAP = "  "
 

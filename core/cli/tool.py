@@ -13,18 +13,18 @@ import click
 import msgspec
 from msgspec import Struct
 
+from ..delegation.parent import Parent, Resolved, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
-from ..tools.parent import Parent, Resolved, session_name
-from .cancelling import Canceller
+from .cancel import Canceller
 from .json_lines import read_line, write_line
 from .options import json_option
 from .output import note
 
 if TYPE_CHECKING:
-    from ..channels import Emission
-    from ..emitting import Emitter
-    from ..follow import Update
+    from ..delegation.channels import Emission
+    from ..delegation.emitting import Emitter
+    from ..project.follower import Update
 
 PATIENCE = 5.0
 """Seconds to wait for what a parent makes of a model reference."""
@@ -99,8 +99,8 @@ def _read(form: type[_T]) -> _T:
 
 
 def _register() -> int:
-    from ..tools.registration import registration_key, should_register
-    from ..tools.schema import described, models_of, tools_for
+    from ..delegation.registration import registration_key, should_register
+    from ..delegation.schema import described, models_of, tools_for
 
     key = None
     try:
@@ -125,9 +125,9 @@ def _register() -> int:
 
 
 def _call(name: str) -> int:
-    from ..tools.answers import ToolProgress
-    from ..tools.call import call_tool
-    from ..tools.faults import explain, refusal
+    from ..delegation.answers import ToolProgress
+    from ..delegation.call import call_tool
+    from ..delegation.errors import explain, refusal
 
     cancelled = threading.Event()
     with Canceller() as canceller:
@@ -151,9 +151,9 @@ def _call(name: str) -> int:
 
 
 def _watch() -> int:
-    from ..arriving import arriving
-    from ..emitting import Emitter
-    from ..tools.watching import SessionWatch
+    from ..delegation.emitting import Emitter
+    from ..delegation.session_watch import SessionWatch
+    from ..system.iterate_in_thread import arriving
 
     stop = threading.Event()
     with Canceller() as canceller:

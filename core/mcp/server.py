@@ -15,10 +15,10 @@ from mcp.server.subscriptions import ListenHandler
 from .. import __version__
 from ..engine import Engine
 from ..errors import SubdeckError
-from ..plain import one_line
+from ..text.plain import one_line
 from .calls import Calls, in_loop
-from .changes import follow
-from .door import Door
+from .changes_part import follow
+from .handlers import Door
 from .listeners import Listeners
 
 INSTRUCTIONS = """\

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mcp_types as types
 
-from ..plain import plain
-from ..tools.answers import ToolAnswer
-from ..tools.schema import STATUS, ToolSpec
+from ..delegation.answers import ToolAnswer
+from ..delegation.schema import STATUS, ToolSpec
+from ..text.plain import plain
 
 ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""

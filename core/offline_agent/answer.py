@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 
-from ..plain import one_line, plain
+from ..text.plain import one_line, plain
 from . import NO_MODEL
 from .findings import Excerpt, Findings
 from .intent import asks_for_change

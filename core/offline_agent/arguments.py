@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..finalization import FINALIZE_TOOL
+from ..run.finalization import FINALIZE_TOOL
 from . import TOOL_NAMES
 
 THINKING_LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")

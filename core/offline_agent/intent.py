@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..plain import one_line
+from ..text.plain import one_line
 
 _LIMIT = 140
 _POLITE = re.compile(r"(?:please|kindly|can you|could you|would you|i want you to|i need you to|hey|hi)[\s,]+", re.I)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..finalization import FINALIZE_TOOL
+from ..run.finalization import FINALIZE_TOOL
 from . import MODEL
 from .session import Session, encode
 from .tools import Call, Outcome, Toolbox

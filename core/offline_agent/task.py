@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..plain import one_line
+from ..text.plain import one_line
 from .words import STOP_WORDS, WEAK_WORDS, short_form, stem
 
 MAX_TERMS = 6

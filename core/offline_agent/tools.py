@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..plain import plain
+from ..text.plain import plain
 from .tree import ToolError, Tree
 
 MAX_RESULT = 24 * 1024

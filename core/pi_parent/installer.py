@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ..artifacts import write_whole
 from ..errors import SubdeckError, UsageError
+from ..run.artifacts import write_whole
 
 EXTENSION = "subdeck.ts"
 PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..runs import RunMeta
+from ..run.model import RunMeta
 
 
 class WrapperCall(Struct, frozen=True):

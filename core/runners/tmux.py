@@ -13,11 +13,12 @@ from libtmux.common import tmux_cmd
 from libtmux.exc import LibTmuxException
 from msgspec import Struct
 
-from .. import paths, processes
-from ..artifacts import TmuxPlace
+from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
+from ..run.artifacts import TmuxPlace
+from ..system import processes
 from .base import WayIn, WrapperCall
-from .tmux_keys import PREFIX_QUESTION, KeyTable, in_words, through
+from .tmux_keys_part import PREFIX_QUESTION, KeyTable, in_words, through
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _PLACE = "#{pane_id} #{session_name} #{window_name}"

@@ -12,8 +12,9 @@ import gc
 import os
 import sys
 
-from .. import paths, processes
-from .places import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
+from .. import paths
+from ..system import processes
+from .queue import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
 
 
 def main(arguments: list[str]) -> int:
@@ -69,7 +70,7 @@ def _take_over_sessions(places: list[Place]) -> None:
             continue
         before = place.holder_before
         if before and not os.path.exists(os.path.join(before, paths.RESULT)):
-            from ..liveness import look_after
+            from ..project.liveness import look_after
 
             home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(before))))
             look_after(paths.Project(home), os.path.basename(before), by="wrapper")

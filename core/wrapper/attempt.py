@@ -10,15 +10,17 @@ from types import FrameType
 
 from msgspec.structs import replace
 
-from .. import artifacts, paths, processes
+from .. import paths
 from ..agents.base import ChildStream, Command, Open, Settling
-from ..events import RunStarted
-from ..outcome import ChildExit, Outcome, decide
-from ..runs import RunMeta, RunReason, StopRequest
+from ..run import artifacts
+from ..run.events import RunStarted
+from ..run.model import RunMeta, RunReason, StopRequest
+from ..run.outcome import ChildExit, Outcome, decide
+from ..system import processes
 from .child import Child, read_available
+from .escalation import Ladder, Step
 from .intake import Intake
-from .ladder import Ladder, Step
-from .places import Signals
+from .queue import Signals
 from .records import Records
 from .watchdog import Watchdog
 

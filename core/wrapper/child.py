@@ -8,8 +8,8 @@ import signal
 import subprocess
 from collections.abc import Iterator
 
-from .. import processes
 from ..agents.base import Command
+from ..system import processes
 
 CHUNK = 256 * 1024
 """Bytes read from a pipe at a time."""

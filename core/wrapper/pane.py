@@ -6,8 +6,8 @@ import os
 import select
 from collections.abc import Callable
 
-from ..plain import one_line, plain
-from ..runs import RunMeta
+from ..run.model import RunMeta
+from ..text.plain import one_line, plain
 
 PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from .. import paths
-from ..artifacts import Doorbell
-from ..events import Event, Notice, UnknownEvent, encode_event
 from ..paths import now_iso
-from ..progress import ProgressFormatter
+from ..run.artifacts import Doorbell
+from ..run.events import Event, Notice, UnknownEvent, encode_event
+from ..run.progress import ProgressFormatter
 
 EVENT_RINGS = 1 / 50
 """Least seconds between two rings for events."""

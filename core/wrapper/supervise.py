@@ -6,12 +6,13 @@ import os
 
 import msgspec
 
-from .. import artifacts, paths
-from ..events import RunEnded
-from ..plain import plain
-from ..runs import RunReason, RunResult, RunStatus
+from .. import paths
+from ..run import artifacts
+from ..run.events import RunEnded
+from ..run.model import RunReason, RunResult, RunStatus
+from ..text.plain import plain
 from .pane import header, pane
-from .places import Signals
+from .queue import Signals
 from .records import Bell, Records
 from .tries import Tries
 

@@ -8,15 +8,16 @@ import traceback
 
 from msgspec.structs import replace
 
-from .. import artifacts, paths
+from .. import paths
 from ..agents.base import AgentProgram, ChildStream, StreamFacts
 from ..errors import SubdeckError
-from ..events import Notice, Retry
-from ..finalization import Finalized, feedback, read_payload
-from ..outcome import Outcome, StartError, decide
-from ..runs import RunMeta, RunReason, RunResult, Usage
+from ..run import artifacts
+from ..run.events import Notice, Retry
+from ..run.finalization import Finalized, feedback, read_payload
+from ..run.model import RunMeta, RunReason, RunResult, Usage
+from ..run.outcome import Outcome, StartError, decide
 from .attempt import Attempt
-from .places import Signals
+from .queue import Signals
 from .records import Records
 
 
@@ -134,7 +135,7 @@ def program_of(agent: str) -> AgentProgram:
         from ..agents.offline import OfflineProgram
 
         return OfflineProgram()
-    from ..agents.pi import PiProgram
+    from ..agents.pi.program import PiProgram
 
     return PiProgram()
 

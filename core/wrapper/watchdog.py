@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runs import Limits, RunReason
+from ..run.model import Limits, RunReason
 
 
 class Watchdog:

@@ -7,9 +7,10 @@ import os
 
 import msgspec
 from msgspec.structs import replace
-from subdeck.core import artifacts, paths
-from subdeck.core.artifacts import RunnerFacts
-from subdeck.core.events import (
+from subdeck.core import paths
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.events import (
     AssistantText,
     Event,
     RunEnded,
@@ -20,8 +21,8 @@ from subdeck.core.events import (
     UsageReported,
     encode_event,
 )
-from subdeck.core.processes import boot_id, host, pid_namespace, start_time
-from subdeck.core.runs import LaunchedBy, RunMeta, RunReason, RunResult, RunStatus
+from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, RunResult, RunStatus
+from subdeck.core.system.processes import boot_id, host, pid_namespace, start_time
 
 LAST = "the last word"
 

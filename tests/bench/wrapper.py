@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 
 from msgspec.structs import replace
-from subdeck.core import artifacts, paths
+from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.runs import RunMeta
+from subdeck.core.run import artifacts
+from subdeck.core.run.model import RunMeta
 
 from . import made_up
 from .figures import REPEATS, Figure, median_ms, quietly, resident_mb

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from subdeck.core.delegation.call import Parent, ToolAnswer, ToolProgress, call_tool
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunSnapshot
-from subdeck.core.tools.call import Parent, ToolAnswer, ToolProgress, call_tool
+from subdeck.core.run.model import RunSnapshot
 
 from tests.core.conversing import write_preset
 from tests.factories import PUPPET, open_engine

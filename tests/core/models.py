@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.catalog import Catalog, Listing, Model
+from subdeck.core.models.catalog import Catalog, Listing, Model
 
 
 def catalog(*refs: str, complete: bool = False, own: bool = True) -> Catalog:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest, RunSnapshot
 
 from tests.fake_llm import FakeLLM
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.answer import answer_details, answer_for_parent
-from subdeck.core.runs import RunReason
+from subdeck.core.delegation.answer import answer_details, answer_for_parent
+from subdeck.core.run.model import RunReason
 
 from tests.factories import make_result
 

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts, paths
-from subdeck.core.artifacts import Doorbell, RunnerFacts, TmuxPlace
+from subdeck.core import paths
 from subdeck.core.errors import LaunchError
 from subdeck.core.paths import Project
-from subdeck.core.runs import Group, Limits, StopRequest, Tools
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import Doorbell, RunnerFacts, TmuxPlace
+from subdeck.core.run.model import Group, Limits, StopRequest, Tools
 
 from tests.factories import make_meta, make_result, make_run
 
@@ -117,7 +118,7 @@ def test_a_run_appears_whole_and_held(project: Project) -> None:
         directory.stat().st_mode & 0o777,
         {file.stat().st_mode & 0o777 for file in directory.iterdir()},
     )
-    from subdeck.core.liveness import hold
+    from subdeck.core.project.liveness import hold
 
     assert hold(str(directory)) is None
     os.close(lock)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.bundled import BUNDLED
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError, PresetError
 from subdeck.core.paths import Project
-from subdeck.core.preset_copy import bundled_presets, copy_bundled, needs_model
-from subdeck.core.preset_file import Preset, read_preset
-from subdeck.core.presets import discover, preset_places
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings import Settings
+from subdeck.core.presets.bundled import BUNDLED
+from subdeck.core.presets.catalog import discover, preset_places
+from subdeck.core.presets.file import Preset, read_preset
+from subdeck.core.presets.preset_copy import bundled_presets, copy_bundled, needs_model
+from subdeck.core.run.model import PresetSource
 
 ON = Settings(bundled_presets=True)
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from subdeck.core.agents.call_args import CUT, kept_args
-from subdeck.core.agents.pi_stream import PiStream
-from subdeck.core.events import ARGS_LIMIT, ToolCall, encode_event
+from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.run.call_args import CUT, kept_args
+from subdeck.core.run.events import ARGS_LIMIT, ToolCall, encode_event
 
 
 def deep(levels: int) -> dict[str, Any]:

@@ -9,14 +9,24 @@ from typing import Any
 
 import msgspec
 import pytest
-from subdeck.core import live_run
-from subdeck.core.arriving import arriving
-from subdeck.core.channels import COMPLETED, CREATED, FAILED, STARTED, Channels, Emission, created, ended, started
-from subdeck.core.details import AgentDetails
-from subdeck.core.emitting import Emitter, emissions
+from subdeck.core.delegation import live_run
+from subdeck.core.delegation.channels import (
+    COMPLETED,
+    CREATED,
+    FAILED,
+    STARTED,
+    Channels,
+    Emission,
+    created,
+    ended,
+    started,
+)
+from subdeck.core.delegation.details import AgentDetails
+from subdeck.core.delegation.emitting import Emitter, emissions
 from subdeck.core.engine import Engine
-from subdeck.core.follow import Update
-from subdeck.core.runs import Counts, RunReason, RunSnapshot, RunStatus
+from subdeck.core.project.follower import Update
+from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus
+from subdeck.core.system.iterate_in_thread import arriving
 
 from tests.core.conversing import write_preset
 from tests.factories import make_result, open_engine, request, run_to_end, start, wait_for_end

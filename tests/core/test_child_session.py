@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.child_session import ChildSession, own_session, prepare
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, UsageError
+from subdeck.core.launch.child_session import ChildSession, own_session, prepare
 from subdeck.core.paths import Project
-from subdeck.core.runs import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest, RunSnapshot
 
 from tests.factories import (
     make_finished,

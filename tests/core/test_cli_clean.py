@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.retention import DAY
-from subdeck.core.runs import RunMeta
+from subdeck.core.project.retention import DAY
+from subdeck.core.run.model import RunMeta
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck
 from tests.factories import make_finished, open_engine, run_dir, start, started, wait_for_end

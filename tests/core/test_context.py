@@ -12,15 +12,15 @@ from typing import Any
 import click
 import pytest
 from subdeck.core.cli.main import COMMANDS
-from subdeck.core.cli.preset_view import preset_document
+from subdeck.core.cli.preset_view_part import preset_document
+from subdeck.core.config.settings import Inheritance, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
-from subdeck.core.events import Notice
-from subdeck.core.inherit import TRUNCATED
-from subdeck.core.preset_fields import FIELDS
-from subdeck.core.preset_file import Preset
-from subdeck.core.runs import RunMeta, RunRequest, RunSnapshot
-from subdeck.core.settings import Inheritance, Settings
+from subdeck.core.launch.inherit import TRUNCATED
+from subdeck.core.presets.fields import FIELDS
+from subdeck.core.presets.file import Preset
+from subdeck.core.run.events import Notice
+from subdeck.core.run.model import RunMeta, RunRequest, RunSnapshot
 
 from tests.factories import events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
 

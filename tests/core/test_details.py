@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec.structs import replace
-from subdeck.core.details import AgentDetails, details_of, model_name, status_of, tokens_text
-from subdeck.core.entries import TextEntry, Timeline
-from subdeck.core.runs import (
+from subdeck.core.delegation.details import AgentDetails, details_of, model_name, status_of, tokens_text
+from subdeck.core.delegation.report import TextEntry, Timeline
+from subdeck.core.run.model import (
     STATUS_OF,
     LaunchedBy,
     Limits,

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core import doctor, processes
+from subdeck.core import doctor
 from subdeck.core.doctor import Check, State, examine
+from subdeck.core.system import processes
 
 from tests.core.command_line import write_preset
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.events import Queued, RunStarted
-from subdeck.core.runs import RunSnapshot
+from subdeck.core.run.events import Queued, RunStarted
+from subdeck.core.run.model import RunSnapshot
 
 from tests.factories import (
     events_of,
@@ -130,7 +130,8 @@ def test_waiting_is_light(project_dir: Path) -> None:
     first = start(engine, "hang")
     running = started(engine, first)
     second = start(engine, "answer ok")
-    from subdeck.core import artifacts, processes
+    from subdeck.core.run import artifacts
+    from subdeck.core.system import processes
 
     facts = artifacts.read_runner(engine.project.run_dir(second.run_id))
     assert facts is not None

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core import artifacts, processes
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.runs import RunSnapshot
+from subdeck.core.run import artifacts
+from subdeck.core.run.model import RunSnapshot
+from subdeck.core.system import processes
 
 from tests.factories import (
     lives,
@@ -94,7 +95,7 @@ def test_a_killed_wrapper_of_a_queued_run(project_dir: Path) -> None:
 LAUNCHER = """
 import os, sys
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunRequest
+from subdeck.core.run.model import RunRequest
 engine = Engine.open()
 requests = [RunRequest(task=task) for task in sys.argv[1:]]
 runs = engine.launch(requests, background=False)

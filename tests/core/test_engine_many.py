@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.events import Queued, RunEnded, RunStarted
+from subdeck.core.run.events import Queued, RunEnded, RunStarted
 
 from tests.factories import BRIEF, events_of, open_engine, request
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from subdeck.core.entries import EntryFold, ErrorEntry, TextEntry, ThinkingEntry, ToolEntry, fold_entries
-from subdeck.core.events import (
+from subdeck.core.delegation.report import EntryFold, ErrorEntry, TextEntry, ThinkingEntry, ToolEntry, fold_entries
+from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
     Event,

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core import artifacts
 from subdeck.core.engine import Engine
-from subdeck.core.events import ARGS_LIMIT, CONTENT_LIMIT, Retry, ToolCall
-from subdeck.core.finalization import FINALIZE_TOOL, INSTRUCTION, Finalized, feedback, read_payload
 from subdeck.core.paths import Project
-from subdeck.core.runs import RunRequest, Usage
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import ARGS_LIMIT, CONTENT_LIMIT, Retry, ToolCall
+from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, Finalized, feedback, read_payload
+from subdeck.core.run.model import RunRequest, Usage
 
 from tests.factories import (
     PUPPET,

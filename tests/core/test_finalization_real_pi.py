@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.pi import FINALIZE_EXTENSION
-from subdeck.core.events import ARGS_LIMIT, ToolCall, ToolResult
-from subdeck.core.finalization import FINALIZE_TOOL, INSTRUCTION, feedback
+from subdeck.core.agents.pi.program import FINALIZE_EXTENSION
+from subdeck.core.run.events import ARGS_LIMIT, ToolCall, ToolResult
+from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, feedback
 
 from tests.factories import events_of, result_of, run_dir
 

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts, follow, paths, watch
+from subdeck.core import paths
 from subdeck.core.engine import Engine, Update
-from subdeck.core.events import AssistantText, RunStarted, encode_event
-from subdeck.core.runs import Counts, RunSnapshot
+from subdeck.core.project import follower as follow
+from subdeck.core.project import watch
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import AssistantText, RunStarted, encode_event
+from subdeck.core.run.model import Counts, RunSnapshot
 
 from tests.factories import (
     make_finished,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.conversation import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
-from subdeck.core.inherit import Inheritance, Inherited, compact, inherit_from, inherits, prompt_with_context
+from subdeck.core.agents.conversation import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from subdeck.core.launch.inherit import Inheritance, Inherited, compact, inherit_from, inherits, prompt_with_context
 
 from .session_file import SessionFile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.wrapper.ladder import Ladder, Step
+from subdeck.core.wrapper.escalation import Ladder, Step
 
 
 def steps(ladder: Ladder, *times: float) -> list[Step | None]:

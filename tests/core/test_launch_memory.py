@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from subdeck.core import launch_memory
-from subdeck.core.launch_memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
+from subdeck.core.launch import memory as launch_memory
+from subdeck.core.launch.memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
 from subdeck.core.paths import Project
 
 CHOSEN = LastValues(model="b/c", cwd="/tmp", runner="tmux", copies=3)

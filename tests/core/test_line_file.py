@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from subdeck.core.line_file import BLOCK, CHUNK, HELD, WHOLE, LineFile, chunks_of
+from subdeck.core.system.line_file import BLOCK, CHUNK, HELD, WHOLE, LineFile, chunks_of
 
 
 def some_lines(seed: int, size: int, longest: int) -> bytes:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subdeck.core import artifacts, paths, processes
-from subdeck.core.artifacts import RunnerFacts
-from subdeck.core.events import AssistantText, RunEnded, RunStarted, encode_event
-from subdeck.core.liveness import Proof, hold, look_after
+from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.runs import StopRequest
+from subdeck.core.project.liveness import Proof, hold, look_after
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.events import AssistantText, RunEnded, RunStarted, encode_event
+from subdeck.core.run.model import StopRequest
+from subdeck.core.system import processes
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from subdeck.core.mcp.calls import Calls
-from subdeck.core.mcp.relay import Relay
+from subdeck.core.mcp.relay_part import Relay
 
 
 async def test_the_last_word_comes_before_the_answer() -> None:

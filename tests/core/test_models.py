@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
-from subdeck.core.models import ResolvedModel, resolve_model
-from subdeck.core.preset_file import Preset
-from subdeck.core.resolvers import Probe
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings import Settings
+from subdeck.core.launch.model import ResolvedModel, resolve_model
+from subdeck.core.models.resolvers import Probe
+from subdeck.core.presets.file import Preset
+from subdeck.core.run.model import PresetSource
 
 from tests.core.models import catalog
 

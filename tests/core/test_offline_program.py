@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from subdeck.core.agents.base import Settled
 from subdeck.core.agents.offline import OfflineProgram, offline_command
-from subdeck.core.events import AssistantText, ToolCall, ToolResult
-from subdeck.core.outcome import ChildExit, decide
-from subdeck.core.runs import LaunchedBy, RunMeta, RunReason, Tools
+from subdeck.core.run.events import AssistantText, ToolCall, ToolResult
+from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, Tools
+from subdeck.core.run.outcome import ChildExit, decide
 
 from .offline_reader import COMMAND, SHOP, read, write_tree
 

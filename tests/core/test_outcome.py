@@ -7,8 +7,8 @@ import errno
 import pytest
 from msgspec.structs import replace
 from subdeck.core.agents.base import StreamFacts
-from subdeck.core.outcome import ChildExit, StartError, decide
-from subdeck.core.runs import STATUS_OF, RunReason, StopRequest
+from subdeck.core.run.model import STATUS_OF, RunReason, StopRequest
+from subdeck.core.run.outcome import ChildExit, StartError, decide
 
 ANSWERED = StreamFacts(finished=True, final_text="The answer.", stop_reason="stop")
 WORKING = StreamFacts(final_text="I will look.", stop_reason="toolUse")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.pi import COPILOT_EXTENSION, PiProgram
-from subdeck.core.agents.pi_stream import PiStream
+from subdeck.core.agents.pi.program import COPILOT_EXTENSION, PiProgram
+from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.errors import LaunchError
-from subdeck.core.runs import LaunchedBy, RunMeta, Tools
+from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
 
 INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 RUN_ID = "20261121-120000-abcdef"

@@ -9,18 +9,12 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.agents.choice import AgentChoice, catalog_of, choose_agent
-from subdeck.core.agents.pi_catalog import thinking_levels
-from subdeck.core.agents.pi_list import refresh_models
-from subdeck.core.agents.pi_models import (
-    built_in_listing,
-    cache_file,
-    cached_listing,
-    list_key,
-    models_json_listing,
-)
-from subdeck.core.catalog import Listing, Model
+from subdeck.core.agents.pi.install import thinking_levels
+from subdeck.core.agents.pi.models import built_in_listing, cache_file, cached_listing, list_key, models_json_listing
+from subdeck.core.agents.pi.pi_list import refresh_models
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
-from subdeck.core.settings import Settings
+from subdeck.core.models.catalog import Listing, Model
 
 TABLE = """\
 provider  model         context  max-out  thinking  images

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core.agents.base import Command
-from subdeck.core.agents.pi import PiProgram
-from subdeck.core.agents.pi_catalog import find_pi
-from subdeck.core.agents.pi_stream import PiStream
-from subdeck.core.events import AssistantText, ToolResult
-from subdeck.core.outcome import ChildExit, Outcome, decide
-from subdeck.core.runs import LaunchedBy, RunMeta, Tools
+from subdeck.core.agents.pi.install import find_pi
+from subdeck.core.agents.pi.program import PiProgram
+from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.run.events import AssistantText, ToolResult
+from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
+from subdeck.core.run.outcome import ChildExit, Outcome, decide
 
 from tests.fake_llm import FakeLLM
 from tests.replay import feed

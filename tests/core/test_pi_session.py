@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core import backward, pi_branch
-from subdeck.core.conversation import Message, Text, Thinking, ToolOutput, ToolUse
-from subdeck.core.pi_session import SessionFileError, open_conversation
+from subdeck.core.agents.conversation import Message, Text, Thinking, ToolOutput, ToolUse
+from subdeck.core.agents.pi import branch as pi_branch
+from subdeck.core.agents.pi.session import SessionFileError, open_conversation
+from subdeck.core.system import backward
 
 from ..replay import RECORDINGS
 from .session_file import HEADER, SessionFile, line
@@ -383,7 +384,7 @@ def test_a_big_session_is_not_held(session: SessionFile, monkeypatch: pytest.Mon
         return fields_of(*arguments)
 
     fields_of = pi_branch.fields_of
-    monkeypatch.setattr("subdeck.core.pi_session.fields_of", counting)
+    monkeypatch.setattr("subdeck.core.agents.pi.session.fields_of", counting)
     monkeypatch.setattr(backward, "CHUNK", 70_001)
 
     assert session.path.stat().st_size > 5_000_000
@@ -394,7 +395,7 @@ def test_a_big_session_is_not_held(session: SessionFile, monkeypatch: pytest.Mon
 def test_a_line_too_long_to_decode(session: SessionFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """A monstrous line is named with its size, and the branch goes on behind it."""
     monkeypatch.setattr(pi_branch, "LINE_LIMIT", 1024 * 1024)
-    monkeypatch.setattr("subdeck.core.pi_session.LINE_LIMIT", 1024 * 1024)
+    monkeypatch.setattr("subdeck.core.agents.pi.session.LINE_LIMIT", 1024 * 1024)
     session.user("a?")
     session.output("x" * 3 * 1024 * 1024)
 

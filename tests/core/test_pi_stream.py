@@ -8,8 +8,8 @@ import sys
 
 import pytest
 from subdeck.core.agents.base import UPDATE_HEAD, Completion, Open, Settled, Settling
-from subdeck.core.agents.pi_stream import SENTENCE_LIMIT, PiStream
-from subdeck.core.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
+from subdeck.core.agents.pi.stream import SENTENCE_LIMIT, PiStream
+from subdeck.core.run.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 
 START = b'{"type":"agent_start"}'
 END = b'{"type":"agent_end","messages":[]}'
@@ -298,7 +298,8 @@ def test_call_of_a_tool() -> None:
 def test_light_imports() -> None:
     """The stream is read inside the wrapper: it brings nothing heavy along."""
     heavy = ("asyncio", "yaml", "json", "libtmux", "watchfiles", "subprocess", "difflib", "shutil", "click")
-    code = "import sys, subdeck.core.agents.pi, subdeck.core.outcome, subdeck.core.progress; print(*sys.modules)"
+    modules = ", ".join(f"subdeck.core.{name}" for name in ("agents.pi.program", "run.outcome", "run.progress"))
+    code = f"import sys, {modules}; print(*sys.modules)"
     bare = subprocess.run(
         [sys.executable, "-c", "import msgspec, sys; print(*sys.modules)"], capture_output=True, check=True
     )

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from subdeck.core.agents.pi_stream import PiStream
-from subdeck.core.events import decode_event, encode_event
-from subdeck.core.outcome import decide
-from subdeck.core.progress import ProgressFormatter
+from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.run.events import decode_event, encode_event
+from subdeck.core.run.outcome import decide
+from subdeck.core.run.progress import ProgressFormatter
 
 from tests.replay import cases, lines
 

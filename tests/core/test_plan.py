@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import ModelError, SettingsError, UsageError
-from subdeck.core.finalization import FINALIZE_TOOL
-from subdeck.core.limits import effective_limits
+from subdeck.core.launch.plan import Plan
 from subdeck.core.paths import Project
-from subdeck.core.plan import Plan
-from subdeck.core.runs import LaunchedBy, Limits, Origin, RunMeta, RunRequest
-from subdeck.core.settings import AgentSettings, Settings
+from subdeck.core.run.finalization import FINALIZE_TOOL
+from subdeck.core.run.limits import effective_limits
+from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest
 
 PI = Settings(agent="pi", agents={"pi": AgentSettings(("/bin/true",))}, default_model="a/b")
 OFFLINE = Settings(agent="offline")

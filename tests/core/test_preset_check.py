@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
+from subdeck.core.launch.preset_check import PresetCheck, PresetDraft, check_preset
 from subdeck.core.paths import Project
-from subdeck.core.preset_check import PresetCheck, PresetDraft, check_preset
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings import Settings
+from subdeck.core.run.model import PresetSource
 
 GOOD = "---\nname: scout\ndescription: Finds things\n---\nLook.\n"
 

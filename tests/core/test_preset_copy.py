@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import PresetError
-from subdeck.core.preset_copy import duplicate, free_name
-from subdeck.core.preset_file import Preset, read_preset
-from subdeck.core.runs import PresetSource
+from subdeck.core.presets.file import Preset, read_preset
+from subdeck.core.presets.preset_copy import duplicate, free_name
+from subdeck.core.run.model import PresetSource
 
 
 def preset_in(directory: Path, content: str | bytes, source: str = "project", file: str = "scout.md") -> Preset:

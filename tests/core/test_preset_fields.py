@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.document import DocumentError, parse_mapping
-from subdeck.core.preset_fields import FIELDS
-from subdeck.core.preset_file import Preset, PresetProblem, parse_preset, read_preset
-from subdeck.core.preset_schema import preset_schema
-from subdeck.core.runs import Limits, PresetSource
+from subdeck.core.config.yaml_tree import DocumentError, parse_mapping
+from subdeck.core.presets.fields import FIELDS
+from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
+from subdeck.core.presets.preset_schema import preset_schema
+from subdeck.core.run.model import Limits, PresetSource
 
 HEAD = "name: scout\ndescription: d\n"
 

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.document import DocumentError
-from subdeck.core.preset_file import Preset, PresetProblem, parse_preset, read_preset
-from subdeck.core.runs import PresetSource
+from subdeck.core.config.yaml_tree import DocumentError
+from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
+from subdeck.core.run.model import PresetSource
 
 HEAD = "name: scout\ndescription: Fast repo exploration\n"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import PresetError, UsageError
-from subdeck.core.preset_file import Preset, read_preset
-from subdeck.core.preset_save import save_preset
-from subdeck.core.runs import PresetSource
+from subdeck.core.presets.file import Preset, read_preset
+from subdeck.core.presets.write import save_preset
+from subdeck.core.run.model import PresetSource
 
 
 def saved(path: str) -> Preset:

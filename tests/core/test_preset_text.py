@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.document import DocumentError
+from subdeck.core.config.yaml_tree import DocumentError
 from subdeck.core.errors import PresetError
-from subdeck.core.preset_text import GONE, FileChanged, read_preset_text, text_of, write_preset_text
-from subdeck.core.stand_ins import can_hold, held, released, shown
+from subdeck.core.presets.text import GONE, FileChanged, read_preset_text, text_of, write_preset_text
+from subdeck.core.text.placeholders import can_hold, held, released, shown
 
 HOSTILE = "a\x1b[31mb\x07\r\x0b\x0c\x1c\x85\u2028\u202e\u200b\ufeff\x7f\x9b ␛ \U000f0001"
 

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
-from subdeck.core.preset_tiers import next_after
-from subdeck.core.preset_trash import KEPT, delete_preset, restore_preset
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings import Settings
+from subdeck.core.presets.preset_tiers import next_after
+from subdeck.core.presets.trash import KEPT, delete_preset, restore_preset
+from subdeck.core.run.model import PresetSource
 
 CONTENT = b"\xef\xbb\xbf---\r\nname: \xff broken\x00\n"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
-from subdeck.core.presets import PresetCatalog, discover, preset_places
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings import Settings
+from subdeck.core.presets.catalog import PresetCatalog, discover, preset_places
+from subdeck.core.run.model import PresetSource
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest, RunSnapshot
 
 from tests.fake_llm import FakeLLM
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core import processes
+from subdeck.core.system import processes
 
 from tests.factories import lives
 from tests.waiting import wait_until

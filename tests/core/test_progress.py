@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.events import (
+from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
     Event,
@@ -20,7 +20,7 @@ from subdeck.core.events import (
     UnknownEvent,
     UsageReported,
 )
-from subdeck.core.progress import ProgressFormatter
+from subdeck.core.run.progress import ProgressFormatter
 
 
 def call(tool: str, call_id: str = "1", **args: Any) -> ToolCall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.agents.base import Open, Settled, Settling
-from subdeck.core.events import AssistantText, ErrorReported, Notice, Retry, Thinking, ToolCall, ToolResult
+from subdeck.core.run.events import AssistantText, ErrorReported, Notice, Retry, Thinking, ToolCall, ToolResult
 
 from tests.replay import cases, lines, replay, stdout
 

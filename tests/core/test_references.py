@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.catalog import Catalog, Listing, Model, settings_listing
-from subdeck.core.references import Literal, UnknownModel, read_literal
+from subdeck.core.models.catalog import Catalog, Listing, Model, settings_listing
+from subdeck.core.models.references import Literal, UnknownModel, read_literal
 
 from tests.core.models import catalog
 

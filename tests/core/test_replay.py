@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import UsageError
-from subdeck.core.replay import Recording, replay, replayed
+from subdeck.core.wrapper.replay import Recording, replay, replayed
 
 from tests import replay as recorded
 from tests.core.command_line import subdeck

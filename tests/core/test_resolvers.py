@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
-from subdeck.core.models import ResolvedModel, resolve_model
-from subdeck.core.resolvers import Available, Probe, Resolver, ask, installed_resolvers
-from subdeck.core.roles import RolesResolver
-from subdeck.core.settings import Settings
+from subdeck.core.launch.model import ResolvedModel, resolve_model
+from subdeck.core.models.resolvers import Available, Probe, Resolver, ask, installed_resolvers
+from subdeck.core.models.roles import RolesResolver
 
 from tests.core.models import catalog
 

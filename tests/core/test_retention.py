@@ -7,14 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
-from subdeck.core import cleaning, paths
-from subdeck.core.cleaning import clean, read_stock, tidy
-from subdeck.core.describe import size_text
+from subdeck.core import paths
+from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
-from subdeck.core.retention import DAY, MB, Stock, Stored, choose
-from subdeck.core.runs import RunMeta
-from subdeck.core.session import SessionFile
-from subdeck.core.settings import Retention
+from subdeck.core.project import cleaning
+from subdeck.core.project.cleaning import clean, read_stock, tidy
+from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose
+from subdeck.core.project.session import SessionFile
+from subdeck.core.run.describe import size_text
+from subdeck.core.run.model import RunMeta
 
 from tests.factories import make_finished, make_meta, make_run, make_snapshot
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
-from subdeck.core.models import ResolvedModel, resolve_model
-from subdeck.core.resolvers import Available, Probe
-from subdeck.core.roles import RolesFault, RolesResolver, provider_roles
-from subdeck.core.settings import Settings
+from subdeck.core.launch.model import ResolvedModel, resolve_model
+from subdeck.core.models.resolvers import Available, Probe
+from subdeck.core.models.roles import RolesFault, RolesResolver, provider_roles
 
 from tests.core.models import catalog
 

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts, processes
 from subdeck.core.errors import LaunchError
+from subdeck.core.run import artifacts
 from subdeck.core.runners.base import WrapperCall
 from subdeck.core.runners.process import ProcessRunner
+from subdeck.core.system import processes
 
 from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
 
@@ -64,7 +65,7 @@ def test_ctrl_c_at_the_launcher_does_not_reach_the_run(project_dir: Path, tmp_pa
     write_settings()
     gate = tmp_path / "gate"
     code = (
-        "import sys; from subdeck.core.engine import Engine; from subdeck.core.runs import RunRequest\n"
+        "import sys; from subdeck.core.engine import Engine; from subdeck.core.run.model import RunRequest\n"
         "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
         "print(run.run_id, flush=True); sys.stdin.read()\n"
     )

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import astuple
-from subdeck.core import artifacts
-from subdeck.core.artifacts import TmuxPlace
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunnerUnavailable, SubdeckError
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import TmuxPlace
+from subdeck.core.run.model import RunSnapshot
 from subdeck.core.runners.tmux import StartedPane, find_pane, session_name, way_in, window_name
-from subdeck.core.runs import RunSnapshot
 
 from tests.factories import (
     RECORDER,
@@ -335,7 +335,7 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
     open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
     gate = tmp_path / "gate"
     code = (
-        "import os, sys; from subdeck.core.engine import Engine; from subdeck.core.runs import RunRequest\n"
+        "import os, sys; from subdeck.core.engine import Engine; from subdeck.core.run.model import RunRequest\n"
         "(run,) = Engine.open().launch([RunRequest(task=sys.argv[1])], background=True)\n"
         "print(run.run_id, flush=True); os.kill(os.getpid(), 9)\n"
     )

@@ -14,8 +14,8 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.paths import Project
-from subdeck.core.runs import RunReason, RunSnapshot, RunStatus
-from subdeck.core.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
+from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
+from subdeck.core.run.model import RunReason, RunSnapshot, RunStatus
 
 from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 
@@ -203,7 +203,7 @@ def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
 FULL = """
 import resource, sys
 from subdeck.core.paths import Project
-from subdeck.core.session import SessionFile
+from subdeck.core.project.session import SessionFile
 from tests.factories import make_snapshot
 session = SessionFile(Project(sys.argv[1]), "one")
 run = make_snapshot()

@@ -8,11 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.document import parse_mapping
-from subdeck.core.errors import SettingsError
-from subdeck.core.paths import Project
-from subdeck.core.runs import Limits, LogCaps
-from subdeck.core.settings import (
+from subdeck.core.config.schema import KEYS, ProjectMay, read_entries
+from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,
     Notifications,
@@ -22,8 +19,11 @@ from subdeck.core.settings import (
     load_settings,
     value_of,
 )
-from subdeck.core.settings_example import example_settings
-from subdeck.core.settings_schema import KEYS, ProjectMay, read_entries
+from subdeck.core.config.settings_example import example_settings
+from subdeck.core.config.yaml_tree import parse_mapping
+from subdeck.core.errors import SettingsError
+from subdeck.core.paths import Project
+from subdeck.core.run.model import Limits, LogCaps
 
 
 @pytest.fixture
@@ -55,8 +55,10 @@ def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> 
     code = (
         "import sys\n"
         "from subdeck.core.paths import Project\n"
-        "from subdeck.core import models, presets, tool_policy\n"
-        "from subdeck.core.settings import load_settings\n"
+        "from subdeck.core.launch import model\n"
+        "from subdeck.core.presets import catalog\n"
+        "from subdeck.core.run import tool_policy\n"
+        "from subdeck.core.config.settings import load_settings\n"
         "load_settings(Project(sys.argv[1]))\n"
         "print('yaml' in sys.modules)"
     )

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.launch.slots import OLD, remove_old_slots
 from subdeck.core.paths import Project
-from subdeck.core.slots import OLD, remove_old_slots
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts
-from subdeck.core.child_session import sticky_session
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
-from subdeck.core.events import Queued, RunStarted
-from subdeck.core.runs import RunSnapshot, RunStatus
+from subdeck.core.launch.child_session import sticky_session
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import Queued, RunStarted
+from subdeck.core.run.model import RunSnapshot, RunStatus
 
 from tests.factories import events_of, open_engine, result_of, run_dir, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until

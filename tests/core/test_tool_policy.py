@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.errors import UsageError
-from subdeck.core.finalization import FINALIZE_TOOL
-from subdeck.core.runs import Tools
-from subdeck.core.tool_policy import (
+from subdeck.core.run.finalization import FINALIZE_TOOL
+from subdeck.core.run.model import Tools
+from subdeck.core.run.tool_policy import (
     DELEGATION_TOOLS,
     Offer,
     checked_tools,

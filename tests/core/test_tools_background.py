@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.delegation.call import session_name
+from subdeck.core.delegation.session_watch import SessionWatch
+from subdeck.core.delegation.status import ROWS
 from subdeck.core.engine import Engine
-from subdeck.core.follow import Update
-from subdeck.core.runs import Counts, LaunchedBy, RunReason, RunStatus
-from subdeck.core.tools.call import session_name
-from subdeck.core.tools.status import ROWS
-from subdeck.core.tools.watching import SessionWatch
+from subdeck.core.project.follower import Update
+from subdeck.core.run.model import Counts, LaunchedBy, RunReason, RunStatus
 
 from tests.core.conversing import write_preset
 from tests.core.delegating import SESSION, call, parent_engine, task

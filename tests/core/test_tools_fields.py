@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.tools.faults import ARGUMENT, Refused, ToolError, refusal
-from subdeck.core.tools.fields import read_background, read_status, read_subagent
+from subdeck.core.delegation.arguments import read_background, read_status, read_subagent
+from subdeck.core.delegation.errors import ARGUMENT, Refused, ToolError, refusal
 
 TASK = {"preset": "scout", "task": "look"}
 

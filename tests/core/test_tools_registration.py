@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from subdeck.core.delegation.registration import registration_key, should_register
+from subdeck.core.delegation.schema import ROLE_OR_THINKING, ToolSpec, described, models_of, specs, tools_for
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import user_settings_file
-from subdeck.core.preset_file import Preset
-from subdeck.core.runs import PresetSource
-from subdeck.core.tools.registration import registration_key, should_register
-from subdeck.core.tools.schema import ROLE_OR_THINKING, ToolSpec, described, models_of, specs, tools_for
+from subdeck.core.presets.file import Preset
+from subdeck.core.run.model import PresetSource
 
 from tests.core.conversing import write_preset
 from tests.factories import open_engine, write_settings

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.delegation.answers import ToolProgress
+from subdeck.core.delegation.call import Resolved
+from subdeck.core.delegation.errors import ARGUMENT
 from subdeck.core.engine import Engine
-from subdeck.core.tools.answers import ToolProgress
-from subdeck.core.tools.call import Resolved
-from subdeck.core.tools.faults import ARGUMENT
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
 from tests.core.delegating import SESSION, Calling, call, parent_engine, running, task

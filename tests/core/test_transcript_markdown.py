@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from subdeck.core.events import (
+from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
     Event,
@@ -18,9 +18,9 @@ from subdeck.core.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.runs import RunReason, RunStatus, Usage
-from subdeck.core.tail import EventTail
-from subdeck.core.transcript_markdown import closed, fenced, markdown, whole
+from subdeck.core.run.markdown import closed, fenced, markdown, whole
+from subdeck.core.run.model import RunReason, RunStatus, Usage
+from subdeck.core.run.tail import EventTail
 
 from ..factories import make_meta, make_result, make_snapshot
 
@@ -160,7 +160,7 @@ def test_a_running_run_says_so() -> None:
 
 def test_events_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All events of a large file come, those after a stretch without any too."""
-    from subdeck.core import transcript_markdown
+    from subdeck.core.run import markdown as transcript_markdown
 
     monkeypatch.setattr(transcript_markdown, "PIECE", 1000)
     line = encode_event(AssistantText(text="x" * 100))

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core import trash
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError, UnknownRun
+from subdeck.core.project import trash
 
 from tests.factories import make_finished, make_run, open_engine, start, started, wait_for_end
 

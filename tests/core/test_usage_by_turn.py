@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core import usage_by_turn
-from subdeck.core.events import AssistantText, Event, ToolCall, UsageReported, encode_event
-from subdeck.core.runs import Usage
-from subdeck.core.usage_by_turn import UsageReader
+from subdeck.core.run import usage as usage_by_turn
+from subdeck.core.run.events import AssistantText, Event, ToolCall, UsageReported, encode_event
+from subdeck.core.run.model import Usage
+from subdeck.core.run.usage import UsageReader
 
 
 def used(number: int, stop_reason: str = "stop") -> UsageReported:

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from subdeck.core.user_state import name_of_project, state_file, write_state
+from subdeck.core.system.user_state import name_of_project, state_file, write_state
 
 
 def test_a_file_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

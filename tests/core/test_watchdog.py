@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.runs import Limits, RunReason
+from subdeck.core.run.model import Limits, RunReason
 from subdeck.core.wrapper.watchdog import Watchdog
 
 

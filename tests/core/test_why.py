@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core import artifacts, paths, processes
-from subdeck.core.artifacts import RunnerFacts
-from subdeck.core.events import (
+from subdeck.core import paths
+from subdeck.core.paths import Project
+from subdeck.core.project.diagnosis import REASONS, Process, Signs, ago, why
+from subdeck.core.project.signs import WINDOW, SignReader
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.events import (
     AssistantText,
     Event,
     Queued,
@@ -20,10 +24,8 @@ from subdeck.core.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.paths import Project
-from subdeck.core.runs import RunReason, RunSnapshot, RunStatus, StopRequest
-from subdeck.core.signs import WINDOW, SignReader
-from subdeck.core.why import REASONS, Process, Signs, ago, why
+from subdeck.core.run.model import RunReason, RunSnapshot, RunStatus, StopRequest
+from subdeck.core.system import processes
 
 from tests.factories import (
     make_finished,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunRequest
+from subdeck.core.run.model import RunRequest
 
 from tests.factories import RECORDER, open_engine, run_dir, wait_for_end
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable
-from subdeck.core.events import AssistantText, Notice, RunEnded, ToolCall, UsageReported
+from subdeck.core.run.events import AssistantText, Notice, RunEnded, ToolCall, UsageReported
 
 from tests.factories import (
     PUPPET,

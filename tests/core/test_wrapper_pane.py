@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core.runs import LaunchedBy, PresetSource, Tools
+from subdeck.core.run.model import LaunchedBy, PresetSource, Tools
 from subdeck.core.wrapper.pane import header, pane
 
 from tests.factories import make_meta

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts, paths
+from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.wrapper.places import Queue, Session, Signals, Slots, StopAsked, take_all
+from subdeck.core.run import artifacts
+from subdeck.core.wrapper.queue import Queue, Session, Signals, Slots, StopAsked, take_all
 
 from tests.factories import make_meta, make_run
 from tests.waiting import wait_until

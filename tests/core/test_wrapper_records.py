@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts
 from subdeck.core.engine import Engine
-from subdeck.core.events import Notice
-from subdeck.core.runs import RunSnapshot
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import Notice
+from subdeck.core.run.model import RunSnapshot
 
 from tests.factories import (
     PUPPET,
@@ -68,7 +68,7 @@ def test_records_that_vanish(project_dir: Path) -> None:
 LIMITED = """
 import resource, sys
 from subdeck.core.engine import Engine
-from subdeck.core.runs import RunRequest
+from subdeck.core.run.model import RunRequest
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 engine = Engine.open()
 (run,) = engine.launch([RunRequest(task=sys.argv[2])], background=False)

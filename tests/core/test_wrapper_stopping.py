@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core import artifacts, paths
+from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.events import RunStarted
-from subdeck.core.runs import RunSnapshot, StopRequest
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import RunStarted
+from subdeck.core.run.model import RunSnapshot, StopRequest
 
 from tests.factories import (
     events_of,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult, encode_event
-from subdeck.core.runs import RunReason
+from subdeck.core.run.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult, encode_event
+from subdeck.core.run.model import RunReason
 
 from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta

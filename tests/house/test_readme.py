@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.cli.main import COMMANDS, main
-from subdeck.core.preset_file import parse_preset
-from subdeck.core.runs import PresetSource
-from subdeck.core.settings_schema import KEYS
+from subdeck.core.config.schema import KEYS
+from subdeck.core.presets.file import parse_preset
+from subdeck.core.run.model import PresetSource
 from subdeck.tui.actions.key_table import with_table
 from subdeck.tui.theme import OURS
 

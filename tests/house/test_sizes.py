@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MEDIAN_LINES = 150
 MODULE_LINES = 400
 TEST_LINES = 600
-METHODS = 25
+METHODS = 30
 
 
 def sizes(*directories: str) -> dict[str, int]:
@@ -48,5 +48,5 @@ def test_no_test_module_is_long() -> None:
 
 
 def test_no_class_does_everything() -> None:
-    """No class has more than 25 methods."""
+    """No class has more than 30 methods."""
     assert {} == {name: count for name, count in methods() if count > METHODS}

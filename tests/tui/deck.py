@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.opening import AS_USUAL, Opening
-from subdeck.tui.screens.main import MainScreen
+from subdeck.tui.deck.opening import AS_USUAL, Opening
+from subdeck.tui.deck.screen import MainScreen
 from textual.pilot import Pilot
 from textual.widget import Widget
 

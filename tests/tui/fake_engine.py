@@ -17,24 +17,16 @@ import msgspec
 from msgspec import structs
 from subdeck.core import paths
 from subdeck.core.agents.choice import AgentChoice
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SubdeckError
-from subdeck.core.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
-from subdeck.core.follow import Update
-from subdeck.core.line_file import Chunk, LineFile
 from subdeck.core.paths import Project
-from subdeck.core.presets import Preset, PresetCatalog, PresetProblem
-from subdeck.core.registry import count
+from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
+from subdeck.core.project.follower import Update
+from subdeck.core.project.registry import count
+from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
+from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunReason, RunRequest, RunSnapshot, RunStatus
 from subdeck.core.runners.base import WayIn
-from subdeck.core.runs import (
-    LaunchedBy,
-    PresetSource,
-    RunMeta,
-    RunReason,
-    RunRequest,
-    RunSnapshot,
-    RunStatus,
-)
-from subdeck.core.settings import Settings
+from subdeck.core.system.line_file import Chunk, LineFile
 
 START = datetime.now(UTC) - timedelta(minutes=30)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from subdeck.core.runs import RunRequest
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.core.run.model import RunRequest
+from subdeck.tui.launch.screen import LaunchScreen
 
 from .deck import Deck
 

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from subdeck.core import paths
-from subdeck.core.events import AssistantText, Event, Thinking, ToolCall, ToolResult, encode_event
-from subdeck.core.line_file import LineFile
+from subdeck.core.run.events import AssistantText, Event, Thinking, ToolCall, ToolResult, encode_event
+from subdeck.core.system.line_file import LineFile
+from subdeck.tui.feed.reader import RunReader
+from subdeck.tui.feed.views import View
 from subdeck.tui.messages import ViewChosen
-from subdeck.tui.reading.reader import RunReader
-from subdeck.tui.reading.spots import Spot
-from subdeck.tui.reading.views import View
 from subdeck.tui.theme import DARK
-from subdeck.tui.widgets.transcript import Transcript
+from subdeck.tui.transcript.pane import Transcript
+from subdeck.tui.transcript.position import Spot
 from textual import on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot

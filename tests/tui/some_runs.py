@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from subdeck.core.follow import Update
-from subdeck.core.runs import Counts, Group, RunSnapshot
+from subdeck.core.project.follower import Update
+from subdeck.core.run.model import Counts, Group, RunSnapshot
 
 from .fake_engine import a_run, run_id
 

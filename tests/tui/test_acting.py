@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.runners.base import WayIn
-from subdeck.core.runs import PresetSource, RunRequest, Tools
-from subdeck.core.settings import Notifications, Settings
-from subdeck.tui.commands import attaching
-from subdeck.tui.screens.confirm import ConfirmScreen
-from subdeck.tui.telling.notices import Notices
-from subdeck.tui.telling.toasts import ON_SCREEN, SECONDS, Toasts
-from subdeck.tui.terminal import hand_over
+from subdeck.tui.commands import attaching_part as attaching
+from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.notify.notices import Notices
+from subdeck.tui.notify.toasts import ON_SCREEN, SECONDS, Toasts
+from subdeck.tui.terminal.handover import hand_over
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Place, Situation, bindings, footer_hints, meanings, said
-from subdeck.tui.screens.help import help_text
-from subdeck.tui.widgets.status_bar import fitting
+from subdeck.tui.deck.status_bar import fitting
+from subdeck.tui.dialogs.help import help_text
 from textual.keys import key_to_character
 
 from .deck import opened

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.runs import RunReason, Usage
-from subdeck.tui.listing.board import Board
-from subdeck.tui.merging import merged
+from subdeck.core.run.model import RunReason, Usage
+from subdeck.tui.feed.coalesce import merged
+from subdeck.tui.runs.board import Board
 
 from .fake_engine import a_run, run_id
 from .some_runs import an_update

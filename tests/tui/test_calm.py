@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 from subdeck.tui.actions import Place, Situation, footer_hints, keys_line
-from subdeck.tui.listing.columns import Signs, run_cells
-from subdeck.tui.listing.list_memory import Arranged, ListMemory
-from subdeck.tui.listing.ordering import Sort
-from subdeck.tui.reading.painter import Painter
-from subdeck.tui.telling.toasts import ends_text
-from subdeck.tui.widgets.status_bar import fitting
+from subdeck.tui.deck.status_bar import fitting
+from subdeck.tui.notify.toasts import ends_text
+from subdeck.tui.runs.columns import Signs, run_cells
+from subdeck.tui.runs.memory import Arranged, ListMemory
+from subdeck.tui.runs.order import Sort
+from subdeck.tui.transcript.painter import Painter
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run

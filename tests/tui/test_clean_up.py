@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
+from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
-from subdeck.core.retention import DAY, MB, Stock, Stored, choose
-from subdeck.core.runs import RunMeta
-from subdeck.core.session import SessionFile
-from subdeck.core.settings import Retention
+from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose
+from subdeck.core.project.session import SessionFile
+from subdeck.core.run.model import RunMeta
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.cleaning import tidying
-from subdeck.tui.cleaning.form import loss_text, now_line, read_rule, room_line, spared_line, written
-from subdeck.tui.opening import Opening
-from subdeck.tui.screens import clean_up
-from subdeck.tui.screens.clean_up import CleanUpScreen
-from subdeck.tui.screens.confirm import ConfirmScreen
+from subdeck.tui.cleanup import screen as clean_up
+from subdeck.tui.cleanup.form import loss_text, now_line, read_rule, room_line, spared_line, written
+from subdeck.tui.cleanup.screen import CleanUpScreen
+from subdeck.tui.deck import startup_cleanup as tidying
+from subdeck.tui.deck.opening import Opening
+from subdeck.tui.dialogs.confirm import ConfirmScreen
 from textual.widgets import Input
 
 from tests.factories import make_finished, make_meta, make_run, open_engine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.presets import PresetProblem
-from subdeck.core.runs import PresetSource, RunReason, RunStatus, Usage
+from subdeck.core.presets.catalog import PresetProblem
+from subdeck.core.run.model import PresetSource, RunReason, RunStatus, Usage
 from subdeck.tui.actions import Place
 
 from .deck import opened

@@ -9,9 +9,9 @@ import importlib
 import pkgutil
 
 import pytest
-import subdeck.tui.screens
-from subdeck.core.presets import PresetProblem
-from subdeck.core.runs import PresetSource
+import subdeck.tui
+from subdeck.core.presets.catalog import PresetProblem
+from subdeck.core.run.model import PresetSource
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button
@@ -55,14 +55,13 @@ def an_engine() -> FakeEngine:
 
 def dialogs() -> set[str]:
     """Names of the dialogs that there are."""
-    package = subdeck.tui.screens
-    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
-    members = [vars(importlib.import_module(f"{package.__name__}.{name}")).values() for name in names]
+    package = subdeck.tui
+    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(package.__path__, "subdeck.tui.")]
     return {
         kind.__name__
-        for values in members
-        for kind in values
-        if isinstance(kind, type) and issubclass(kind, ModalScreen) and kind.__module__.startswith(package.__name__)
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, ModalScreen) and kind.__module__ == module.__name__
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from subdeck.core.runs import RunReason, RunSnapshot
-from subdeck.tui.listing.filtering import LONGEST, Seen, parse_filter
+from subdeck.core.run.model import RunReason, RunSnapshot
+from subdeck.tui.runs.filter import LONGEST, Seen, parse_filter
 
 from .fake_engine import a_run
 from .some_runs import a_mate

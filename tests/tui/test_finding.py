@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from subdeck.core.errors import UsageError
-from subdeck.core.events import (
+from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
     Event,
@@ -21,15 +21,16 @@ from subdeck.core.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.line_file import LineFile
-from subdeck.core.progress import ProgressFormatter
-from subdeck.tui.reading import counting, scanning
-from subdeck.tui.reading.counting import Count
-from subdeck.tui.reading.errors import Errors
-from subdeck.tui.reading.finding import OWN_WORDS, Query, searched_text
-from subdeck.tui.reading.scanning import first_hit, last_hit, scan
-from subdeck.tui.reading.searching import look_around
-from subdeck.tui.reading.times import offset_at, read_wish
+from subdeck.core.run.progress import ProgressFormatter
+from subdeck.core.system.line_file import LineFile
+from subdeck.tui.transcript.search import counter as counting
+from subdeck.tui.transcript.search import scanner as scanning
+from subdeck.tui.transcript.search.counter import Count
+from subdeck.tui.transcript.search.errors import Errors
+from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text
+from subdeck.tui.transcript.search.scanner import first_hit, last_hit, scan
+from subdeck.tui.transcript.search.transcript_search import look_around
+from subdeck.tui.transcript.time import offset_at, read_wish
 
 WORDS = [
     "auth",
@@ -125,7 +126,7 @@ def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: py
 
 def test_own_words_are_all_known() -> None:
     """Every word that the wordings put around a child's text is looked after."""
-    from subdeck.core import progress
+    from subdeck.core.run import progress
 
     words = {
         word.lower()

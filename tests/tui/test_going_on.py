@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
-from subdeck.core.presets import PresetCatalog
-from subdeck.core.runs import PresetSource, RunRequest, Tools
-from subdeck.core.settings import Settings
-from subdeck.tui.launching.form import LaunchForm, Takes
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.core.presets.catalog import PresetCatalog
+from subdeck.core.run.model import PresetSource, RunRequest, Tools
+from subdeck.tui.launch.form import LaunchForm, Takes
+from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input, TextArea
 
 from . import launching

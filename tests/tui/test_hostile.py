@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult
-from subdeck.core.presets import PresetProblem
-from subdeck.core.runs import PresetSource
+from subdeck.core.presets.catalog import PresetProblem
+from subdeck.core.run.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult
+from subdeck.core.run.model import PresetSource
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, stamp

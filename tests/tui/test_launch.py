@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import LaunchError, ModelError
-from subdeck.core.runs import PresetSource, RunRequest
-from subdeck.core.settings import Settings
-from subdeck.tui.launching.filled import Filled
-from subdeck.tui.launching.form import LaunchForm
+from subdeck.core.run.model import PresetSource, RunRequest
+from subdeck.tui.launch.form import LaunchForm
+from subdeck.tui.launch.values import Filled
 from textual.widgets import Input, TextArea
 
 from .deck import opened

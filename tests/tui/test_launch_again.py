@@ -7,17 +7,17 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownRun
-from subdeck.core.finalization import INSTRUCTION
-from subdeck.core.launch_memory import LastValues, change_memory
-from subdeck.core.runs import PresetSource, RunMeta, RunRequest, Tools
-from subdeck.core.settings import Settings
-from subdeck.tui.launching.again import asked_prompt, asked_tools
-from subdeck.tui.launching.filled import Filled
-from subdeck.tui.launching.form import LaunchForm, Takes
+from subdeck.core.launch.memory import LastValues, change_memory
+from subdeck.core.run.finalization import INSTRUCTION
+from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
+from subdeck.tui.launch.again import asked_prompt, asked_tools
+from subdeck.tui.launch.form import LaunchForm, Takes
+from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch.values import Filled
 from subdeck.tui.presets.draft import PROJECT, USER
-from subdeck.tui.screens.launch import LaunchScreen
 from subdeck.tui.widgets.choice import Choice
 from textual.widgets import Input, TextArea
 

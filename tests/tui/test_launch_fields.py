@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
-from subdeck.core.launch_memory import LastValues, change_memory, read_memory
-from subdeck.core.runs import RunRequest, RunSnapshot
-from subdeck.core.settings import Settings
+from subdeck.core.launch.memory import LastValues, change_memory, read_memory
+from subdeck.core.run.model import RunRequest, RunSnapshot
 from subdeck.tui.actions import Place, Situation
-from subdeck.tui.actions.launching import LAUNCHING
+from subdeck.tui.actions.launch import LAUNCHING
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.launching.filled import Filled
-from subdeck.tui.launching.form import LaunchForm
-from subdeck.tui.launching.path_choices import matching_paths
-from subdeck.tui.launching.problems import REST, by_field
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.tui.launch.form import LaunchForm
+from subdeck.tui.launch.path_choices import matching_paths
+from subdeck.tui.launch.path_input import PathInput
+from subdeck.tui.launch.problems import REST, by_field
+from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch.values import Filled
 from subdeck.tui.widgets.choice import Choice
 from subdeck.tui.widgets.field import Problem
-from subdeck.tui.widgets.path_input import PathInput
 from textual.widgets import Button, Input
 
 from .deck import Deck, opened

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import LaunchError
-from subdeck.core.launch_memory import memory_file, read_memory
-from subdeck.core.runs import RunRequest
-from subdeck.tui.launching.earlier import EarlierTask, earlier_tasks, matching
-from subdeck.tui.launching.text_file import LIMIT
-from subdeck.tui.screens import launch as launch_module
-from subdeck.tui.screens.earlier_tasks import EarlierTasksScreen
-from subdeck.tui.screens.launch import LaunchScreen
-from subdeck.tui.screens.load_file import LoadFileScreen
+from subdeck.core.launch.memory import memory_file, read_memory
+from subdeck.core.run.model import RunRequest
+from subdeck.tui.launch import screen as launch_module
+from subdeck.tui.launch.earlier import EarlierTask, earlier_tasks, matching
+from subdeck.tui.launch.load_file import LoadFileScreen
+from subdeck.tui.launch.path_input import PathInput
+from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch.tasks import EarlierTasksScreen
+from subdeck.tui.launch.text_file import LIMIT
 from subdeck.tui.widgets.field import Problem
-from subdeck.tui.widgets.path_input import PathInput
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, stamp

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import user_state_dir
 from subdeck.tui.actions import Place
-from subdeck.tui.layout import shape_file
-from subdeck.tui.layout.arrangement import (
+from subdeck.tui.deck import shape_file
+from subdeck.tui.deck.arrangement import (
     LEAST_ABOVE,
     LEAST_PRESETS,
     LEAST_RUNS,
@@ -23,8 +23,8 @@ from subdeck.tui.layout.arrangement import (
     with_above,
     with_presets,
 )
-from subdeck.tui.layout.shape_file import read_shape, write_shape
-from subdeck.tui.opening import Opening
+from subdeck.tui.deck.opening import Opening
+from subdeck.tui.deck.shape_file import read_shape, write_shape
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events

@@ -6,12 +6,12 @@ import random
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.runs import RunSnapshot, Usage
-from subdeck.tui.listing.board import Board
-from subdeck.tui.listing.filtering import EVERYTHING, Seen, parse_filter
-from subdeck.tui.listing.ordering import Section, Sort, section_of
-from subdeck.tui.listing.rows import BULK, Listing, Row
-from subdeck.tui.listing.unseen import next_of
+from subdeck.core.run.model import RunSnapshot, Usage
+from subdeck.tui.runs.board import Board
+from subdeck.tui.runs.filter import EVERYTHING, Seen, parse_filter
+from subdeck.tui.runs.listing import BULK, Listing, Row
+from subdeck.tui.runs.order import Section, Sort, section_of
+from subdeck.tui.runs.unseen import next_of
 
 from .fake_engine import a_run, run_id
 from .some_runs import a_group, a_mate, an_update

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.runs import Counts
-from subdeck.core.settings import Settings
+from subdeck.core.config.settings import Settings
+from subdeck.core.run.model import Counts
 from subdeck.tui.actions import ACTIONS, BY_ID, Place, Situation
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.opening import Opening
-from subdeck.tui.telling.window_title import has_title, title
+from subdeck.tui.deck.opening import Opening
+from subdeck.tui.terminal.window_title import has_title, title
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
@@ -145,8 +145,8 @@ def test_terminals_without_a_title(term: str) -> None:
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_the_title_follows_the_count(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     """It is told when the count changes and only then; a setting turns it off."""
-    from subdeck.core.settings import Notifications
-    from subdeck.tui.telling import window_title
+    from subdeck.core.config.settings import Notifications
+    from subdeck.tui.terminal import window_title
 
     told: list[str] = []
     monkeypatch.setenv("TERM", "xterm-256color")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SettingsError
-from subdeck.core.settings import Settings
 from subdeck.tui.actions import ACTIONS, Place
-from subdeck.tui.actions.own_keys import keymap, with_own_keys
+from subdeck.tui.actions.keymap import keymap, with_own_keys
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.screens.help import help_text
+from subdeck.tui.dialogs.help import help_text
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.cells import cell_len
-from subdeck.core import describe
 from subdeck.core.offline_agent import NO_MODEL
-from subdeck.core.runs import Counts, RunReason
-from subdeck.tui import present
-from subdeck.tui.wrapping import wrap
+from subdeck.core.run import describe
+from subdeck.core.run.model import Counts, RunReason
+from subdeck.tui.text import format as present
+from subdeck.tui.text.wrap import wrap
 
 from .fake_engine import START, a_run
 
@@ -37,9 +37,9 @@ def test_a_queued_run_says_its_place(ahead: int | None, shown: str) -> None:
 
 
 def test_a_run_says_what_it_does() -> None:
-    """What it did last is on the row, and from the first word on that it writes."""
-    assert describe.doing(a_run(1, activity="Reading a.py", sentence="It")) == "Reading a.py"
-    assert describe.doing(a_run(1, activity="", sentence="It")) == "writing"
+    """The sentence it is writing is on the row; while it writes none, what it did last."""
+    assert describe.doing(a_run(1, activity="Reading a.py", sentence="It")) == "It"
+    assert describe.doing(a_run(1, activity="Reading a.py", sentence="")) == "Reading a.py"
     assert describe.doing(a_run(1, activity="", sentence="")) == "starting"
 
 

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
-from subdeck.core.model_choices import model_choices
-from subdeck.core.runs import Limits
-from subdeck.core.settings import AgentSettings, Settings
-from subdeck.tui.screens.copy_preset import CopyPresetScreen
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.core.launch.model_choices import model_choices
+from subdeck.core.run.model import Limits
+from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.widgets.model_input import ModelInput
 from textual.widgets import Input
 

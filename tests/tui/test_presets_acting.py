@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.doctor import Check, State
-from subdeck.core.presets import PresetProblem
-from subdeck.core.runs import PresetSource
-from subdeck.tui.commands.doctor import check_lines, verdict
-from subdeck.tui.screens.confirm import ConfirmScreen
-from subdeck.tui.screens.copy_preset import CopyPresetScreen
-from subdeck.tui.screens.main import MainScreen
-from subdeck.tui.screens.preset_editor import PresetEditorScreen
-from subdeck.tui.screens.reading import ReadingScreen
+from subdeck.core.presets.catalog import PresetProblem
+from subdeck.core.run.model import PresetSource
+from subdeck.tui.commands.doctor_part import check_lines, verdict
+from subdeck.tui.deck.screen import MainScreen
+from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.dialogs.reading import ReadingScreen
+from subdeck.tui.presets.copy import CopyPresetScreen
+from subdeck.tui.presets.editor import PresetEditorScreen
 from textual.content import Content
 from textual.widgets import Input
 

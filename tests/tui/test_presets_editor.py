@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.tui.screens.changed_file import ChangedFileScreen
-from subdeck.tui.screens.confirm import ConfirmScreen
-from subdeck.tui.screens.main import MainScreen
-from subdeck.tui.screens.preset_editor import PresetEditorScreen
-from subdeck.tui.widgets.preset_area import PresetArea
+from subdeck.tui.deck.screen import MainScreen
+from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.presets.changed_file import ChangedFileScreen
+from subdeck.tui.presets.editor import PresetEditorScreen
+from subdeck.tui.presets.preset_area import PresetArea
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -225,9 +225,7 @@ async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
 
 async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ctrl+e hands the text to $EDITOR and takes it back, unsaved, judged, and undone by ctrl+z."""
-    monkeypatch.setattr(
-        "subdeck.tui.screens.preset_editor.edit_text", lambda _app, text, *, name: (f"{name}\n{text}\x1b", "")
-    )
+    monkeypatch.setattr("subdeck.tui.presets.editor.edit_text", lambda _app, text, *, name: (f"{name}\n{text}\x1b", ""))
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -238,7 +236,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
         await deck.press("ctrl+z")
         assert SCOUT == area(deck).written
         monkeypatch.setattr(
-            "subdeck.tui.screens.preset_editor.edit_text", lambda _app, text, *, name: (text, "vi ended with 1")
+            "subdeck.tui.presets.editor.edit_text", lambda _app, text, *, name: (text, "vi ended with 1")
         )
         await deck.press("ctrl+e")
         await deck.until_text("✗ vi ended with 1")

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from subdeck.core import artifacts, paths
-from subdeck.core.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
+from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.runs import RunReason, RunSnapshot, Tools, Usage
+from subdeck.core.run import artifacts
+from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
+from subdeck.core.run.model import RunReason, RunSnapshot, Tools, Usage
+from subdeck.tui.detail import screen as run_detail
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.screens import run_detail
-from subdeck.tui.screens.run_detail import RunDetailScreen
+from subdeck.tui.detail.screen import RunDetailScreen
 
 from tests.factories import make_finished, make_meta, make_result
 
@@ -222,7 +223,7 @@ def row_of(number: int) -> Sequence[str]:
 
 async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """While usage is being read the tab says how far it is, and then shows all."""
-    monkeypatch.setattr("subdeck.core.usage_by_turn.PIECE", 300_000)
+    monkeypatch.setattr("subdeck.core.run.usage.PIECE", 300_000)
     over.write(*(used(number) for number in range(1, 9001)))
     shown: list[str] = []
     show = RunDetailScreen._show

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.runs import RunStatus, Usage
+from subdeck.core.run.model import RunStatus, Usage
 from subdeck.tui.actions import Place
-from subdeck.tui.listing.list_memory import Arranged, ListMemory
-from subdeck.tui.widgets import resting
+from subdeck.tui.runs import resting
+from subdeck.tui.runs.memory import Arranged, ListMemory
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.events import AssistantText
+from subdeck.core.run.events import AssistantText
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.doctor import Check, State
-from subdeck.core.preset_file import Preset, PresetProblem
-from subdeck.core.runs import PresetSource, RunReason, RunSnapshot, Usage
+from subdeck.core.presets.file import Preset, PresetProblem
+from subdeck.core.run.model import PresetSource, RunReason, RunSnapshot, Usage
 from subdeck.tui.detail import reader
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.screens.help import HelpScreen
-from subdeck.tui.widgets import run_list
+from subdeck.tui.dialogs.help import HelpScreen
+from subdeck.tui.runs import list as run_list
 
 from . import fake_engine
 from .deck import Deck, opened

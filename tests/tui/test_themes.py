@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from subdeck.core.settings import Settings
+from subdeck.core.config.settings import Settings
 from subdeck.tui.theme import OURS, next_theme
 from textual.color import Color
 

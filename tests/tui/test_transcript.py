@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from subdeck.core.events import AssistantText, Notice, ToolCall, UnknownEvent
-from subdeck.core.progress import ProgressFormatter
-from subdeck.core.runs import RunReason
-from subdeck.tui.reading.lines import Kind, entry_of
-from subdeck.tui.reading.rows import Rows
+from subdeck.core.run.events import AssistantText, Notice, ToolCall, UnknownEvent
+from subdeck.core.run.model import RunReason
+from subdeck.core.run.progress import ProgressFormatter
+from subdeck.tui.feed.lines import Kind, entry_of
+from subdeck.tui.transcript.rows import Rows
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, ended, run_id, some_events, stamp

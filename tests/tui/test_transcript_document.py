@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.events import AssistantText, Event, ToolCall, ToolResult, UsageReported, encode_event
-from subdeck.core.line_file import CHUNK, Chunk, LineFile
-from subdeck.tui.reading import reader as reading
-from subdeck.tui.reading.document import FEW, KEPT, Document
-from subdeck.tui.reading.reader import RunReader
-from subdeck.tui.reading.spots import Spot, first, last, near, place_at, row_of, spot_at, step
-from subdeck.tui.reading.views import View
+from subdeck.core.run.events import AssistantText, Event, ToolCall, ToolResult, UsageReported, encode_event
+from subdeck.core.system.line_file import CHUNK, Chunk, LineFile
+from subdeck.tui.feed import reader as reading
+from subdeck.tui.feed.reader import RunReader
+from subdeck.tui.feed.views import View
+from subdeck.tui.transcript.document import FEW, KEPT, Document
+from subdeck.tui.transcript.position import Spot, first, last, near, place_at, row_of, spot_at, step
 
 from .fake_engine import stamp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.events import ErrorReported, encode_event
+from subdeck.core.run.events import ErrorReported, encode_event
 from textual.geometry import Offset
 
 from .reading_app import Pane, call, reading, result, text, thought

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.errors import UnknownRun
-from subdeck.tui.screens.confirm import ConfirmScreen
-from subdeck.tui.screens.launch import LaunchScreen
+from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.launch.screen import LaunchScreen
 from textual.command import CommandPalette
 from textual.events import Key, Paste
 from textual.widgets import TextArea

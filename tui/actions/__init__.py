@@ -1,7 +1,7 @@
 """What the operator can do: one registry, from which keys, footer, help and palette come."""
 
 from .model import PANES, Action, Place, Situation
-from .needs import TMUX
+from .needs_part import TMUX
 from .registry import (
     ACTIONS,
     BY_ID,

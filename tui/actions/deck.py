@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .model import Action, Place, at, in_panes
-from .needs import needs_above, needs_beside
+from .needs_part import needs_above, needs_beside
 
 DECK = (
     Action(

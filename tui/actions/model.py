@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from ...core.presets import Preset, PresetProblem
-    from ...core.runs import RunSnapshot
+    from ...core.presets.catalog import Preset, PresetProblem
+    from ...core.run.model import RunSnapshot
 
 READONLY = "The app was opened with --readonly: nothing is changed from here."
 

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from .acting import ACTING
-from .cleaning import CLEANING
+from .cleaning_part import CLEANING
 from .deck import DECK
-from .detail import DETAIL
-from .dialogs import DIALOGS
-from .doctor import DOCTOR
-from .finding import FINDING
-from .launching import LAUNCHING
+from .detail_part import DETAIL
+from .dialogs_part import DIALOGS
+from .doctor_part import DOCTOR
+from .finding_part import FINDING
+from .launch import LAUNCHING
 from .model import MODES, Action, Place, Situation
-from .presets import PRESETS
-from .run_list import RUN_LIST
+from .presets_part import PRESETS
+from .run_list_part import RUN_LIST
+from .runs import ACTING
 from .transcript import TRANSCRIPT
 
 ACTIONS: tuple[Action, ...] = (

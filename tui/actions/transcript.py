@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .model import Action, Place, at
-from .needs import needs_run
+from .needs_part import needs_run
 
 TRANSCRIPT = (
     Action(

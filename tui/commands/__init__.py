@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .attaching import AttachCommands
+from .attaching_part import AttachCommands
 from .base import Deck
-from .cleaning import CleaningCommands
+from .cleaning_part import CleaningCommands
 from .deck import DeckCommands
-from .detail import DetailCommands
-from .doctor import DoctorCommands
-from .finding import FindingCommands
-from .launching import LaunchCommands
+from .detail_part import DetailCommands
+from .doctor_part import DoctorCommands
+from .finding_part import FindingCommands
+from .launch import LaunchCommands
 from .presets import PresetCommands
-from .run_list import RunListCommands
+from .run_list_part import RunListCommands
 from .runs import RunCommands
-from .taking_out import TakingOutCommands
-from .telling import TellingCommands
+from .taking_out_part import TakingOutCommands
+from .telling_part import TellingCommands
 from .transcript import TranscriptCommands
 
 _ALL = (

@@ -6,27 +6,27 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast
 
 from ...core.errors import SubdeckError
-from ...core.plain import one_line
+from ...core.text.plain import one_line
 from ..actions import key_of
-from ..problem_text import problem_text
-from ..screens.confirm import ConfirmScreen
+from ..dialogs.confirm import ConfirmScreen
+from ..text.problem_text import problem_text
 
 if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-    from ...core.runs import Counts, RunSnapshot
+    from ...core.run.model import Counts, RunSnapshot
     from ..actions import Action, Situation
     from ..app import SubdeckApp
-    from ..bridge import Bridge
-    from ..layout.panes import Panes
-    from ..listing.board import Board
-    from ..telling.notices import Notices
-    from ..undo import Undo
-    from ..widgets.preset_list import PresetList
-    from ..widgets.run_list import RunList
-    from ..widgets.search_line import SearchLine
-    from ..widgets.transcript import Transcript
+    from ..deck.panes import Panes
+    from ..deck.undo import Undo
+    from ..feed.bridge import Bridge
+    from ..notify.notices import Notices
+    from ..presets.list import PresetList
+    from ..runs.board import Board
+    from ..runs.list import RunList
+    from ..transcript.pane import Transcript
+    from ..transcript.search.line import SearchLine
 
 P = ParamSpec("P")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..actions import Place
-from ..present import farewell
-from ..screens.help import HelpScreen
+from ..dialogs.help import HelpScreen
+from ..text.format import farewell
 from ..theme import next_theme
 from .base import Commands, Deck
-from .run_list import clear_filter
+from .run_list_part import clear_filter
 
 
 class DeckCommands(Commands):

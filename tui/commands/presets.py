@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ...core.plain import one_line
-from ...core.runs import PresetSource
+from ...core.run.model import PresetSource
+from ...core.text.plain import one_line
 from ..actions import Place, keys_line
-from ..present import short_path
+from ..deck.undo import Deletion
+from ..presets.copy import CopyPresetScreen
 from ..presets.draft import Draft, judge, new_draft, read_draft
-from ..presets.template import read_template
-from ..screens.copy_preset import CopyPresetScreen
-from ..screens.preset_editor import PresetEditorScreen
-from ..terminal import edit_file
-from ..undo import Deletion
+from ..presets.editor import PresetEditorScreen
+from ..presets.template_part import read_template
+from ..terminal.handover import edit_file
+from ..text.format import short_path
 from .base import Commands, Deck
 
 if TYPE_CHECKING:
-    from ...core.preset_check import PresetCheck
-    from ...core.preset_trash import DeletedPreset
-    from ...core.presets import Preset, PresetProblem
+    from ...core.launch.preset_check import PresetCheck
+    from ...core.presets.catalog import Preset, PresetProblem
+    from ...core.presets.trash import DeletedPreset
 
 
 class PresetCommands(Commands):
@@ -60,7 +60,7 @@ class PresetCommands(Commands):
             self._say(f"Saved {short_path(path, 60)}")
 
     async def _edit_outside(self) -> None:
-        from ...core.preset_text import GONE, content_now
+        from ...core.presets.text import GONE, content_now
 
         found = self._highlighted
         if found is None:
@@ -95,8 +95,8 @@ class PresetCommands(Commands):
             self._say(f"Copied {one_line(template.name, 40)} to {short_path(path)}: it is yours to change.")
 
     async def _delete(self) -> None:
-        from ...core.preset_tiers import next_after
-        from ...core.preset_trash import delete_preset
+        from ...core.presets.preset_tiers import next_after
+        from ...core.presets.trash import delete_preset
 
         found, engine = self._highlighted, self._bridge.engine
         if found is None:
@@ -118,7 +118,7 @@ class PresetCommands(Commands):
         self._say(f"Deleted the preset {name}; {self._key('undo')} brings it back")
 
     async def _restore(self, deleted: DeletedPreset) -> None:
-        from ...core.preset_trash import restore_preset
+        from ...core.presets.trash import restore_preset
 
         await self._bridge.call(restore_preset, deleted)
         self._deck.presets.select(deleted.path)

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
-from ...core.describe import runs_word, size_text
 from ...core.errors import RunBusy
-from ...core.plain import one_line
-from ..undo import Deletion, deletion_of
+from ...core.run.describe import runs_word, size_text
+from ...core.text.plain import one_line
+from ..deck.undo import Deletion, deletion_of
 from .base import Commands, Deck, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
-    from ...core.runs import RunSnapshot
+    from ...core.run.model import RunSnapshot
 
 NAMED = 5
 """Runs that a question names; more are counted."""

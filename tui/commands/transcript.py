@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..reading.views import View
+from ..feed.views import View
 from .base import Commands, Deck
 
 

@@ -1,1 +1,1 @@
-"""What is known of one run, laid out for its detail screen."""
+"""One run opened: what is known of it, tab by tab."""

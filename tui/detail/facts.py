@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from ...core.artifacts import RunnerFacts
-from ...core.describe import elapsed, moment
-from ...core.plain import one_line, plain
-from ...core.runs import Limits, RunMeta, RunResult, RunSnapshot, Usage
-from ...core.why import REASONS
-from ..present import short_path
-from ..wrapping import wrap
+from ...core.project.diagnosis import REASONS
+from ...core.run.artifacts import RunnerFacts
+from ...core.run.describe import elapsed, moment
+from ...core.run.model import Limits, RunMeta, RunResult, RunSnapshot, Usage
+from ...core.text.plain import one_line, plain
+from ..text.format import short_path
+from ..text.wrap import wrap
 from .page import Row, heading, joined
 
 LABEL = 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from ...core.describe import size_text
-from ...core.plain import one_line
-from ...core.why import ago
-from ..present import fit
+from ...core.project.diagnosis import ago
+from ...core.run.describe import size_text
+from ...core.text.plain import one_line
+from ..text.format import fit
 from ..widgets.row_list import RowList
 from .page import FileRow
 

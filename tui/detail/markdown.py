@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from ...core.plain import plain
+from ...core.text.plain import plain
 from .page import Row, text_rows
 
 LONGEST = 200_000

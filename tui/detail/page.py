@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from textual.strip import Strip
 
-from ...core.plain import plain
-from ..wrapping import wrap
+from ...core.text.plain import plain
+from ..text.wrap import wrap
 
 Part = tuple[str, str]
 """A text and the name of its style: `muted`, `strong`, `warning`, or empty."""

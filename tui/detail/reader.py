@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ...core import artifacts, paths
-from ...core.describe import size_text
-from ...core.plain import plain
-from ...core.runs import RunSnapshot
-from ...core.signs import SignReader
-from ...core.usage_by_turn import UsageReader
-from ...core.why import why
+from ...core import paths
+from ...core.project.diagnosis import why
+from ...core.project.signs import SignReader
+from ...core.run import artifacts
+from ...core.run.describe import size_text
+from ...core.run.model import RunSnapshot
+from ...core.run.usage import UsageReader
+from ...core.text.plain import plain
 from .facts import facts_rows
 from .file_parts import FilePart, beginning, end, listed
 from .markdown import markdown_rows

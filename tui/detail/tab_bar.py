@@ -9,7 +9,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
-from ..wrapping import cells
+from ..text.wrap import cells
 from .page import Tab
 
 

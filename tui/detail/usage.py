@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.details import model_name
-from ...core.plain import one_line
-from ...core.runs import Usage
-from ...core.usage_by_turn import Turn
-from ..present import fit, local_time
+from ...core.delegation.details import model_name
+from ...core.run.model import Usage
+from ...core.run.usage import Turn
+from ...core.text.plain import one_line
+from ..text.format import fit, local_time
 from .page import Row
 
 _HEAD = ("#", "time", "input", "output", "cached", "to cache", "cost", "why it stopped, model")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.plain import one_line
-from ..present import fit
-from .facts import BROKEN, MUTED, reason, tools_cell
+from ...core.text.plain import one_line
+from ..text.format import fit
+from .facts_part import BROKEN, MUTED, reason, tools_cell
 
 if TYPE_CHECKING:
-    from ...core.presets import Preset, PresetProblem
+    from ...core.presets.catalog import Preset, PresetProblem
 
 BADGE_WIDTH = 8
 WIDE = 56

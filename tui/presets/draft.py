@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import PresetError
 from ...core.paths import agent_dir
-from ...core.plain import one_line
-from ...core.runs import PresetSource
+from ...core.run.model import PresetSource
+from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
-    from ...core.preset_check import PresetCheck
-    from ...core.preset_file import Preset, PresetProblem
-    from ...core.preset_text import PresetText
+    from ...core.launch.preset_check import PresetCheck
+    from ...core.presets.file import Preset, PresetProblem
+    from ...core.presets.text import PresetText
 
 PROJECT, USER = "this project", "all my projects"
 
@@ -35,7 +35,7 @@ class Draft:
 
 def place_of(engine: Engine, where: str) -> str:
     """Answer the directory of presets for this project, the one that is looked into, or for all."""
-    from ...core.presets import project_place
+    from ...core.presets.catalog import project_place
 
     if where == PROJECT:
         return project_place(engine.project, engine.cwd)
@@ -47,15 +47,15 @@ def source_of(where: str) -> PresetSource:
 
 
 def new_draft() -> Draft:
-    from ...core.preset_text import text_of
+    from ...core.presets.text import text_of
 
     return Draft("New preset", PresetSource.PROJECT, None, text_of(TEMPLATE.encode()))
 
 
 def read_draft(found: Preset | PresetProblem) -> Draft:
     """Read the file of a preset, or of a broken one. Raises PresetError."""
-    from ...core.preset_text import read_preset_text
-    from ...core.stand_ins import can_hold
+    from ...core.presets.text import read_preset_text
+    from ...core.text.placeholders import can_hold
 
     own = read_preset_text(found.path)
     if not can_hold(own.text):
@@ -65,7 +65,7 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
 def judge(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
-    from ...core.preset_check import PresetDraft, check_preset
+    from ...core.launch.preset_check import PresetDraft, check_preset
 
     if draft.path is None:
         target = PresetDraft(place_of(engine, where), source_of(where))
@@ -79,10 +79,10 @@ def save(engine: Engine, draft: Draft, where: str, name: str, content: bytes, be
     `before` that the file holds.
     """
     if draft.path is None:
-        from ...core.preset_save import place_preset, stem_of
+        from ...core.presets.write import place_preset, stem_of
 
         return place_preset(place_of(engine, where), name, stem_of(name), content.decode())
-    from ...core.preset_text import write_preset_text
+    from ...core.presets.text import write_preset_text
 
     write_preset_text(draft.path, content, before=before)
     return draft.path

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...core.plain import one_line
+from ...core.text.plain import one_line
 from ..actions import Action, key_of
-from ..actions.hints import hint_lines
-from ..present import short_path
-from ..wrapping import wrap
+from ..actions.hints_part import hint_lines
+from ..text.format import short_path
+from ..text.wrap import wrap
 
 if TYPE_CHECKING:
     from ...core.doctor import Check

@@ -1,1 +1,1 @@
-"""Widgets, one each."""
+"""Widgets that several features use."""

@@ -1,0 +1,143 @@
+"""The models that pi knows, read without starting it: models.json, its last own list, and what its package brings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from ... import paths
+from ...config.yaml_tree import DocumentError, read_text
+from ...models.catalog import Listing, Model
+from .install import package_dir
+
+GENERATED = "dist/models.generated.js"
+GENERATED_LIMIT = 8 * 1024 * 1024
+"""Bytes."""
+
+_BUILT_IN = re.compile(
+    r'\n {12}id: "((?:[^"\\\n]|\\.)*)",\n(?: {12}[^\n]*\n)*? {12}provider: "([^"\\\n]*)",'
+    r"(?:\n {12,}[^\n]*)*?\n {12}reasoning: (true|false),"
+)
+_JSON_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
+_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(\s*[}\]])')
+
+
+class CachedList(Struct, frozen=True):
+    """What `pi --list-models` said, and what that depends on."""
+
+    key: dict[str, str]
+    models: tuple[Model, ...]
+
+
+def list_key(command: Sequence[str]) -> dict[str, str]:
+    """Answer what pi's list of models depends on: its program, its files, the names of the keys in the environment."""
+    agent_dir = paths.agent_dir()
+    files = [part for part in command if os.sep in part]
+    files += [os.path.join(agent_dir, name) for name in ("models.json", "auth.json", "settings.json")]
+    return {
+        "command": "\0".join(command),
+        **{path: _changed_at(path) for path in files},
+        "environment": " ".join(sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")))),
+    }
+
+
+def cached_listing(command: Sequence[str]) -> Listing:
+    """Answer pi's last own list; an outdated one still names models, but is not complete."""
+    try:
+        with open(cache_file(command), "rb") as file:
+            cached = msgspec.json.decode(file.read(), type=CachedList)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return Listing()
+    return Listing(cached.models, own=True, complete=cached.key == list_key(command))
+
+
+def keep_list(command: Sequence[str], key: dict[str, str], models: Sequence[Model]) -> None:
+    """Write pi's list to the cache. Raises OSError."""
+    path = cache_file(command)
+    directory = os.path.dirname(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    descriptor, beside = tempfile.mkstemp(prefix=".models-", dir=directory)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(CachedList(key, tuple(models))))
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def cache_file(command: Sequence[str]) -> str:
+    """One for each command and agent directory."""
+    name = hashlib.sha256("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return os.path.join(paths.cache_dir(), f"models-{name}.json")
+
+
+def models_json_listing() -> Listing:
+    """Read the models that the user has set up in pi's `models.json`, with its comments and trailing commas."""
+    path = os.path.join(paths.agent_dir(), "models.json")
+    try:
+        text = read_text(path)
+        document = msgspec.json.decode(_without_comments(text))
+    except FileNotFoundError:
+        return Listing()
+    except DocumentError as error:
+        return Listing(problem=f"{path}: {error.what}")
+    except msgspec.DecodeError as error:
+        return Listing(problem=f"{path}: it is not valid JSON: {error}")
+    providers = _object(_object(document).get("providers"))
+    models = [
+        Model(provider, model_id, "models.json", thinks=_object(entry).get("reasoning") is True)
+        for provider, config in providers.items()
+        for entry in _list(_object(config).get("models"))
+        if isinstance(model_id := _object(entry).get("id"), str) and model_id
+    ]
+    return Listing(tuple(models), tuple(providers))
+
+
+def built_in_listing(command: Sequence[str]) -> Listing:
+    """Read the models that pi's package brings along, where it has them as a file of its own.
+
+    The file is made by pi's build and no interface of it; where it looks different, nothing is known from here.
+    """
+    package = package_dir(command)
+    if not package:
+        return Listing()
+    scope = os.path.dirname(package)
+    for place in (f"{scope}/pi-ai", f"{package}/node_modules/{os.path.basename(scope)}/pi-ai"):
+        try:
+            with open(os.path.join(place, GENERATED), encoding="utf-8") as file:
+                found = _BUILT_IN.findall(file.read(GENERATED_LIMIT))
+        except (OSError, UnicodeDecodeError):
+            continue
+        models = tuple(Model(provider, id_, "built in", thinks == "true") for id_, provider, thinks in found)
+        return Listing(models, own=bool(models))
+    return Listing()
+
+
+def _without_comments(text: str) -> str:
+    """Drop what pi drops before it parses."""
+    text = _JSON_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else "", text)
+    return _TRAILING_COMMA.sub(lambda found: found[1] or found[0], text)
+
+
+def _changed_at(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns} {status.st_size}"
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,244 @@
+"""Read the last turns of a pi session file (JSONL, version 1 to 3) as a conversation, however big the file is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import UsageError
+from ..conversation import Conversation, Message, Text, Turn
+from .branch import LINE_LIMIT, Entry, branch, fields_of, has_compaction
+from .lines import UNREADABLE, mapping, string
+from .messages import message_of, with_content
+
+_HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
+
+_ANSWERS = frozenset({"assistant", "toolResult"})
+
+
+class SessionFileError(UsageError):
+    """A file cannot be read as a session of pi."""
+
+
+class _Header(Struct):
+    type: str = ""
+    id: str = ""
+    version: int = 1
+    """pi gave version 1 no number."""
+
+
+_decode_header = msgspec.json.Decoder(_Header).decode
+
+
+@contextmanager
+def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
+    """Open a session for its last turns; their messages can be looked at as long as it is open.
+
+    It is what pi itself would tell its model: the active branch, a compaction's summary for what it replaced, edits
+    of the context applied. A torn last line, left by a pi that was killed or is just writing, is passed over.
+    Raises SessionFileError when the file is missing, cannot be read, or is no session of pi.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise SessionFileError("the parent session does not exist", where=path, hint=_HINT) from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        size, version = _size(descriptor, path), _version(descriptor, path)
+        yield _Scan(descriptor, recent_turns).of(branch(descriptor, size, is_tree=version > 1))
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _unreadable(path: str, error: Exception) -> SessionFileError:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return SessionFileError(f"the parent session cannot be read: {reason}", where=path, hint=_HINT)
+
+
+def _size(descriptor: int, path: str) -> int:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise SessionFileError("the parent session is not a file", where=path, hint=_HINT)
+    if status.st_size == 0:
+        raise SessionFileError("the parent session is empty", where=path, hint=_HINT)
+    return status.st_size
+
+
+def _version(descriptor: int, path: str) -> int:
+    """Read the header, which is the first line."""
+    first = os.pread(descriptor, 64 * 1024, 0).partition(b"\n")[0]
+    try:
+        header = _decode_header(first)
+    except UNREADABLE:
+        header = _Header()
+    if header.type != "session" or not header.id:
+        what = "this is no session file of pi: its first line is not a session header"
+        raise SessionFileError(what, where=path, hint=_HINT)
+    return header.version
+
+
+class _Kept:
+    """Where the messages of the last turns are, the latest first; a session may have a million."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._offsets = array("Q")
+        self._lengths = array("Q")
+        self._contents: dict[int, Any] = {}
+        """By offset: what an edit of the context put for a message's own content."""
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def add(self, entry: Entry) -> None:
+        self._offsets.append(entry.offset)
+        self._lengths.append(entry.length)
+
+    def put_content(self, entry: Entry, content: object) -> None:
+        self._contents[entry.offset] = content
+
+    def message(self, position: int) -> Message:
+        offset, length = self._offsets[position], self._lengths[position]
+        if length > LINE_LIMIT:
+            return Message("note", (Text(f"[…message of {length // 1024**2} MB left out…]"),))
+        entry = fields_of(self._descriptor, offset, length)
+        if entry is None:
+            return Message("note", ())
+        return message_of(with_content(entry, self._contents[offset]) if offset in self._contents else entry)
+
+
+class _Messages(Sequence[Message]):
+    """The messages from one position back to another, in order, each decoded when looked at."""
+
+    def __init__(self, kept: _Kept, first: int, last: int) -> None:
+        self._kept = kept
+        self._positions = range(first, last - 1, -1)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        if isinstance(index, slice):
+            return [self._kept.message(position) for position in self._positions[index]]
+        return self._kept.message(self._positions[index])
+
+
+class _Scan:
+    """Gathers the last turns from the entries of a branch, the leaf first."""
+
+    def __init__(self, descriptor: int, recent_turns: int) -> None:
+        self._descriptor = descriptor
+        self._recent_turns = recent_turns
+        self._kept = _Kept(descriptor)
+        self._starts: list[int] = []
+        """Where each turn begins, the last turn first."""
+        self._is_answered = False
+        """An answer stands between what was met last and the beginning of the turn met before."""
+        self._is_full = recent_turns < 1
+        self._edits: dict[bytes, Any] = {}
+        """By the id of the entry they change, which stands before them: the latest replacements; None takes it out."""
+        self._first_kept: bytes | None = None
+        """Of the latest compaction; empty when it keeps nothing, None as long as none was met."""
+        self._summary = ""
+        self._kept_after = 0
+        """How many messages were kept when the compaction was met: those after it."""
+        self._has_looked_ahead = False
+        self._model: str | None = None
+
+    def of(self, entries: Iterable[Entry]) -> Conversation:
+        for entry in entries:
+            self._meet(entry)
+            if self._is_over(entry):
+                return self._conversation(len(self._kept))
+        return self._conversation(len(self._kept) if self._first_kept is None else self._kept_after)
+
+    def _meet(self, entry: Entry) -> None:
+        match entry.type:
+            case "message" | "custom_message" | "branch_summary":
+                if entry.role != "system":
+                    self._take(entry)
+            case "compaction" if self._first_kept is None:
+                compaction = self._fields(entry)
+                self._summary = string(compaction.get("summary"))
+                self._first_kept = string(compaction.get("firstKeptEntryId")).encode()
+                self._kept_after = len(self._kept)
+            case "context_edit":
+                self._note_edit(self._fields(entry))
+            case _:
+                pass
+        if self._model is None and (entry.type == "model_change" or entry.role == "assistant"):
+            self._model = _model(self._fields(entry))
+
+    def _is_over(self, entry: Entry) -> bool:
+        if self._first_kept is not None:
+            return self._first_kept in (b"", entry.id) or (self._is_full and len(self._kept) == self._kept_after)
+        if self._is_full and not self._has_looked_ahead:
+            self._has_looked_ahead = True
+            return not has_compaction(self._descriptor, entry.offset)
+        return False
+
+    def _take(self, entry: Entry) -> None:
+        """Keep a message, unless enough turns are there or it was edited away."""
+        if self._is_full or (self._edits and self._is_edited_away(entry)):
+            return
+        if entry.role in _ANSWERS:
+            self._is_full = not self._is_answered and len(self._starts) >= self._recent_turns
+            if self._is_full:
+                return
+            self._is_answered = True
+        elif entry.role == "user":
+            self._note_question()
+        self._kept.add(entry)
+
+    def _note_question(self) -> None:
+        """Begin a turn, or let the one met before begin here: one that no answer stands between."""
+        if self._is_answered or not self._starts:
+            self._is_answered = False
+            self._starts.append(len(self._kept))
+        else:
+            self._starts[-1] = len(self._kept)
+
+    def _is_edited_away(self, entry: Entry) -> bool:
+        if entry.id not in self._edits:
+            return False
+        replacement = self._edits.pop(entry.id)
+        if replacement is not None:
+            self._kept.put_content(entry, mapping(replacement).get("content"))
+        return replacement is None
+
+    def _note_edit(self, edit: dict[str, Any]) -> None:
+        if "replacement" in edit:
+            self._edits.setdefault(string(edit.get("targetId")).encode(), edit["replacement"])
+
+    def _fields(self, entry: Entry) -> dict[str, Any]:
+        return fields_of(self._descriptor, entry.offset, entry.length) or {}
+
+    def _conversation(self, kept: int) -> Conversation:
+        """Cut what is kept into turns; what stands before the first user message is one too, if there is room."""
+        starts = [start for start in self._starts if start < kept]
+        if len(starts) < self._recent_turns and kept > (starts[-1] + 1 if starts else 0):
+            starts.append(kept - 1)
+        lasts = [0, *(start + 1 for start in starts[:-1])]
+        turns = [Turn(_Messages(self._kept, first, last)) for first, last in zip(starts, lasts, strict=False)]
+        return Conversation(tuple(reversed(turns)), self._summary, self._model or "")
+
+
+def _model(entry: dict[str, Any]) -> str:
+    """Read `provider/id` from a `model_change` or an assistant's message."""
+    said = mapping(entry.get("message")) or entry
+    provider, model = string(said.get("provider")), string(said.get("model") or said.get("modelId"))
+    return f"{provider}/{model}" if provider and model else model

@@ -1,0 +1,303 @@
+"""Read the JSON mode of pi 0.73 to 1.5 into normalized events, and tell when the child has finished."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...run.call_args import kept_args
+from ...run.events import (
+    ARGS_LIMIT,
+    CONTENT_LIMIT,
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    Retry,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageReported,
+)
+from ...run.finalization import FINALIZE_TOOL
+from ...run.model import Usage
+from ...text.plain import one_line
+from ..base import Completion, Open, Settled, Settling, StreamFacts, add_usage
+from .lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
+
+SENTENCE_LIMIT = 2048
+"""UTF-8 bytes."""
+
+QUIET_AFTER_END = 1.0
+"""Seconds. pi before 0.80.4 says nothing after its last `agent_end`, but a retry or a compaction follows at once."""
+
+QUIET_BEFORE_SETTLED = 5.0
+"""Seconds. Newer pi says `agent_settled`; when it does not come the end is believed after this long."""
+
+_MAX_TOOLS = 1000
+"""Tool calls whose start is remembered."""
+
+_EXIT_CODE = re.compile(r"Command exited with code (\d{1,10})\s*\Z")
+
+
+class PiStream:
+    """The stream of one pi process, one prompt long.
+
+    Nothing that the child writes makes it raise: what cannot be understood is counted, told once, and left out.
+    """
+
+    update_prefixes = (b'{"type":"message_update"', b'{"type":"tool_execution_update"')
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._writing = ""
+        self._tools: dict[str, float] = {}
+        self._completion: Completion = Open()
+        self._finished = False
+        self._final_text: str | None = None
+        self._stop_reason: str | None = None
+        self._error_message: str | None = None
+        self._usage = Usage()
+        self._model = ""
+        self._session_id: str | None = None
+        self._finalized: dict[str, Any] | None = None
+        self._handing_over = False
+        self._unreadable = 0
+        self._before_compaction: tuple[Completion, bool] | None = None
+        self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
+            "session": self._session,
+            "agent_start": self._agent_started,
+            "agent_settled": self._agent_settled,
+            "message_end": self._message_ended,
+            "tool_execution_start": self._tool_started,
+            "tool_execution_end": self._tool_ended,
+            "auto_retry_start": self._retry_started,
+            "compaction_start": self._compaction_started,
+            "compaction_end": self._compaction_ended,
+        }
+
+    @property
+    def sentence(self) -> str:
+        return self._writing.encode("utf-8", "replace")[-SENTENCE_LIMIT:].decode("utf-8", "ignore")
+
+    @property
+    def running_tools(self) -> int:
+        return len(self._tools)
+
+    @property
+    def completion(self) -> Completion:
+        return self._completion
+
+    @property
+    def facts(self) -> StreamFacts:
+        return StreamFacts(
+            finished=self._finished,
+            final_text=self._final_text,
+            stop_reason=self._stop_reason,
+            error_message=self._error_message,
+            usage=self._usage,
+            model=self._model,
+            session_id=self._session_id,
+            finalized=self._finalized,
+            handing_over=self._handing_over,
+            unreadable=self._unreadable,
+        )
+
+    def feed_update(self, head: bytes) -> None:
+        """Take new text from the head of a `message_update`; `message_end` repeats it, so a cut does no harm."""
+        if not head.startswith(self.update_prefixes[0]):
+            return
+        delta = text_delta(head)
+        if delta is None:
+            return
+        if delta == "" and self._writing:
+            self._writing += "\n"
+        self._writing = (self._writing + delta)[-SENTENCE_LIMIT:]
+
+    def feed(self, line: bytes) -> list[Event]:
+        if line.startswith(self.update_prefixes):
+            self.feed_update(line)
+            return []
+        name = kind(line)
+        if name is None:
+            return self._not_understood(line)
+        event_type, role = name
+        if event_type in ("message_start", "message_end") and role not in ("assistant", ""):
+            return []
+        if event_type == "agent_end":
+            self._agent_ended(will_retry(line))
+            return []
+        if event_type == "message_start":
+            self._writing = ""
+            return []
+        reader = self._readers.get(event_type)
+        if reader is None:
+            return []
+        fields = decode(line)
+        return self._not_understood(line) if fields is None else reader(fields)
+
+    def _not_understood(self, line: bytes) -> list[Event]:
+        if not line.strip():
+            return []
+        self._unreadable += 1
+        if self._unreadable > 1:
+            return []
+        beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
+        return [Notice(level="warning", text=f"the agent wrote a line that is no event: {beginning}")]
+
+    def _session(self, fields: dict[str, Any]) -> list[Event]:
+        self._session_id = string(fields.get("id")) or self._session_id
+        return []
+
+    def _agent_started(self, _fields: dict[str, Any]) -> list[Event]:
+        self._completion, self._finished = Open(), False
+        return []
+
+    def _agent_ended(self, announced: bool | None) -> None:
+        self._tools.clear()
+        self._writing = ""
+        self._finished = announced is not True
+        if announced is None:
+            self._completion = Settling(QUIET_AFTER_END)
+        else:
+            self._completion = Open() if announced else Settling(QUIET_BEFORE_SETTLED)
+
+    def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
+        self._completion, self._finished = Settled(), True
+        if fields.get("aborted") is True:
+            self._stop_reason = "aborted"
+        return []
+
+    def _message_ended(self, fields: dict[str, Any]) -> list[Event]:
+        message = mapping(fields.get("message"))
+        if message.get("role") != "assistant":
+            return []
+        self._writing = ""
+        events = self._content(message.get("content"))
+        self._stop_reason = string(message.get("stopReason")) or None
+        self._model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
+        events.append(self._paid(message.get("usage"), self._stop_reason or ""))
+        self._error_message = None
+        if self._stop_reason == "error":
+            self._error_message = string(message.get("errorMessage")) or "the model ended with an error"
+            events.append(ErrorReported(message=self._error_message))
+        return events
+
+    def _content(self, content: object) -> list[Event]:
+        """Read the blocks of an assistant message in their order, and keep its text when it has any."""
+        events: list[Event] = []
+        texts: list[str] = []
+        called: set[str] = set()
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        for block in map(mapping, blocks):
+            text, thought = string(block.get("text")), string(block.get("thinking"))
+            if block.get("type") == "text" and text.strip():
+                texts.append(text)
+                events.append(AssistantText(text=text))
+            elif block.get("type") == "thinking" and thought.strip():
+                events.append(Thinking(text=thought))
+            elif block.get("type") == "toolCall":
+                called.add(string(block.get("name")))
+        self._handing_over = called == {FINALIZE_TOOL}
+        if texts:
+            self._final_text = "\n\n".join(texts)
+        return events
+
+    def _paid(self, usage: object, stop_reason: str) -> UsageReported:
+        fields = mapping(usage)
+        event = UsageReported(
+            input=count(fields.get("input")),
+            output=count(fields.get("output")),
+            cache_read=count(fields.get("cacheRead")),
+            cache_write=count(fields.get("cacheWrite")),
+            cost=amount(mapping(fields.get("cost")).get("total")),
+            model=self._model,
+            stop_reason=stop_reason,
+        )
+        self._usage = add_usage(self._usage, event)
+        return event
+
+    def _tool_started(self, fields: dict[str, Any]) -> list[Event]:
+        call_id = string(fields.get("toolCallId"))
+        if len(self._tools) >= _MAX_TOOLS:
+            del self._tools[next(iter(self._tools))]
+        self._tools[call_id] = self._clock()
+        self._usage = replace(self._usage, tool_uses=self._usage.tool_uses + 1)
+        tool_name = string(fields.get("toolName"))
+        args = kept_args(mapping(fields.get("args")), ARGS_LIMIT)
+        return [ToolCall(tool_call_id=call_id, tool_name=tool_name, args=args)]
+
+    def _tool_ended(self, fields: dict[str, Any]) -> list[Event]:
+        call_id, tool_name = string(fields.get("toolCallId")), string(fields.get("toolName"))
+        result = mapping(fields.get("result"))
+        is_error = fields.get("isError") is True
+        content, truncated = joined_text(result.get("content"), CONTENT_LIMIT)
+        started = self._tools.pop(call_id, None)
+        duration = fields.get("durationMs")
+        if isinstance(duration, int | float):
+            duration = count(duration)
+        else:
+            duration = None if started is None else round((self._clock() - started) * 1000)
+        if tool_name == FINALIZE_TOOL:
+            self._handing_over = self._handing_over and not is_error
+            if not is_error and mapping(result.get("details")):
+                self._finalized = mapping(result.get("details"))
+        return [
+            ToolResult(
+                tool_call_id=call_id,
+                tool_name=tool_name,
+                is_error=is_error,
+                content=content,
+                truncated=truncated,
+                exit_code=_exit_code(result, content),
+                duration_ms=duration,
+            )
+        ]
+
+    def _retry_started(self, fields: dict[str, Any]) -> list[Event]:
+        self._completion, self._finished = Open(), False
+        return [
+            Retry(
+                attempt=count(fields.get("attempt")),
+                max_attempts=count(fields.get("maxAttempts")),
+                delay_ms=count(fields.get("delayMs")),
+                reason=string(fields.get("errorMessage")),
+            )
+        ]
+
+    def _compaction_started(self, fields: dict[str, Any]) -> list[Event]:
+        """Wait for it; an answer that was there stays, since pi 0.73.1 exits in the middle of a last compaction."""
+        self._before_compaction = (self._completion, self._finished)
+        self._completion = Open()
+        self._finished = self._finished and self._stop_reason != "error"
+        return [Notice(level="info", text=f"compacting the conversation{_because(fields.get('reason'))}")]
+
+    def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
+        if fields.get("willRetry") is True:
+            self._completion, self._finished = Open(), False
+        elif self._before_compaction is not None:
+            self._completion, self._finished = self._before_compaction
+        self._before_compaction = None
+        problem = string(fields.get("errorMessage"))
+        if problem or fields.get("aborted") is True:
+            return [Notice(level="warning", text=problem or "the compaction was broken off")]
+        usage = mapping(fields.get("result")).get("usage")
+        paid: list[Event] = [self._paid(usage, "compaction")] if usage else []
+        return [*paid, Notice(level="info", text="the conversation was compacted")]
+
+
+def _exit_code(result: dict[str, Any], content: str) -> int | None:
+    code = mapping(result.get("structuredContent")).get("exit_code")
+    if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31:
+        return code
+    found = _EXIT_CODE.search(content[-200:])
+    return int(found[1]) if found else None
+
+
+def _because(reason: object) -> str:
+    word = one_line(string(reason), 40)
+    return f" ({word})" if word else ""

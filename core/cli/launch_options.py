@@ -1,0 +1,155 @@
+"""What `run` and `bg` take from the command line, and the request it makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+import click
+
+from ..config.yaml_tree import DocumentError, read_text
+from ..engine import Engine
+from ..errors import UsageError
+from ..presets.write import save_preset
+from ..run.model import RunRequest
+from ..run.tool_policy import parse_tools
+from ..text.plain import one_line
+from .output import is_terminal, note
+
+STDIN = "-"
+DESCRIPTION_LENGTH = 80
+
+EPILOG = (
+    'TASK "-" is read from stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
+    "Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started."
+)
+
+
+class LaunchOptions(TypedDict):
+    model: str | None
+    cwd: str | None
+    runner: str | None
+    agent: str | None
+    previous: str | None
+    session_id: str | None
+    parent_session: str | None
+    description: str
+    no_preset: bool
+    tools: str | None
+    prompt: str | None
+    save_as: str | None
+
+
+_OPTIONS = (
+    click.option("--model", metavar="M", help="Model, as provider/id; wins over the preset's."),
+    click.option("--cwd", metavar="DIR", help="Where the child works (default: here)."),
+    click.option("--runner", metavar="R", help="process or tmux."),
+    click.option("--agent", metavar="A", help="pi, offline, or a name in the settings."),
+    click.option("--previous", metavar="RUN", help="The run whose answer stands for {previous} in the task."),
+    click.option("--session-id", metavar="ID", help="Go on with this child session of the preset here."),
+    click.option("--parent-session", metavar="FILE", help="pi session file whose last turns the child is told."),
+    click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
+    click.option("--no-preset", is_flag=True, help="Run without a preset: only TASK is given."),
+    click.option("--tools", metavar="CSV", help="With --no-preset: the tools it may use; empty for none."),
+    click.option("--prompt", metavar="FILE", help="With --no-preset: its system prompt."),
+    click.option("--save-as", metavar="NAME", help="With --no-preset: save it as a preset of the project too."),
+)
+
+
+def launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a launch can be told to a command; it arrives as `words` and the keys of LaunchOptions."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return click.argument("words", metavar="PRESET TASK", nargs=-1)(command)
+
+
+def read_request(engine: Engine, words: Sequence[str], options: LaunchOptions) -> RunRequest:
+    """Make a request of words and options; reads stdin and files, and saves the preset where that is wished.
+
+    Raises UsageError.
+    """
+    preset, task = _preset_and_task(words, no_preset=options["no_preset"])
+    if preset is not None:
+        _refuse_ad_hoc(options)
+    previous = engine.find((options["previous"],))[0] if options["previous"] else None
+    tools = options["tools"]
+    request = RunRequest(
+        task=_read_task() if task == STDIN else task,
+        preset=preset,
+        model=options["model"],
+        cwd=options["cwd"],
+        agent=options["agent"],
+        runner=options["runner"],
+        description=options["description"],
+        previous=previous,
+        child_session=options["session_id"],
+        parent_session=options["parent_session"],
+        tools=None if tools is None else parse_tools(tools),
+        prompt=_read_prompt(options["prompt"]) if options["prompt"] else "",
+    )
+    if options["save_as"]:
+        _save(engine, options["save_as"], request)
+    return request
+
+
+def _preset_and_task(words: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
+    match words:
+        case [task] if no_preset:
+            return None, task
+        case [preset, task] if not no_preset:
+            return preset, task
+        case []:
+            wanted = "TASK" if no_preset else "PRESET and TASK"
+            raise UsageError(
+                f"{wanted} missing", hint="subdeck presets lists the presets; --no-preset runs without one"
+            )
+        case [only]:
+            raise UsageError(
+                "PRESET or TASK is missing",
+                where=f'"{one_line(only, 60)}"',
+                hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
+            )
+        case _:
+            wanted = "TASK alone" if no_preset else "PRESET and TASK"
+            raise UsageError(
+                f"{len(words)} words were given where {wanted} is expected",
+                where=f'"{one_line(words[-1], 60)}"',
+                hint="put the task in quotes",
+            )
+
+
+def _refuse_ad_hoc(options: LaunchOptions) -> None:
+    given = [f"--{name.replace('_', '-')}" for name in ("tools", "prompt", "save_as") if options[name] is not None]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} cannot go with a preset",
+            where=given[0],
+            hint="a preset has its own tools and prompt: change its file, or run with --no-preset",
+        )
+
+
+def _read_task() -> str:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
+        raise UsageError("stdin is closed, so no task can be read from it", where="task", hint="give it as a word")
+    if is_terminal(sys.stdin):
+        note("Type the task; ctrl-D on an empty line ends it.")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _read_prompt(path: str) -> str:
+    try:
+        return read_text(path)
+    except FileNotFoundError:
+        raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
+    except DocumentError as error:
+        raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
+
+
+def _save(engine: Engine, name: str, request: RunRequest) -> None:
+    """Save an ad hoc request as a preset, once it is known that it can be launched."""
+    for problem in engine.check(request):
+        raise problem
+    description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
+    path = save_preset(engine.project.home, name, description, request.model, request.tools, request.prompt)
+    note(f"saved as {one_line(path)}")

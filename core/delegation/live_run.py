@@ -1,0 +1,79 @@
+"""A run that somebody follows entry by entry, as a report of it is due."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ..run.model import RunResult, RunSnapshot
+from .details import AgentDetails, details_of
+from .report import RECENT, EntryFold, fold_entries
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+EVERY = 0.25
+"""Seconds between two reports of one run's progress, at the least."""
+
+
+class LiveRun:
+    """Reads the events of one run only when a report is made."""
+
+    def __init__(self, engine: Engine, run: RunSnapshot, *, display_name: str = "", whole: bool = False) -> None:
+        """`whole`: reports carry all entries, not only the last ones."""
+        self.run = run
+        """As last seen."""
+        self._engine = engine
+        self._display_name = display_name
+        self._fold = EntryFold(None if whole else RECENT)
+        self._tail = engine.events(run.run_id)
+        self._reported_at: float | None = None
+        self.is_pending = True
+        """Whether something changed since the last report."""
+
+    @property
+    def was_reported(self) -> bool:
+        return self._reported_at is not None
+
+    def see(self, run: RunSnapshot) -> None:
+        self.is_pending = self.is_pending or run != self.run
+        self.run = run
+
+    def due_in(self) -> float | None:
+        """Seconds until a report may be made; None when there is nothing to report."""
+        if not self.is_pending:
+            return None
+        return 0.0 if self._reported_at is None else max(0.0, self._reported_at + EVERY - time.monotonic())
+
+    def drain(self) -> bool:
+        """Take in new events; answer whether there were any."""
+        events = self._tail.read()
+        for event in events:
+            self._fold.apply(event)
+        return bool(events)
+
+    def report(self) -> AgentDetails:
+        """Answer how it stands with its entries up to now."""
+        self.drain()
+        self._reported_at = time.monotonic()
+        self.is_pending = False
+        timeline = self._fold.timeline
+        return details_of(self.run, timeline, now=datetime.now(UTC), display_name=self._display_name)
+
+    def announce(self) -> AgentDetails:
+        """Answer what is known before there are any entries."""
+        return details_of(self.run, now=datetime.now(UTC), display_name=self._display_name)
+
+    def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
+        """Answer how it ended, with the whole timeline."""
+        self.run = run
+        return final_details(self._engine, run, result, display_name=self._display_name)
+
+
+def final_details(
+    engine: Engine, run: RunSnapshot, result: RunResult | None, *, display_name: str = ""
+) -> AgentDetails:
+    """Read the whole timeline of a run that ended."""
+    timeline = fold_entries(engine.events(run.run_id).read())
+    return details_of(run, timeline, result, now=datetime.now(UTC), display_name=display_name)

@@ -1,0 +1,66 @@
+"""Which models a parent may name: what it tells itself, the settings, and what is known of the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..agents.choice import choose_agent
+from ..agents.pi.models import cached_listing, models_json_listing
+from ..config.settings import Settings
+from ..errors import AgentUnavailable
+from ..launch.model import OFFLINE_AGENT, OFFLINE_MODEL
+from ..models.catalog import Listing, settings_listing
+from ..models.references import split_thinking
+
+
+def available_models(settings: Settings, told: Sequence[str] | None) -> tuple[str, ...]:
+    """Answer `provider/id` of each, once: those told first, in their order, then those of the settings and the agent.
+
+    What pi's package lists without a key for it is no available model. The offline agent has one of its own, which
+    counts where no parent tells its models.
+    """
+    refs = [*(told or ()), *_refs(settings_listing(settings.models))]
+    try:
+        agent = choose_agent(settings.agent, settings)
+    except AgentUnavailable:
+        return _once(refs)
+    if agent.name != OFFLINE_AGENT:
+        refs += [*_refs(models_json_listing()), *_refs(cached_listing(agent.command))]
+    elif not refs and told is None:
+        refs = [OFFLINE_MODEL]
+    return _once(refs)
+
+
+def spelled(ref: str, models: Sequence[str]) -> str | None:
+    """Answer a reference in the spelling of the models that are there, None for one of no such model.
+
+    A bare id stands for the first model of that id; a thinking level stays at the end; a role is left as it is.
+    """
+    if ref.startswith("@"):
+        return ref
+    base, level = split_thinking(ref)
+    for wanted, suffix in ((ref, ""), (base, f":{level}" if level else "")):
+        found = _find(wanted, models)
+        if found:
+            return found + suffix
+    return None
+
+
+def _find(wanted: str, models: Sequence[str]) -> str | None:
+    name = wanted.lower()
+    whole = (model for model in models if model.lower() == name)
+    by_id = (model for model in models if model.partition("/")[2].lower() == name)
+    return next(whole, None) or next(by_id, None)
+
+
+def _refs(listing: Listing) -> list[str]:
+    return [model.ref for model in listing.models]
+
+
+def _once(refs: Sequence[str]) -> tuple[str, ...]:
+    """Keep the order, and of spellings that differ only in case the first."""
+    first: dict[str, str] = {}
+    for ref in refs:
+        if ref.strip():
+            first.setdefault(ref.lower(), ref)
+    return tuple(first.values())

@@ -1,0 +1,179 @@
+"""The tool `subagent`: one child or several, and their parent waits for the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..errors import SubdeckError
+from ..project.follower import Update
+from ..run.model import RunResult, RunSnapshot, RunStatus
+from ..system.iterate_in_thread import arriving
+from ..text.plain import one_line
+from . import rows
+from .answer import answer_for_parent
+from .answers import ToolAnswer, ToolProgress
+from .arguments import read_subagent
+from .launch import launch
+from .live_run import EVERY, LiveRun
+from .parent import Parent
+from .preset_names import PresetNames
+from .reading import refresh
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+Tell = Callable[[ToolProgress], None]
+
+LISTEN = 0.1
+"""Seconds after which a wish to cancel is noticed."""
+
+DELETED = "the run was deleted while it was waited for"
+
+
+class Untold(Exception):
+    """Progress could not be told; `fault` is what the caller raised."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def subagent(
+    engine: Engine, params: object, *, parent: Parent, progress: Tell | None, cancelled: threading.Event
+) -> ToolAnswer:
+    """Start the runs, tell how they go, answer when the last has ended. Raises Refused, SubdeckError, Untold."""
+    parallel, asked = read_subagent(params, isolated=refresh(engine).expose_isolated)
+    runs = launch(engine, asked, parent, background=False, parallel=parallel)
+    run_ids = [run.run_id for run in runs]
+    if not runs:
+        raise SubdeckError(DELETED, where=engine.project.runs)
+    board = _Board(engine, runs, progress, parallel=parallel)
+
+    def wait(put: Callable[[Update], None]) -> None:
+        engine.wait(run_ids, on_update=put)
+
+    with _cancelling(engine, run_ids, cancelled):
+        try:
+            board.tell()
+            for update in arriving(wait, board.due_in):
+                board.take(update)
+        except BaseException:
+            _cancel(engine, run_ids)
+            raise
+    return board.answer()
+
+
+@contextmanager
+def _cancelling(engine: Engine, run_ids: Sequence[str], cancelled: threading.Event) -> Generator[None]:
+    """Stop the runs as soon as somebody wishes it, whatever else the caller is doing at that time."""
+    over = threading.Event()
+
+    def listen() -> None:
+        while not over.is_set():
+            if cancelled.wait(LISTEN):
+                _cancel(engine, run_ids)
+                return
+
+    threading.Thread(target=listen, name="cancelling", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
+    for run_id in run_ids:
+        try:
+            engine.stop((run_id,), reason="cancelled")
+        except (SubdeckError, OSError):
+            continue  # the others are to be told all the same; this one is waited for
+
+
+class _Board:
+    """The runs of one call as their parent sees them."""
+
+    def __init__(self, engine: Engine, runs: Sequence[RunSnapshot], progress: Tell | None, *, parallel: bool) -> None:
+        names = PresetNames(engine)
+        self._engine = engine
+        self._progress = progress
+        self._parallel = parallel
+        self._live = {run.run_id: LiveRun(engine, run, display_name=names.of(run.meta)) for run in runs}
+
+    def take(self, update: Update | None) -> None:
+        """Take in what changed, and tell it when that is due."""
+        for run in update.runs if update else ():
+            self._live[run.run_id].see(run)
+        if self.due_in() == 0.0:
+            self.tell()
+
+    def due_in(self) -> float | None:
+        """Seconds until something is to be told; all runs are told together, at most once in `EVERY` seconds."""
+        if self._progress is None or not any(live.is_pending for live in self._live.values()):
+            return None
+        return max((due for live in self._live.values() if (due := live.due_in()) is not None), default=EVERY)
+
+    def tell(self) -> None:
+        if self._progress is None:
+            return
+        told = [{**self._row(live.run), "details": msgspec.to_builtins(live.report())} for live in self._live.values()]
+        text = "\n".join(self._line(live.run) for live in self._live.values())
+        try:
+            self._progress(ToolProgress(text, self._fields(told)))
+        except Exception as fault:
+            raise Untold(fault) from fault
+
+    def answer(self) -> ToolAnswer:
+        if any(live.drain() or live.is_pending for live in self._live.values()):
+            self.tell()
+        results = {run_id: self._engine.result(run_id) for run_id in self._live}
+        structured: list[dict[str, Any]] = []
+        detailed: list[dict[str, Any]] = []
+        for run_id, live in self._live.items():
+            result = results[run_id]
+            row = self._row(live.run) | _end(live.run, result)
+            structured.append(row)
+            detailed.append(row | {"details": msgspec.to_builtins(live.final(live.run, result))})
+        return ToolAnswer(
+            self._text([(live.run, results[run_id]) for run_id, live in self._live.items()]),
+            self._fields(detailed),
+            self._fields(structured),
+            is_error=not any(row["status"] == RunStatus.COMPLETED for row in structured),
+        )
+
+    def _text(self, ended: Sequence[tuple[RunSnapshot, RunResult | None]]) -> str:
+        texts = [
+            answer_for_parent(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}" for _, result in ended
+        ]
+        if not self._parallel:
+            return texts[0]
+        done = sum(run.status is RunStatus.COMPLETED for run, _ in ended)
+        headed = [f"## {self._name(run)}: {run.status}\n\n{text}" for (run, _), text in zip(ended, texts, strict=True)]
+        return "\n\n".join((f"{done} of {len(ended)} tasks completed", *headed))
+
+    def _fields(self, runs: list[dict[str, Any]]) -> dict[str, Any]:
+        completed = sum(row["status"] == RunStatus.COMPLETED for row in runs)
+        return {"mode": "parallel" if self._parallel else "single", "completed": completed, "runs": runs}
+
+    def _row(self, run: RunSnapshot) -> dict[str, Any]:
+        return {"index": run.meta.group.index if run.meta.group else 0, **rows.run_row(run)}
+
+    def _line(self, run: RunSnapshot) -> str:
+        doing = run.message if run.is_terminal else run.activity
+        said = one_line(doing, 160)
+        return f"{self._name(run)}: {run.status}" + (f" — {said}" if said else "")
+
+    def _name(self, run: RunSnapshot) -> str:
+        """Name a task by index and preset."""
+        group = run.meta.group
+        return f"[{group.index + 1}/{group.size}] {run.meta.title}" if group else run.meta.title
+
+
+def _end(run: RunSnapshot, result: RunResult | None) -> dict[str, Any]:
+    if result is not None:
+        return rows.end_fields(run, result)
+    return {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}

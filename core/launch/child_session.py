@@ -1,0 +1,170 @@
+"""The child agent's own conversations: a new one for each run, one that goes on, or one that a preset shares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+
+from msgspec import Struct
+
+from .. import paths
+from ..errors import UsageError
+from ..project.liveness import Proof, look_after
+from ..run import artifacts
+from ..text.plain import one_line
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
+"""No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_LENGTH = 60
+"""Characters of a preset's name that go into a file name."""
+
+
+class ChildSession(Struct, frozen=True):
+    """Where a run's conversation is kept."""
+
+    id: str
+    source: str | None = None
+    """The file of the run it goes on from, copied at launch."""
+    shared: str | None = None
+    """The file of a sticky one: it outlives the run, and one run at a time goes on with it."""
+
+    @property
+    def lock(self) -> str | None:
+        return f"{self.shared}.lock" if self.shared else None
+
+    def path_in(self, run_dir: str) -> str:
+        """Where the agent finds it."""
+        return self.shared or os.path.join(run_dir, paths.CHILD_SESSION)
+
+
+def own_session(project: paths.Project, *, wanted: str | None, preset: str, cwd: str) -> ChildSession:
+    """Answer a new conversation in the run directory, or the wanted one, to be copied there.
+
+    Raises UsageError for an id that no finished run of that preset and directory has.
+    """
+    if wanted is None:
+        return ChildSession(str(uuid.uuid4()))
+    return ChildSession(wanted, source=_find_source(project, _checked(wanted), preset, cwd))
+
+
+def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession:
+    """Answer the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
+
+    Raises UsageError for a wanted id that has no file.
+    """
+    directory = _sticky_directory(cwd)
+    beginning = f"{_file_name(preset)}_"
+    if wanted is not None:
+        path = os.path.join(directory, f"{beginning}{_checked(wanted)}.jsonl")
+        if not os.path.isfile(path):
+            raise _unknown(wanted, preset, cwd)
+        return ChildSession(wanted, shared=path)
+    newest = _newest(directory, beginning)
+    session_id = os.path.basename(newest)[len(beginning) : -len(".jsonl")] if newest else str(uuid.uuid4())
+    return ChildSession(session_id, shared=os.path.join(directory, f"{beginning}{session_id}.jsonl"))
+
+
+def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
+    """Write the file: a copy of where it goes on from, or a header with the id, which the agent takes over.
+
+    Raises OSError.
+    """
+    path = session.path_in(run_dir)
+    directory = os.path.dirname(path)
+    if session.shared:
+        os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return  # a shared one goes on
+    with open(descriptor, "wb") as file:
+        if session.source is not None:
+            with open(session.source, "rb") as source:
+                shutil.copyfileobj(source, file)
+            return
+        header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso(), "cwd": cwd}
+        file.write(json.dumps(header).encode() + b"\n")
+
+
+def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
+    """Answer the file of the newest run of that conversation."""
+    found: list[tuple[str, str, str]] = []
+    """When it was launched, its id, its file."""
+    for name in _run_ids(project):
+        if found and name[:15] != found[0][1][:15]:
+            break  # ids tell the second; within one only the meta knows which is newer
+        run_dir = project.run_dir(name)
+        meta = artifacts.read_meta(run_dir)
+        if meta is None or meta.preset != preset or os.path.realpath(meta.cwd) != os.path.realpath(cwd):
+            continue
+        result = artifacts.read_result(run_dir)
+        if wanted not in (meta.child_session_id, result.child_session_id if result else None):
+            continue
+        if result is None and look_after(project, name, by="launcher") is not Proof.FINISHED:
+            raise UsageError(
+                f"run {name[-6:]} still goes on with the child session {wanted}",
+                where="session id",
+                hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
+            )
+        if meta.session_path and os.path.isfile(meta.session_path):
+            found.append((meta.created_at, name, meta.session_path))
+    if not found:
+        raise _unknown(wanted, preset, cwd)
+    return max(found)[2]
+
+
+def _run_ids(project: paths.Project) -> list[str]:
+    """Newest first."""
+    try:
+        return sorted((name for name in os.listdir(project.runs) if paths.is_run_id(name)), reverse=True)
+    except OSError:
+        return []
+
+
+def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
+    whose = f'the preset "{one_line(preset, 64)}"' if preset else "an ad hoc run"
+    return UsageError(
+        f'there is no child session "{one_line(wanted, 80)}" of {whose} in {one_line(cwd, 200)}',
+        where="session id",
+        hint="an id goes with the preset and directory of its run; leave it out to begin a new one",
+    )
+
+
+def _checked(wanted: str) -> str:
+    if not _ID.fullmatch(wanted):
+        raise UsageError(f'"{one_line(wanted, 80)}" is no child session id', where="session id", hint="copy it whole")
+    return wanted
+
+
+def _sticky_directory(cwd: str) -> str:
+    digits = hashlib.sha256(os.fsencode(os.path.realpath(cwd))).hexdigest()[:16]
+    return os.path.join(os.path.dirname(paths.agent_dir()), "subagent-sessions", digits)
+
+
+def _file_name(preset: str) -> str:
+    """The preset's name as far as it fits a file name; a few digits of the whole where it does not."""
+    clean = _NOT_IN_A_NAME.sub("-", preset)[:_NAME_LENGTH]
+    if clean == preset:
+        return clean
+    return f"{clean}-{hashlib.sha256(preset.encode()).hexdigest()[:6]}"
+
+
+def _newest(directory: str, beginning: str) -> str | None:
+    try:
+        with os.scandir(directory) as entries:
+            found = [
+                (entry.stat().st_mtime_ns, entry.path)
+                for entry in entries
+                if entry.name.startswith(beginning) and entry.name.endswith(".jsonl") and entry.is_file()
+            ]
+    except OSError:
+        return None
+    found = [at for at in found if _ID.fullmatch(os.path.basename(at[1])[len(beginning) : -len(".jsonl")])]
+    return max(found)[1] if found else None

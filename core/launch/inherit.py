@@ -1,0 +1,157 @@
+"""Hand a parent's conversation to a child: when, how much of it, and in which form.
+
+Verbatim compaction, as the README of pi-dashboard-subagents has it: no model is asked, nothing is reworded; what
+is too old or too long gives way to a placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ..agents.conversation import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
+from ..agents.pi.session import open_conversation
+from ..config.settings import Inheritance
+
+TOOL_OUTPUT_OMITTED = "[…tool output omitted, see earlier message]"
+THINKING_OMITTED = "[…thinking omitted…]"
+TRUNCATED = "[…truncated…]"
+
+LARGE_TEXT = 2 * 1024
+"""Characters; an older text that is longer keeps its first `KEPT_TEXT`."""
+
+KEPT_TEXT = 1536
+
+_CUT = f"\n\n{TRUNCATED}\n\n"
+_TAG = re.compile(r"<(?=\s*/?\s*parent-context\b)", re.IGNORECASE)
+
+
+class Inherited(Struct, frozen=True):
+    """What is handed over."""
+
+    text: str
+    turns: int
+    chars: int
+
+
+def inherits(*, setting: bool, exposed: bool, isolated: bool | None, preset: bool | None, known_parent: bool) -> bool:
+    """Decide whether a child gets its parent's context: the call, where it may say, then the preset, then the setting.
+
+    `isolated` is what the call says; it counts only where the setting exposes it to the caller.
+    """
+    if not known_parent:
+        return False
+    if exposed and isolated is not None:
+        return not isolated
+    return setting if preset is None else preset
+
+
+def inherit_from(path: str, inheritance: Inheritance) -> Inherited:
+    """Compact the conversation of a pi session file. Raises SessionFileError."""
+    with open_conversation(path, inheritance.recent_turns) as conversation:
+        return compact(conversation, inheritance)
+
+
+def compact(conversation: Conversation, inheritance: Inheritance) -> Inherited:
+    """Keep the last turns, thin out those beyond the tool-output window, and cut the middle of what is still too long.
+
+    A summary is no turn: it goes first, whole, and the cut is all that can shorten it.
+    """
+    turns = conversation.turns[-inheritance.recent_turns :] if inheritance.recent_turns > 0 else ()
+    parts = _Parts(conversation.summary, turns, inheritance.tool_output_window)
+    text = _capped(parts, inheritance.max_chars)
+    return Inherited(text, len(turns), len(text))
+
+
+def prompt_with_context(inherited: Inherited, task: str) -> str:
+    """Put what is inherited before the task; the task itself stays as it is."""
+    if not inherited.text:
+        return task
+    return f"<parent-context>\n{inherited.text}\n</parent-context>\n\n{task}"
+
+
+class _Parts:
+    """The text of a conversation message by message, from either end, so that a long middle is never read."""
+
+    def __init__(self, summary: str, turns: Sequence[Turn], window: int) -> None:
+        self._summary = [_kept_inside(f"[summary of the earlier conversation]\n{summary}")] if summary.strip() else []
+        first_whole = len(turns) - max(0, window)
+        self._turns = [(turn, index >= first_whole) for index, turn in enumerate(turns)]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._summary
+        for turn, whole in self._turns:
+            yield from _rendered(turn.messages, whole)
+
+    def __reversed__(self) -> Iterator[str]:
+        for turn, whole in reversed(self._turns):
+            yield from _rendered(reversed(turn.messages), whole)
+        yield from self._summary
+
+
+def _rendered(messages: Iterable[Message], whole: bool) -> Iterator[str]:
+    for message in messages:
+        if text := _message(message, whole):
+            yield _kept_inside(text)
+
+
+def _message(message: Message, whole: bool) -> str:
+    blocks = [_block(block) if whole else _older_block(block) for block in message.blocks]
+    blocks = [text for text in blocks if text.strip()]
+    if not blocks:
+        return ""
+    return "\n".join(blocks) if message.role == "tool" else "\n".join((f"[{message.role}]", *blocks))
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Text():
+            return block.text
+        case Thinking():
+            return f"[thinking] {block.text}" if block.text.strip() else ""
+        case ToolUse():
+            return f"[tool_use: {block.name}] {msgspec.json.encode(block.args).decode()}"
+        case ToolOutput():
+            return f"[tool_result: {block.name}{', error' if block.is_error else ''}]\n{block.text}"
+
+
+def _older_block(block: Block) -> str:
+    match block:
+        case Text():
+            return block.text if len(block.text) <= LARGE_TEXT else block.text[:KEPT_TEXT] + TRUNCATED
+        case Thinking():
+            return THINKING_OMITTED
+        case ToolUse():
+            return f"[tool_use: {block.name}]"
+        case ToolOutput():
+            return TOOL_OUTPUT_OMITTED
+
+
+def _kept_inside(text: str) -> str:
+    """Put a backslash into tags that would end, or seem to begin, the parent context."""
+    return _TAG.sub(r"<\\", text)
+
+
+def _capped(parts: _Parts, limit: int) -> str:
+    """Join the parts; of more than `limit` characters keep the beginning and the end, the mark between them counted."""
+    beginning = "\n\n".join(_enough(parts, limit))
+    if len(beginning) <= limit:
+        return beginning
+    kept = limit - len(_CUT)
+    if kept < 2:
+        return beginning[: max(0, limit)]
+    ending = "\n\n".join(reversed([*_enough(reversed(parts), limit, from_end=True)]))
+    return beginning[: kept - kept // 2] + _CUT + ending[-(kept // 2) :]
+
+
+def _enough(parts: Iterable[str], limit: int, *, from_end: bool = False) -> Iterator[str]:
+    """Yield parts until more than `limit` characters are there; a single huge one is shortened to that."""
+    there = 0
+    for part in parts:
+        yield part[-limit - 1 :] if from_end else part[: limit + 1]
+        there += len(part) + len("\n\n")
+        if there > limit + len("\n\n"):
+            return

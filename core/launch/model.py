@@ -1,0 +1,164 @@
+"""Which model a run gets: who named it, and what the agent is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ..config.settings import Settings
+from ..errors import ModelError
+from ..models.catalog import Catalog
+from ..models.references import UnknownModel, check_text, read_literal
+from ..models.resolvers import Probe, Resolver, ask, installed_resolvers
+from ..models.roles import PROVIDERS, RolesResolver
+from ..models.thinking import LEVELS, offered_level
+from ..offline_agent import MODEL as OFFLINE_MODEL
+from ..paths import agent_dir, user_settings_file
+from ..presets.file import Preset
+from ..text.plain import one_line
+
+OFFLINE_AGENT = "offline"
+
+INHERIT = "inherit"
+"""As `default_model`: the parent's model, and where none is known the agent's own default."""
+
+
+class ResolvedModel(Struct, frozen=True):
+    requested: str
+    """As written; empty when nobody named one and the agent needs none."""
+    resolved: str
+    """`provider/id` without thinking; empty when the agent is told none."""
+    source: str
+    """`call`, `preset`, `default_model`, or `agent` when nobody named one."""
+    thinking: str | None = None
+    notices: tuple[str, ...] = ()
+    """What a person should know although it worked."""
+
+
+class _Reference(Struct, frozen=True):
+    text: str
+    source: str
+    where: str
+    """For a person: the file, setting or argument it came from."""
+
+
+def resolve_model(
+    call: str | None,
+    preset: Preset | None,
+    settings: Settings,
+    agent: str,
+    *,
+    catalog: Catalog | None = None,
+    resolvers: Sequence[Resolver] | None = None,
+    levels: Sequence[str] = LEVELS,
+    parent: str | None = None,
+) -> ResolvedModel:
+    """Take the model of the call, else of the preset, else of the settings; blank counts as absent.
+
+    `agent` is the agent's name, `catalog` what is known of its models (None: any id is taken), `resolvers` who is
+    asked before the catalog (None: roles, then those of other packages), `levels` the thinking levels it takes,
+    `parent` the model of a known parent. Raises ModelError that names all three places when none has one, or the
+    place of one that cannot be resolved.
+    """
+    known = None if agent == OFFLINE_AGENT else catalog
+    if resolvers is None:
+        resolvers = (RolesResolver(settings.roles, known), *installed_resolvers())
+    reference = _chosen(call, preset, settings)
+    if reference is None:
+        model = _without(preset, agent)
+    elif reference.source == "default_model" and reference.text == INHERIT:
+        model = ResolvedModel(INHERIT, (parent or "").strip(), "default_model")
+    else:
+        takes_any = agent == OFFLINE_AGENT and not reference.text.startswith("@")
+        model = _resolved(reference, known, () if takes_any else resolvers)
+    return _finished(model, preset, agent, levels)
+
+
+def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Reference | None:
+    candidates = (
+        _Reference(call or "", "call", "the model of this call (tool-call argument)"),
+        _Reference((preset and preset.model) or "", "preset", preset.path if preset else ""),
+        _Reference(settings.default_model or "", "default_model", "the setting default_model"),
+    )
+    for candidate in candidates:
+        if text := candidate.text.strip():
+            return _Reference(text, candidate.source, candidate.where)
+    return None
+
+
+def _without(preset: Preset | None, agent: str) -> ResolvedModel:
+    if agent == OFFLINE_AGENT:
+        return ResolvedModel("", OFFLINE_MODEL, "agent")
+    of_preset = f'the preset "{one_line(preset.name)}" names none' if preset else "there is no preset"
+    raise ModelError(
+        f"no model: the call names none, {of_preset}, and default_model is not set",
+        where=preset.path if preset else "",
+        hint='choose one for this run (--model), add "model: provider/id" to the preset,'
+        f" or set default_model in {user_settings_file()}",
+    )
+
+
+def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequence[Resolver]) -> ResolvedModel:
+    try:
+        check_text(reference.text)
+        if reference.text == INHERIT:
+            raise UnknownModel(
+                "is a value of the setting default_model alone", "leave the model out, or name it as provider/id"
+            )
+        probe = ask(reference.text, resolvers)
+        if probe.is_answered:
+            return _answered(reference, probe)
+        if probe.error:
+            raise UnknownModel(*_missed(reference, probe))
+        if reference.text.startswith("@"):
+            raise UnknownModel("names a role, and nobody here resolves roles", _role_hint(reference.text))
+        literal = read_literal(reference.text, catalog)
+    except UnknownModel as error:
+        what = f'the model "{one_line(reference.text, 80)}" {error.why}'
+        raise ModelError(what, where=reference.where, hint=error.hint) from error
+    return ResolvedModel(reference.text, literal.resolved, reference.source, literal.thinking, literal.notices)
+
+
+def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
+    """Take what a resolver found, once it is known to be what an agent can be told."""
+    resolved = (probe.resolved or "").strip()
+    level = probe.thinking_level
+    if not resolved or resolved.startswith("@") or (level is not None and level not in LEVELS):
+        raise UnknownModel(
+            f'was resolved to "{one_line(resolved, 80)}" with thinking "{one_line(str(level), 20)}", which is no model',
+            "a resolver has to set resolved to provider/id, and thinkingLevel to one of " + ", ".join(LEVELS),
+        )
+    check_text(resolved)
+    auth = probe.auth or {}
+    trouble = f"{resolved}: {one_line(str(auth.get('error') or 'its key is missing'), 200)}"
+    notices = (*probe.notices, trouble) if auth.get("ok") is False else probe.notices
+    return ResolvedModel(reference.text, resolved, reference.source, level, notices)
+
+
+def _missed(reference: _Reference, probe: Probe) -> tuple[str, str]:
+    """Put a resolver's error into words that follow the name of the reference, and say what to do."""
+    if reference.text.startswith("@"):
+        return f"cannot be resolved: {probe.error}", _role_hint(reference.text)
+    models = (probe.available and probe.available.models) or ()
+    some = f"known: {', '.join(models[:20])}" if models else "name one as provider/id that the agent has"
+    return f"cannot be resolved: {probe.error}", one_line(some, 1000)
+
+
+def _role_hint(ref: str) -> str:
+    role = one_line(ref[1:], 40) or "fast"
+    return (
+        f'set "{role}" below roles in {user_settings_file()} or in {agent_dir()}/{PROVIDERS},'
+        " or name a model as provider/id"
+    )
+
+
+def _finished(model: ResolvedModel, preset: Preset | None, agent: str, levels: Sequence[str]) -> ResolvedModel:
+    """Settle how hard it thinks, and what the offline agent makes of it all."""
+    wanted = model.thinking or (preset.thinking if preset else None)
+    given = wanted and offered_level(wanted, levels)
+    notices = model.notices
+    if wanted != given:
+        notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
+    resolved = OFFLINE_MODEL if agent == OFFLINE_AGENT else model.resolved
+    return ResolvedModel(model.requested, resolved, model.source, given, notices)

@@ -1,0 +1,287 @@
+"""Turn a request into everything decided about a run, before anything exists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..agents.choice import AgentChoice, catalog_of, choose_agent
+from ..agents.pi.session import open_conversation
+from ..config.settings import Settings
+from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
+from ..presets.catalog import Preset, PresetCatalog, discover
+from ..run.artifacts import read_result
+from ..run.finalization import INSTRUCTION
+from ..run.limits import effective_limits
+from ..run.model import Group, LaunchedBy, Limits, Origin, PresetSource, RunMeta, RunRequest, Tools
+from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
+from ..runners.base import Runner
+from ..text.plain import one_line
+from .child_session import ChildSession, own_session, sticky_session
+from .inherit import Inherited, inherit_from, inherits, prompt_with_context
+from .model import INHERIT, ResolvedModel, resolve_model
+
+PREVIOUS = "{previous}"
+RUNNERS = ("process", "tmux")
+
+
+class PlannedRun(Struct, frozen=True):
+    """A run of which nothing exists yet."""
+
+    meta: RunMeta
+    prompt: str
+    """What the child reads on stdin."""
+    child_session: ChildSession | None
+
+
+class Plan:
+    """One request against the files as they are now; each part raises a SubdeckError of its own."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        *,
+        project: paths.Project,
+        cwd: str,
+        settings: Settings,
+        catalog: PresetCatalog | None = None,
+    ) -> None:
+        """`cwd` is the launcher's own: presets are looked for from there, and a relative cwd starts there.
+
+        `catalog` stands in for the presets on disk.
+        """
+        self._request = request
+        self._project = project
+        self._launcher_cwd = cwd
+        self._settings = settings
+        self._catalog = catalog
+
+    def problems(self) -> tuple[SubdeckError, ...]:
+        """Everything that would keep the run from being launched, as far as it can be told at once."""
+        found: dict[str, SubdeckError] = {}
+        parts: tuple[Callable[[], Any], ...] = (
+            self.preset, self.task, self.cwd, self.agent, self.runner, self.model, self.tools, self.child_session,
+            self.inherited,
+        )  # fmt: skip
+        for part in parts:
+            try:
+                part()
+            except SubdeckError as error:
+                found.setdefault(str(error), error)
+        return tuple(found.values())
+
+    def decide(self, *, background: bool, launched_by: LaunchedBy) -> PlannedRun:
+        """Decide everything. Raises the first problem."""
+        request, preset, settings = self._request, self.preset(), self._settings
+        task, cwd, agent = self.task(), self.cwd(), self.agent()
+        runner, model, tools = self.runner(), self.model(), self.tools()
+        run_id = paths.new_run_id()
+        run_dir = self._project.run_dir(run_id)
+        system_prompt = self._system_prompt()
+        limits, limit_warnings = self.limits()
+        session, inherited = self.child_session(), self.inherited()
+        meta = RunMeta(
+            run_id=run_id,
+            task=task,
+            cwd=cwd,
+            agent=agent.name,
+            agent_command=agent.command,
+            runner=runner.name,
+            created_at=paths.now_iso(),
+            launched_by=launched_by,
+            background=background,
+            preset=preset.name if preset else "",
+            preset_source=preset.source if preset else PresetSource.ADHOC,
+            preset_path=preset.path if preset else None,
+            description=one_line(request.description),
+            requested_model=request.written_model or model.requested,
+            resolved_model=model.resolved,
+            thinking=model.thinking,
+            tools=tools,
+            system_prompt=system_prompt,
+            system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
+            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else "append",
+            context_files=preset.context_files if preset else None,
+            child_session_id=session.id if session else None,
+            session_path=session.path_in(run_dir) if session else None,
+            session_lock=session.lock if session and session.shared else None,
+            inherited={"turns": inherited.turns, "chars": inherited.chars} if inherited else None,
+            isolated=None if request.parent_session is None else inherited is None,
+            finalize=preset is not None and preset.finalize,
+            max_attempts=self.max_attempts(),
+            max_running=settings.max_running,
+            limits=limits,
+            grace_seconds=settings.grace_seconds,
+            log_caps=settings.log_caps,
+            origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
+            warnings=(*model.notices, *limit_warnings),
+        )
+        return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
+
+    def preset(self) -> Preset | None:
+        """None for an ad hoc run."""
+        if self._request.preset is None:
+            return None
+        if self._catalog is None:
+            self._catalog = discover(self._project, self._launcher_cwd, self._settings)
+        return self._catalog.get(self._request.preset)
+
+    def task(self) -> str:
+        """Answer the task with `{previous}` filled in, as valid UTF-8."""
+        task = self._request.task.encode("utf-8", "replace").decode()
+        if not task.strip():
+            raise UsageError("the task is empty", where="task", hint="say what the child shall do")
+        if self._request.previous is None or PREVIOUS not in task:
+            return task
+        source = self._request.previous
+        result = read_result(self._project.run_dir(source))
+        if result is None or not result.final_text:
+            state = "has not ended yet" if result is None else "ended without an answer"
+            raise UsageError(
+                f"run {source[-6:]} {state}, so nothing can stand for {PREVIOUS}",
+                where="previous",
+                hint="choose a run that has an answer, or write the task without it",
+            )
+        return task.replace(PREVIOUS, result.final_text)
+
+    def cwd(self) -> str:
+        named = os.path.expanduser(self._request.cwd or "")
+        cwd = os.path.normpath(os.path.join(self._launcher_cwd, named))
+        if not os.path.isdir(cwd):
+            state = "is no directory" if os.path.lexists(cwd) else "does not exist"
+            raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint="choose a directory that exists")
+        if not os.access(cwd, os.R_OK | os.X_OK):
+            raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
+        return cwd
+
+    def agent(self) -> AgentChoice:
+        preset = self.preset()
+        return choose_agent(self._request.agent or (preset and preset.agent) or self._settings.agent, self._settings)
+
+    def runner(self) -> Runner:
+        preset = self.preset()
+        runner = runner_of(self._request.runner or (preset and preset.runner) or self._settings.runner, self._settings)
+        runner.check()
+        return runner
+
+    def model(self) -> ResolvedModel:
+        agent = self.agent()
+        return resolve_model(
+            self._request.model,
+            self.preset(),
+            self._settings,
+            agent.name,
+            catalog=catalog_of(agent, self._settings),
+            levels=agent.levels,
+            parent=self._request.parent_model or self._model_of_parent(),
+        )
+
+    def _model_of_parent(self) -> str | None:
+        """What the parent's session says it uses; read only where the setting asks for it."""
+        path = self._parent_session()
+        if path is None or self._settings.default_model != INHERIT:
+            return None
+        with open_conversation(path, recent_turns=1) as conversation:
+            return conversation.model or None
+
+    def _parent_session(self) -> str | None:
+        named = self._request.parent_session
+        return None if named is None else os.path.join(self._launcher_cwd, os.path.expanduser(named))
+
+    def tools(self) -> Tools:
+        preset, named = self.preset(), self._request.tools
+        allow = preset.tools if preset else (None if named is None else checked_tools(named))
+        deny = preset.denied_tools if preset else None
+        tools = resolve_tools(allow, deny, offer=self.agent().offer, parent=self._request.parent_tools)
+        return with_finalize(tools) if preset and preset.finalize else tools
+
+    def child_session(self) -> ChildSession | None:
+        """None for a run that keeps no conversation."""
+        preset, wanted = self.preset(), self._request.child_session
+        name = preset.name if preset else ""
+        if preset and preset.sticky:
+            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd())
+        if preset is None or preset.keeps_session:
+            return own_session(self._project, wanted=wanted, preset=name, cwd=self.cwd())
+        if wanted is not None:
+            raise UsageError(
+                f'the preset "{one_line(name)}" keeps no child session to go on with',
+                where="session id",
+                hint='remove "session: none" from the preset, or leave the id out',
+            )
+        return None
+
+    def inherited(self) -> Inherited | None:
+        """What a parent's conversation hands over; None without a parent, or where it is not wished."""
+        request, preset, settings = self._request, self.preset(), self._settings
+        wished = inherits(
+            setting=settings.inherit_context,
+            exposed=settings.expose_isolated,
+            isolated=request.isolated,
+            preset=preset.inherit_context if preset else None,
+            known_parent=request.parent_session is not None,
+        )
+        path = self._parent_session()
+        if not wished or path is None:
+            return None
+        return inherit_from(path, settings.inheritance)
+
+    def _system_prompt(self) -> str | None:
+        """The preset's words, and how a result is handed over where that is asked for."""
+        preset = self.preset()
+        prompt = preset.prompt if preset else self._request.prompt
+        parts = [prompt] if prompt.strip() else []
+        if preset and preset.finalize:
+            parts.append(INSTRUCTION)
+        return "\n\n".join(parts) or None
+
+    def limits(self) -> tuple[Limits, tuple[str, ...]]:
+        """What ends the run from outside, and which wishes of the preset have no effect."""
+        preset = self.preset()
+        return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
+
+    def max_attempts(self) -> int:
+        """How often a finalization is asked for in all; 1 where none is."""
+        preset = self.preset()
+        return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
+
+
+def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:
+    """Give runs that are launched together their common slots, and those of one sticky preset one new session."""
+    group, begun = planned[0].meta.run_id, dict[tuple[str, str], PlannedRun]()
+    grouped: list[PlannedRun] = []
+    for index, run in enumerate(planned):
+        session = run.child_session
+        if session and session.shared and not os.path.exists(session.shared):
+            first = begun.setdefault((run.meta.preset, os.path.dirname(session.shared)), run)
+            run = replace(run, meta=_with_session_of(first.meta, run.meta), child_session=first.child_session)
+        grouped.append(replace(run, meta=replace(run.meta, group=Group(group, index, len(planned), max_parallel))))
+    return grouped
+
+
+def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
+    return replace(
+        meta,
+        child_session_id=first.child_session_id,
+        session_path=first.session_path,
+        session_lock=first.session_lock,
+    )
+
+
+def runner_of(name: str, settings: Settings) -> Runner:
+    """Answer a runner by its name; libtmux is loaded only for the one that needs it."""
+    if name == "process":
+        from ..runners.process import ProcessRunner
+
+        return ProcessRunner()
+    if name == "tmux":
+        from ..runners.tmux import TmuxRunner
+
+        return TmuxRunner(settings.tmux.socket)
+    hint = nearest(name, RUNNERS) or f"known are {', '.join(RUNNERS)}"
+    raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)

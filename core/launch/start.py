@@ -1,0 +1,179 @@
+"""Start runs that are planned: directories first, then wrappers, then a sign of life from each."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from .. import paths
+from ..config.settings import Settings
+from ..errors import LaunchError, SubdeckError
+from ..project.liveness import hold, look_after
+from ..run import artifacts
+from ..run.model import RunMeta, RunReason, RunResult, RunStatus
+from ..runners.base import Started, WrapperCall
+from .child_session import prepare
+from .plan import PlannedRun, runner_of
+from .slots import remove_old_slots, slot_options
+
+PATIENCE = 60.0
+"""Seconds to wait for the first sign of a wrapper that has not gone; then its own lock speaks for it."""
+WITHOUT_EVENTS = 5.0
+"""Seconds to wait for a first event of a wrapper that is known to hold its run."""
+LOOK_AGAIN = 0.003
+
+_IGNORED = "runs/\nsessions/\nactive/\ntrash/\n"
+
+
+class _Launching(Struct):
+    meta: RunMeta
+    lock: int
+    started: Started | None = None
+
+
+def launch(
+    project: paths.Project,
+    planned: Sequence[PlannedRun],
+    settings: Settings,
+    *,
+    on_created: Callable[[RunMeta], None] | None = None,
+) -> None:
+    """Start one wrapper for each run; return when every one has written its first event or has ended.
+
+    `on_created` is called for each before its wrapper starts, so that no end can come before it is remembered.
+    Raises LaunchError when the disk refuses a run directory; then none was started. After that each failure is the
+    result of its run.
+    """
+    _prepare(project)
+    remove_old_slots(project)
+    created: list[_Launching] = []
+    try:
+        for run in planned:
+            created.append(_Launching(run.meta, artifacts.create_run(project.runs, run.meta, run.prompt)))
+            _keep_session(project, run)
+            _touch(os.path.join(project.active, run.meta.run_id))
+    except SubdeckError:
+        for launching in created:
+            os.close(launching.lock)
+            _unlink(os.path.join(project.active, launching.meta.run_id))
+            artifacts.discard(project.run_dir(launching.meta.run_id))
+        raise
+    for launching in created:
+        try:
+            if on_created:
+                on_created(launching.meta)
+            launching.started = runner_of(launching.meta.runner, settings).launch(_call(project, launching.meta))
+        except (SubdeckError, OSError) as error:
+            os.close(launching.lock)
+            _fail(project, launching.meta, str(error))
+    deadline = time.monotonic() + PATIENCE
+    for launching in created:
+        _await_sign(project, launching, deadline)
+
+
+def _keep_session(project: paths.Project, run: PlannedRun) -> None:
+    if run.child_session is None:
+        return
+    try:
+        prepare(run.child_session, project.run_dir(run.meta.run_id), run.meta.cwd)
+    except OSError as error:
+        raise LaunchError(
+            f"the child session cannot be written: {error.strerror}",
+            where=run.meta.session_path or "",
+            hint="check disk space and rights",
+        ) from error
+
+
+def _prepare(project: paths.Project) -> None:
+    for directory in (project.home, project.runs, project.active, project.sessions):
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+        except OSError:
+            return  # the first run directory says it with its path
+    path = os.path.join(project.home, ".gitignore")
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(_IGNORED)
+    except OSError:
+        return
+
+
+def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
+    run_dir = project.run_dir(meta.run_id)
+    session = ("--session", meta.session_lock) if meta.session_lock else ()
+    bell = os.path.join(project.active, meta.run_id)
+    return WrapperCall(
+        meta=meta,
+        project=project.root,
+        run_dir=run_dir,
+        arguments=(run_dir, bell, *session, *slot_options(project, meta)),
+        environment=dict(os.environ),
+    )
+
+
+def _await_sign(project: paths.Project, launching: _Launching, deadline: float) -> None:
+    if launching.started is None:
+        return
+    began = time.monotonic()
+    run_id = launching.meta.run_id
+    run_dir = project.run_dir(run_id)
+    events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
+    gone = False
+    while not (gone or _has_content(events) or os.path.exists(result)):
+        if not os.path.isdir(run_dir):
+            break  # deleted already: no sign will come
+        # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
+        held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
+        if time.monotonic() > (began + WITHOUT_EVENTS if held else deadline):
+            break
+        gone = launching.started.has_gone()
+        time.sleep(LOOK_AGAIN)
+    os.close(launching.lock)
+    if gone:
+        look_after(project, run_id, by="launcher")
+
+
+def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
+    lock = hold(project.run_dir(meta.run_id))
+    _unlink(os.path.join(project.run_dir(meta.run_id), paths.ENVIRONMENT))
+    result = RunResult(
+        run_id=meta.run_id,
+        status=RunStatus.FAILED,
+        reason=RunReason.START_FAILED,
+        written_by="launcher",
+        error_message=message,
+        resolved_model=meta.resolved_model,
+        ended_at=paths.now_iso(),
+    )
+    try:
+        artifacts.write_result(project.run_dir(meta.run_id), result)
+        _unlink(os.path.join(project.active, meta.run_id))
+    except OSError:
+        pass  # who looks next finds that nobody is responsible
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def _touch(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return  # only a doorbell
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

@@ -1,0 +1,136 @@
+"""The presets of a project: where they are looked for, which one wins, what is broken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct, structs
+
+from ..config.settings import Settings
+from ..config.yaml_tree import DocumentError
+from ..errors import PresetError, nearest
+from ..paths import Project, agent_dir
+from ..run.model import PresetSource
+from ..text.plain import one_line
+from .bundled import BUNDLED
+from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
+
+__all__ = ["Preset", "PresetCatalog", "PresetProblem", "discover", "preset_files", "preset_places", "project_place"]
+
+
+class PresetCatalog(Struct, frozen=True):
+    presets: tuple[Preset, ...]
+    """By name."""
+    problems: tuple[PresetProblem, ...]
+    """In the order of their places, then by file name."""
+    places: tuple[str, ...]
+    """The directories looked at, nearest first, whether they exist or not."""
+
+    def get(self, name: str) -> Preset:
+        """Answer the preset of that name; raise PresetError with near names, or with what is wrong with its file."""
+        for preset in self.presets:
+            if preset.name == name:
+                return preset
+        for problem in self.problems:
+            if problem.name == name:
+                raise PresetError(
+                    f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
+                )
+        if BUNDLED not in self.places and any(
+            path == os.path.join(BUNDLED, name + SUFFIX) for path in preset_files(BUNDLED)
+        ):
+            raise PresetError(f'the preset "{name}" comes with subdeck, and is off', hint="set bundled_presets: true")
+        near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
+        looked = f"looked for *.md in {', '.join(self.places)}"
+        raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
+
+
+def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple[PresetSource, str], ...]:
+    """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
+    places = (
+        (PresetSource.PROJECT, project_place(project, cwd)),
+        *((PresetSource.DIR, directory) for directory in settings.preset_dirs),
+        (PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
+        *(((PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
+    )
+    nearest_of: dict[str, tuple[PresetSource, str]] = {}
+    for source, directory in places:
+        nearest_of.setdefault(os.path.realpath(directory), (source, directory))
+    return tuple(nearest_of.values())
+
+
+def project_place(project: Project, cwd: str) -> str:
+    """Find the nearest `.pi/subagents` with a preset in it, upwards from `cwd`, never in HOME or above it.
+
+    One without presets is passed over: every first launch makes one in the project, and that must not hide the
+    presets of a directory above.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    directory = os.path.realpath(cwd)
+    while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
+        place = os.path.join(directory, ".pi", "subagents")
+        if _has_presets(place):
+            return place
+        directory = os.path.dirname(directory)
+    return project.home
+
+
+def _has_presets(directory: str) -> bool:
+    try:
+        return any(True for _ in preset_files(directory))
+    except OSError:
+        return os.path.isdir(directory)
+
+
+def preset_files(directory: str) -> Iterator[str]:
+    """Yield the paths of what looks like a preset by its name; raises OSError when the directory cannot be read."""
+    with os.scandir(directory) as entries:
+        yield from (entry.path for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith("."))
+
+
+def discover(project: Project, cwd: str, settings: Settings) -> PresetCatalog:
+    """Read every preset now; what is broken is listed and keeps nothing else from loading."""
+    places = preset_places(project, cwd, settings)
+    presets: dict[str, Preset] = {}
+    problems: list[PresetProblem] = []
+    for source, directory in places:
+        broken_nearer = {problem.name: problem for problem in reversed(problems)}
+        for found in _read_place(source, directory):
+            if isinstance(found, PresetProblem):
+                problems.append(found)
+            elif found.name not in presets:
+                presets[found.name] = _noting(found, broken_nearer.get(found.name))
+    by_name = tuple(presets[name] for name in sorted(presets))
+    return PresetCatalog(by_name, tuple(problems), tuple(directory for _, directory in places))
+
+
+def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | PresetProblem]:
+    try:
+        paths = sorted(preset_files(directory))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        fault = DocumentError(f"the directory cannot be read: {error.strerror}")
+        yield problem_of(directory, source, "", fault)
+        return
+    first_with: dict[str, str] = {}
+    for path in paths:
+        found = read_preset(path, source)
+        if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
+            other = os.path.basename(first_with[found.name])
+            fault = DocumentError(
+                f'the name "{found.name}" is taken by {other} of the same directory', hint="rename one"
+            )
+            yield problem_of(path, source, found.name, fault)
+        elif found is not None:
+            yield found
+
+
+def _noting(preset: Preset, broken: PresetProblem | None) -> Preset:
+    """Say it when a preset stands in for a nearer one that is broken."""
+    if broken is None:
+        return preset
+    return structs.replace(
+        preset, warnings=(*preset.warnings, f"a nearer preset of this name is broken: {broken.where}")
+    )

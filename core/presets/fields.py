@@ -1,0 +1,91 @@
+"""Every key of a preset's frontmatter: what its value must look like, what it does, where it goes."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..config.values import COUNT, DURATION, SWITCH, TEXT, WHOLE_TEXT, Kind, Unexpected, matching, one_of
+from ..models.thinking import LEVELS
+
+
+class PresetField(Struct, frozen=True):
+    kind: Kind
+    meaning: str
+    """For the author of a preset; also shown by editors."""
+    attribute: str = ""
+    """Of `Preset`; a dot leads into a struct. Empty where the file as a whole decides."""
+
+
+def _unread(node: object) -> object:
+    raise Unexpected("a list of tools")
+
+
+TOOLS = Kind(
+    _unread,
+    {
+        "anyOf": [
+            {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:-]*$"}},
+            {"type": "string", "minLength": 1},
+        ]
+    },
+)
+"""Read by `preset_tools`, because the keys of tools are looked at together."""
+
+ALLOWING = ("tools", "approved_tools", "allowed_tools")
+"""One thing under three names."""
+DENYING = "denied_tools"
+
+_SAME = 'The same as "tools".'
+
+FIELDS: dict[str, PresetField] = {
+    "name": PresetField(TEXT, "What the preset is called."),
+    "description": PresetField(TEXT, "One sentence: what it is for and when to choose it."),
+    "model": PresetField(
+        TEXT,
+        'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). The model of a call goes before.',
+        "model",
+    ),
+    "thinking": PresetField(
+        one_of(*LEVELS), "How hard the model thinks; a suffix of the model goes before.", "thinking"
+    ),
+    "tools": PresetField(
+        TOOLS,
+        "The only tools of the child, built-in and of extensions; [] for none. Without it: the agent's own set.",
+    ),
+    "approved_tools": PresetField(TOOLS, _SAME),
+    "allowed_tools": PresetField(TOOLS, _SAME),
+    "denied_tools": PresetField(
+        TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
+    ),
+    "prompt": PresetField(WHOLE_TEXT, "The system prompt; goes before the text below the frontmatter."),
+    "prompt_mode": PresetField(
+        one_of("append", "replace"), "Whether the prompt follows the agent's own or stands in its place.", "prompt_mode"
+    ),
+    "context_files": PresetField(
+        SWITCH,
+        "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces.",
+        "context_files",
+    ),
+    "inherit_context": PresetField(
+        SWITCH,
+        "Whether a parent's conversation goes before the task. Without it: as the settings say.",
+        "inherit_context",
+    ),
+    "finalize": PresetField(
+        SWITCH, "Whether the child has to hand in its result by the tool subagent_finalize.", "finalize"
+    ),
+    "max_attempts": PresetField(COUNT, "How often a result is asked for in all, with finalize.", "max_attempts"),
+    "sticky": PresetField(
+        SWITCH, "Whether one child session goes on from run to run, for this preset and directory.", "sticky"
+    ),
+    "session": PresetField(one_of("none"), "none: the child's session is never on disk and cannot be continued."),
+    "agent": PresetField(
+        matching(r"[A-Za-z0-9_-]+", "the name of an agent"), "pi, offline, or an agent of your settings.", "agent"
+    ),
+    "runner": PresetField(one_of("process", "tmux"), "How the child is run.", "runner"),
+    "timeout": PresetField(DURATION, "Ends the run after this time: seconds, or 90s, 10m, 2h.", "limits.timeout"),
+    "max_turns": PresetField(COUNT, "Ends the run after this many turns of the model.", "limits.max_turns"),
+    "stall": PresetField(
+        DURATION, "Ends the run when the child is silent that long while no tool runs.", "limits.stall"
+    ),
+}

@@ -1,0 +1,211 @@
+"""One preset file: its frontmatter, its prompt, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ..config.values import is_blank, read_value
+from ..config.yaml_tree import DocumentError, Fields, read_text
+from ..errors import nearest
+from ..run.model import Limits, PresetSource
+from ..text.plain import one_line
+from .fields import FIELDS, TOOLS
+from .frontmatter import split_markdown, without_blank_ends
+from .preset_tools import read_tools
+
+SUFFIX = ".md"
+NAME_LIMIT = 64
+"""Characters."""
+
+
+class Preset(Struct, frozen=True, kw_only=True):
+    name: str
+    description: str
+    """Free text; empty only where a file of `preset_dirs` gives none."""
+    source: PresetSource
+    path: str
+    model: str | None = None
+    """As written; None when absent or blank."""
+    thinking: str | None = None
+    """One of `thinking.LEVELS`; a suffix of the model goes before it."""
+    tools: tuple[str, ...] | None = None
+    """The allowlist; None means the agent's own set, empty means no tools."""
+    denied_tools: tuple[str, ...] | None = None
+    """All but these; never together with `tools`."""
+    prompt: str = ""
+    prompt_mode: str = "append"
+    """`append` or `replace`: what the prompt does to the agent's own system prompt."""
+    context_files: bool | None = None
+    """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
+    inherit_context: bool | None = None
+    """Whether a known parent's conversation goes before the task; None: as the settings have it."""
+    finalize: bool = False
+    max_attempts: int | None = None
+    """How often a finalization is asked for in all; None: as the settings have it."""
+    sticky: bool = False
+    """One child session of the preset and directory goes on from run to run."""
+    keeps_session: bool = True
+    """False for `session: none`: the child session is never on disk."""
+    agent: str | None = None
+    runner: str | None = None
+    """`process` or `tmux`."""
+    limits: Limits = Limits()
+    """As written; only what is below the settings' own limits counts."""
+    warnings: tuple[str, ...] = ()
+
+
+class PresetProblem(Struct, frozen=True, kw_only=True):
+    """A file that cannot be used."""
+
+    path: str
+    message: str
+    """What is wrong and what to do, in one line."""
+    line: int | None = None
+    source: PresetSource
+    name: str
+    """What the preset would be called: its `name` where that can be read, else the file's stem."""
+
+    @property
+    def where(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | None:
+    """Read one file; None when it is gone."""
+    name = os.path.basename(path).removesuffix(SUFFIX)
+    try:
+        _check_file_name(path)
+        text = read_text(path)
+    except FileNotFoundError:
+        return None
+    except DocumentError as error:
+        return problem_of(path, source, name, error)
+    try:
+        return parse_preset(text, path, source)
+    except DocumentError as error:
+        return problem_of(path, source, _written_name(text) or name, error)
+
+
+def problem_of(path: str, source: PresetSource, name: str, error: DocumentError) -> PresetProblem:
+    message = one_line(f"{error.what}; {error.hint}" if error.hint else error.what, 400)
+    shown = os.fsencode(path).decode(errors="replace")
+    return PresetProblem(path=shown, message=message, line=error.line, source=source, name=one_line(name, NAME_LIMIT))
+
+
+def _check_file_name(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise DocumentError("the name of the file is not UTF-8", hint="rename it") from None
+
+
+def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
+    """Read the text of a preset file; raise DocumentError for the first thing that is wrong with it.
+
+    A file of `preset_dirs` needs no frontmatter, and is called like its file where it gives no name.
+    """
+    markdown = split_markdown(text)
+    lenient = source is PresetSource.DIR
+    if markdown.fields is None and not lenient:
+        hint = 'begin the file with "---", name: and description:, and "---" again'
+        raise DocumentError("it has no frontmatter", line=1, hint=hint)
+    fields = markdown.fields or Fields({}, 1)
+    stem = os.path.basename(path).removesuffix(SUFFIX)
+    name = _text(fields, "name") or (stem if lenient else _missing("name"))
+    if fault := name_fault(name):
+        line = fields.pairs["name"].line if "name" in fields.pairs else None
+        raise DocumentError(fault, line=line, hint="change its name")
+    description = _text(fields, "description") or ("" if lenient else _missing("description"))
+    values = _values(fields)
+    prompt = without_blank_ends(values.pop("prompt", ""))
+    preset = Preset(
+        name=name,
+        description=description,
+        source=source,
+        path=path,
+        prompt=prompt or markdown.body,
+        **values,
+    )
+    _refuse_unkept(preset, fields)
+    return structs.replace(preset, warnings=(*_unknown(fields), *_ineffective(preset, prompt, markdown.body)))
+
+
+def _values(fields: Fields) -> dict[str, Any]:
+    """Read every field but name and description into the attributes of a preset; blank ones are absent."""
+    values: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for key, node in fields.pairs.items():
+        field = FIELDS.get(key)
+        if field is None or field.kind is TOOLS or is_blank(node):
+            continue
+        value = read_value(key, field.kind, node)
+        top, _, member = field.attribute.partition(".")
+        if member:
+            limits[member] = value
+        elif top:
+            values[top] = value
+    if "prompt" in fields.pairs:
+        values["prompt"] = read_value("prompt", FIELDS["prompt"].kind, fields.pairs["prompt"])
+    values["keeps_session"] = "session" not in fields.pairs or is_blank(fields.pairs["session"])
+    values["tools"], values["denied_tools"] = read_tools(fields)
+    values["limits"] = Limits(**limits)
+    return values
+
+
+def _refuse_unkept(preset: Preset, fields: Fields) -> None:
+    """A session that is never on disk can neither go on later nor be asked again for its result."""
+    for key, wanted in (("sticky", preset.sticky), ("finalize", preset.finalize)):
+        if wanted and not preset.keeps_session:
+            line = max(fields.pairs["session"].line, fields.pairs[key].line)
+            raise DocumentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
+
+
+def name_fault(name: str) -> str | None:
+    """Say what keeps a text from being a preset's name, if anything."""
+    if len(name) > NAME_LIMIT:
+        return f"the name is longer than {NAME_LIMIT} characters"
+    if "/" in name or "\\" in name or name in (".", ".."):
+        return f'the name "{one_line(name)}" has a path separator in it'
+    if not name.isprintable() or name != name.strip():
+        return f'the name "{one_line(name)}" has a line break, a blank end or an invisible character'
+    return None
+
+
+def _missing(key: str) -> str:
+    raise DocumentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
+
+
+def _text(fields: Fields, key: str) -> str:
+    node = fields.pairs.get(key)
+    return "" if node is None else read_value(key, FIELDS[key].kind, node)
+
+
+def _unknown(fields: Fields) -> Iterator[str]:
+    for key in fields.pairs:
+        if key not in FIELDS:
+            near = nearest(key, FIELDS)
+            ignored = f'the key "{one_line(key, 40)}" is unknown and is ignored'
+            yield f"{ignored}; {near}" if near else ignored
+
+
+def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
+    if prompt and body:
+        yield 'the text below the frontmatter is not used: "prompt" goes first'
+    if preset.prompt_mode == "replace" and not preset.prompt.strip():
+        yield '"prompt_mode: replace" has no effect: there is no prompt'
+    if preset.max_attempts is not None and not preset.finalize:
+        yield '"max_attempts" has no effect without "finalize: true"'
+
+
+_NAME_LINE = re.compile(r"^name:[ \t]*[\"']?([^\"'\n#]*)", re.MULTILINE)
+
+
+def _written_name(text: str) -> str:
+    """Find the name in a file that cannot be parsed."""
+    written = _NAME_LINE.search(text, 0, 4096) if text.startswith("---") else None
+    return written[1].strip() if written else ""

@@ -1,0 +1,111 @@
+"""The text of one preset file as an editor needs it, and how it gets back into the file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+
+from msgspec import Struct
+
+from ..config.yaml_tree import DocumentError, read_content
+from ..errors import PresetError
+
+_MARK = b"\xef\xbb\xbf"
+"""The byte order mark that some editors put at the beginning of UTF-8."""
+
+GONE = b""
+"""The content of a file that is not there; one that is empty does not matter either."""
+
+
+class FileChanged(PresetError):
+    """The file is not what it was when it was read."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        what = "the file was deleted meanwhile" if content == GONE else "the file was changed meanwhile"
+        super().__init__(what, where=path, hint="nothing was written")
+        self.content = content
+        """As it is now."""
+
+
+class PresetText(Struct, frozen=True):
+    """A file's bytes, and what of them stays out of the text."""
+
+    content: bytes
+    text: str
+    """Without byte order mark, its lines ended by `\\n`; a carriage return in it is one that ends no line."""
+    mark: bool = False
+    crlf: bool = False
+    """Whether all of its lines end in `\\r\\n`."""
+
+    def bytes_of(self, text: str) -> bytes:
+        """Write another text as this one was written."""
+        written = text.replace("\n", "\r\n") if self.crlf else text
+        return (_MARK if self.mark else b"") + written.encode("utf-8", "replace")
+
+
+def read_preset_text(path: str) -> PresetText:
+    """Read a preset file as text, broken or not. Raises PresetError for what no text editor of ours could keep."""
+    try:
+        return text_of(read_content(path))
+    except FileNotFoundError:
+        hint = "it may have been renamed or deleted; a name that is not UTF-8 has to be mended in a shell"
+        raise PresetError("there is no such file", where=path, hint=hint) from None
+    except DocumentError as error:
+        raise PresetError(error.what, where=path, hint=error.hint) from error
+
+
+def text_of(content: bytes) -> PresetText:
+    """Raises DocumentError for what is not UTF-8."""
+    mark = content.startswith(_MARK)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DocumentError(f"line {line} is not UTF-8 text", line=line, hint="save it as UTF-8 first") from error
+    crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
+    return PresetText(content, text.replace("\r\n", "\n") if crlf else text, mark, crlf)
+
+
+def content_now(path: str) -> bytes:
+    """Answer the bytes of the file, `GONE` where there is none. Raises PresetError."""
+    try:
+        return read_content(path)
+    except FileNotFoundError:
+        return GONE
+    except DocumentError as error:
+        raise PresetError(error.what, where=path, hint=error.hint) from error
+
+
+def write_preset_text(path: str, content: bytes, *, before: bytes) -> None:
+    """Replace a preset's file at once, or not at all; its rights stay, and a link stays a link.
+
+    `before` is what was read from it: raises FileChanged where it holds something else by now, and PresetError where
+    it cannot be written.
+    """
+    now = content_now(path)
+    if now != before:
+        raise FileChanged(path, now)
+    file = os.path.realpath(path)
+    try:
+        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+        _replace(file, content)
+    except OSError as error:
+        hint = "check disk space and the rights of the directory; nothing was changed"
+        raise PresetError(f"the preset cannot be written: {error.strerror}", where=path, hint=hint) from error
+
+
+def _replace(file: str, content: bytes) -> None:
+    """Write beside, make durable, then rename: nobody sees half a preset."""
+    descriptor, beside = tempfile.mkstemp(prefix=".subdeck.", dir=os.path.dirname(file))
+    try:
+        with open(descriptor, "wb") as written:
+            written.write(content)
+            written.flush()
+            if os.path.exists(file):
+                os.fchmod(descriptor, stat.S_IMODE(os.stat(file).st_mode))
+            os.fsync(descriptor)
+        os.rename(beside, file)
+    except BaseException:
+        os.unlink(beside)
+        raise

@@ -1,0 +1,119 @@
+"""Deleting a preset and taking it back: the file itself moves, so that it comes back byte for byte.
+
+It goes to `trash/` beside the presets of a project or of the user; one of another directory (`preset_dirs`), which is
+not ours to put things into, to the project's. There it stays a month, whatever becomes of the app.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+
+from msgspec import Struct
+
+from ..errors import PresetError
+from ..paths import Project, new_run_id
+from ..run.model import PresetSource
+from ..text.plain import one_line
+from .file import SUFFIX
+
+KEPT = 30 * 24 * 3600.0
+"""Seconds that a deleted preset can be brought back."""
+
+_PREFIX = "preset-"
+"""Of the directories in `trash/` that hold one preset each; runs lie there by their ids."""
+
+
+class DeletedPreset(Struct, frozen=True):
+    path: str
+    """Where it was."""
+    kept: str
+    """Where it is."""
+
+
+def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedPreset:
+    """Move a preset's file to the trash. Raises PresetError for what is no such file, or cannot be moved."""
+    if source is PresetSource.BUNDLED:
+        raise PresetError("it comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false")
+    if not path.endswith(SUFFIX) or (os.path.isdir(path) and not os.path.islink(path)):
+        raise PresetError("it is no preset's file", where=path, hint="look at it in a shell")
+    trash = project.trash if source is PresetSource.DIR else os.path.join(os.path.dirname(path), "trash")
+    _purge_old(trash)
+    place = os.path.join(trash, _PREFIX + new_run_id())
+    kept = os.path.join(place, os.path.basename(path))
+    try:
+        _make_private(trash)
+        os.mkdir(place, mode=0o700)
+        try:
+            _move(path, kept)
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+    except FileNotFoundError:
+        raise PresetError("there is no such file any more", where=path) from None
+    except OSError as error:
+        hint = "check the rights of its directory; nothing was changed"
+        raise PresetError(f"the preset cannot be deleted: {error.strerror}", where=path, hint=hint) from error
+    return DeletedPreset(path, kept)
+
+
+def restore_preset(deleted: DeletedPreset) -> None:
+    """Put it back where it was. Raises PresetError where another file is by now, or where it cannot be put."""
+    hint = f"it is kept in {one_line(deleted.kept)}"
+    try:
+        os.makedirs(os.path.dirname(deleted.path), mode=0o700, exist_ok=True)
+        _put_back(deleted)
+    except FileExistsError:
+        raise PresetError("there is another file of this name by now", where=deleted.path, hint=hint) from None
+    except FileNotFoundError:
+        raise PresetError("it is not in the trash any more", where=deleted.kept) from None
+    except OSError as error:
+        raise PresetError(f"it cannot be put back: {error.strerror}", where=deleted.path, hint=hint) from error
+    shutil.rmtree(os.path.dirname(deleted.kept), ignore_errors=True)
+
+
+def _make_private(trash: str) -> None:
+    """Make the trash, which no git takes for a part of the project."""
+    os.makedirs(trash, mode=0o700, exist_ok=True)
+    ignoring = os.path.join(trash, ".gitignore")
+    if not os.path.lexists(ignoring):
+        with open(ignoring, "w", encoding="utf-8") as file:
+            file.write("*\n")
+
+
+def _move(path: str, kept: str) -> None:
+    try:
+        os.rename(path, kept)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.copy2(path, kept, follow_symlinks=False)
+        os.unlink(path)
+
+
+def _put_back(deleted: DeletedPreset) -> None:
+    """Link, which replaces nothing; from another file system by way of a copy beside the place."""
+    try:
+        os.link(deleted.kept, deleted.path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with tempfile.TemporaryDirectory(prefix=".subdeck.", dir=os.path.dirname(deleted.path)) as beside:
+            copy = os.path.join(beside, "copy")
+            shutil.copy2(deleted.kept, copy, follow_symlinks=False)
+            os.link(copy, deleted.path, follow_symlinks=False)
+
+
+def _purge_old(trash: str) -> None:
+    oldest = time.time() - KEPT
+    try:
+        with os.scandir(trash) as entries:
+            kept = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+        over = [entry.path for entry in kept if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < oldest]
+    except OSError:
+        return  # there is none, or another app purges it just now
+    for path in over:
+        shutil.rmtree(path, ignore_errors=True)

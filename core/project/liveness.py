@@ -1,0 +1,198 @@
+"""Who is responsible for a run, proven by a kernel lock; and the finishing of runs that nobody is responsible for."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from enum import Enum
+
+from .. import paths
+from ..run import artifacts
+from ..run.artifacts import RunnerFacts
+from ..run.events import RunStarted
+from ..run.fold import Fold
+from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult
+from ..run.tail import EventTail
+from ..system import processes
+from ..text.plain import one_line, plain
+
+BUSY_AGAIN = 0.02
+"""Seconds after which a lock that a prober holds is tried once more."""
+LEFT_OVERS = 0.5
+"""Seconds between TERM and KILL for what a lost run left running."""
+
+
+_REASONS = frozenset(reason.value for reason in RunReason)
+
+
+class Proof(Enum):
+    FINISHED = "finished"
+    """There is a result."""
+    ALIVE = "alive"
+    """Its launcher or its wrapper holds the lock."""
+    UNKNOWN = "unknown"
+    """Nobody here holds it, but another machine, boot or pid namespace may; or its end cannot be proven or written
+    here (rights, a full disk)."""
+    GONE = "gone"
+    """There is no such run directory."""
+
+
+def look_after(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
+    """Find out whether somebody is responsible for a run; where nobody is, finish it.
+
+    What it left running is ended, then the result is written as who looks (`by`; None only looks). Blocks for up to
+    3 s where processes have to be ended, else for microseconds.
+    """
+    run_dir = project.run_dir(run_id)
+    ended = f"{run_dir}/{paths.RESULT}"
+    if os.path.exists(ended):
+        return Proof.FINISHED
+    flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
+    try:
+        lock = os.open(f"{run_dir}/{paths.LOCK}", flags | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
+    try:
+        if not _take(lock):
+            return Proof.ALIVE
+        if os.path.exists(ended):
+            return Proof.FINISHED
+        facts = artifacts.read_runner(run_dir)
+        if by is None or (facts is not None and not is_here(facts)):
+            return Proof.UNKNOWN
+        result, child = _lost(run_dir, run_id, facts, by)
+        _end_left_overs(run_id, child if facts else None)
+        _unlink(os.path.join(run_dir, paths.ENVIRONMENT))
+        artifacts.write_result(run_dir, result)
+        _unlink(os.path.join(project.active, run_id))
+        return Proof.FINISHED
+    except OSError:
+        return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
+    finally:
+        os.close(lock)
+
+
+def is_here(facts: RunnerFacts) -> bool:
+    """True when the pids in `facts` are those of this machine, this boot and this pid namespace."""
+    ours = (processes.host(), processes.boot_id(), processes.pid_namespace())
+    return (facts.host, facts.boot_id, facts.pid_namespace) == ours
+
+
+def hold(run_dir: str) -> int | None:
+    """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
+    return hold_file(os.path.join(run_dir, paths.LOCK))
+
+
+def hold_file(path: str) -> int | None:
+    """Take a lock file exclusively, as `hold` does."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if _take(lock):
+        return lock
+    os.close(lock)
+    return None
+
+
+def _take(lock: int) -> bool:
+    """Take the lock exclusively; False when its launcher or wrapper has it, after a second try when a prober has.
+
+    Who is responsible for a run holds the lock shared, a prober exclusively, so that a shared try tells them apart.
+    """
+    for _ in range(2):
+        if _flock(lock, fcntl.LOCK_EX):
+            return True
+        if _flock(lock, fcntl.LOCK_SH):
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            return False
+        time.sleep(BUSY_AGAIN)
+    return False
+
+
+def _flock(lock: int, kind: int) -> bool:
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _end_left_overs(run_id: str, child: RunStarted | None) -> None:
+    """End what carries the run's mark, and the child that said goodbye to its environment with all below it."""
+
+    def left() -> list[int]:
+        found = processes.marked(run_id)
+        if child and child.child_pid_started and processes.is_alive(child.child_pid, child.child_pid_started):
+            found += [child.child_pid, *processes.descendants(child.child_pid)]
+        return list(dict.fromkeys(found))
+
+    processes.end_all(left, LEFT_OVERS)
+
+
+def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, by: str) -> tuple[RunResult, RunStarted | None]:
+    """Put together what is known of a run whose wrapper said nothing at its end, and which child it had last."""
+    fold, child = Fold(), None
+    for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
+        fold.apply(event)
+        child = event if isinstance(event, RunStarted) else child
+    meta = artifacts.read_meta(run_dir)
+    reason, message = _reason(run_dir, fold, facts, meta)
+    result = RunResult(
+        run_id=run_id,
+        status=STATUS_OF[reason],
+        reason=reason,
+        written_by=by,
+        error_message=message,
+        final_text=fold.final_text,
+        attempts=fold.attempt,
+        resolved_model=fold.model or (meta.resolved_model if meta else ""),
+        child_session_id=meta.child_session_id if meta else None,
+        usage=fold.usage,
+        started_at=fold.started_at,
+        ended_at=paths.now_iso(),
+    )
+    return result, child
+
+
+def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta | None) -> tuple[RunReason, str | None]:
+    if fold.ended is not None and fold.ended.reason in _REASONS:
+        reason = RunReason(fold.ended.reason)
+        done = STATUS_OF[reason].value == "completed"
+        return reason, None if done else "its wrapper died after it had written this end"
+    wish = artifacts.read_stop(run_dir)
+    if wish is not None:
+        reason = RunReason.KILLED if wish.force else _named(wish.reason)
+        return reason, f"{reason} by {one_line(wish.by, 80)}; its wrapper died on the way"
+    if meta is None:
+        return RunReason.LOST, f"{paths.META} is missing or broken and nobody holds the run"
+    if facts is None:
+        crash = _last_line(os.path.join(run_dir, paths.STDERR))
+        if crash:
+            return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
+        return RunReason.LOST, "its launcher died before the wrapper was started"
+    return RunReason.LOST, "its wrapper died without a word; what it left running was ended"
+
+
+def _named(word: str) -> RunReason:
+    return RunReason.CANCELLED if word == RunReason.CANCELLED else RunReason.STOPPED
+
+
+def _last_line(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 2048))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    lines = plain(text).split("\n")
+    return next((one_line(line, 300) for line in reversed(lines) if line.strip()), "")
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

@@ -1,0 +1,286 @@
+"""Snapshots of all known runs: finished ones read once, open ones drained as they grow.
+
+What only open runs need is loaded with the first of them: a list of finished ones reads no events and proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..run import artifacts
+from ..run.model import Counts, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
+from ..text.plain import one_line
+
+if TYPE_CHECKING:
+    from .open_run import OpenRun
+
+MESSAGE_LENGTH = 300
+"""Characters of the one line that says how a run ended."""
+
+
+class Registry:
+    """All runs of a project, or only some of them; what it answers is as of the last `look`."""
+
+    def __init__(self, project: paths.Project, *, by: str | None, only: Iterable[str] | None = None) -> None:
+        """`by` signs the results of lost runs that are found here; with None nothing is written."""
+        self._project = project
+        self._by = by
+        self._only = None if only is None else frozenset(only)
+        self._snapshots: dict[str, RunSnapshot] = {}
+        self._open: dict[str, OpenRun] = {}
+        self._mates: dict[str, OpenRun | None] = {}
+        """Other runs that may stand in front of ours in a queue; None once they do not any more."""
+        self._changed: set[str] = set()
+        self._tally: Counter[RunStatus] = Counter()
+        self._background_tally: Counter[RunStatus] = Counter()
+
+    @property
+    def counts(self) -> Counts:
+        """Of all runs known so far."""
+        return _counts(self._tally)
+
+    @property
+    def background(self) -> Counts:
+        """Of the background runs known so far."""
+        return _counts(self._background_tally)
+
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        return tuple(self._open)
+
+    @property
+    def grown_ids(self) -> tuple[str, ...]:
+        """Of the open runs, those whose events have grown since they were looked at."""
+        return tuple(run_id for run_id, run in self._open.items() if run.has_grown())
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._snapshots
+
+    def get(self, run_id: str) -> RunSnapshot | None:
+        return self._snapshots.get(run_id)
+
+    def snapshots(self) -> tuple[RunSnapshot, ...]:
+        """Newest first; an id tells the second, `createdAt` the rest."""
+        return tuple(sorted(self._snapshots.values(), key=_age, reverse=True))
+
+    def names(self) -> list[str]:
+        """Ids of the runs on disk, newest first."""
+        return sorted(self._listed(self._project.runs, only=self._only), reverse=True)
+
+    def active_names(self) -> list[str]:
+        """Ids of the runs that are said to be unfinished; a doorbell without such a run is taken away."""
+        named = self._listed(self._project.active, only=self._only)
+        unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
+        for stale in set(named).difference(unfinished) if self._by is not None else ():
+            _unlink(f"{self._project.active}/{stale}")
+        return unfinished
+
+    def look(self, run_ids: Iterable[str], *, prove: bool = False) -> set[str]:
+        """Read what is new of these runs; answer the ids whose snapshot changed or is gone.
+
+        `prove` also asks for the proof of life of the open ones, and finishes those that are lost.
+        """
+        self._changed = set()
+        for run_id in set(run_ids):
+            if self._only is None or run_id in self._only:
+                self._look_at(run_id, prove)
+        self._number_queue()
+        return self._changed
+
+    def forget_missing(self, names: Iterable[str]) -> set[str]:
+        """Drop the runs that are not among `names`; answer their ids."""
+        gone = self._snapshots.keys() - set(names)
+        for run_id in gone:
+            self._tell(self._snapshots.pop(run_id), -1)
+            self._open.pop(run_id, None)
+        return gone
+
+    def _look_at(self, run_id: str, prove: bool) -> None:
+        run = self._open.get(run_id)
+        if run is None and run_id in self._snapshots:
+            return
+        run_dir = self._project.run_dir(run_id)
+        # Who proves life looks for a result anyway.
+        result = None if prove and run is not None else artifacts.read_result(run_dir)
+        if result is None:
+            self._look_at_open(run_id, run, prove or run is None)
+        else:
+            self._finish(run_id, run, result)
+
+    def _look_at_open(self, run_id: str, run: OpenRun | None, prove: bool) -> None:
+        """Look at a run that had no result a moment ago."""
+        from .liveness import Proof, look_after
+        from .open_run import OpenRun
+
+        run_dir = self._project.run_dir(run_id)
+        proof = look_after(self._project, run_id, by=self._by) if prove else None
+        if proof is Proof.GONE or (proof and not os.path.isdir(run_dir)):
+            self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
+            return
+        if proof is Proof.FINISHED:
+            self._finish(run_id, run, artifacts.read_result(run_dir) or unreadable_result(run_id))
+            return
+        if run is None:
+            run = self._open[run_id] = OpenRun(self._project, _meta(run_dir, run_id))
+        elif proof is not None and run.unknown is (proof is Proof.UNKNOWN) and not run.has_news():
+            return
+        if proof is not None:
+            run.unknown = proof is Proof.UNKNOWN
+        run.drain()
+        if not run.is_queued:
+            self._put(run.snapshot(None))
+
+    def _finish(self, run_id: str, run: OpenRun | None, result: RunResult) -> None:
+        meta = run.meta if run else _meta(self._project.run_dir(run_id), run_id)
+        self._open.pop(run_id, None)
+        self._put(finished_snapshot(meta, result))
+
+    def _put(self, snapshot: RunSnapshot) -> None:
+        former = self._snapshots.get(snapshot.run_id)
+        if former == snapshot:
+            return
+        if former is not None:
+            self._tell(former, -1)
+        self._tell(snapshot, +1)
+        self._snapshots[snapshot.run_id] = snapshot
+        self._changed.add(snapshot.run_id)
+
+    def _tell(self, snapshot: RunSnapshot, step: int) -> None:
+        self._tally[snapshot.status] += step
+        if snapshot.meta.background:
+            self._background_tally[snapshot.status] += step
+
+    def _number_queue(self) -> None:
+        """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
+        ours = [run for run in self._open.values() if run.is_queued]
+        if not ours:
+            return
+        lines: Counter[str] = Counter()
+        for run in sorted((*ours, *self._queued_mates()), key=lambda run: _turn(run.meta)):
+            line = _line(run.meta)
+            if run.meta.run_id in self._open:
+                self._put(run.snapshot(lines[line] if line else 0))
+            lines[line] += 1
+
+    def _queued_mates(self) -> list[OpenRun]:
+        """Answer the queued runs that this registry was not asked for: they count for those that it was."""
+        if self._only is None:
+            return []
+        from .open_run import OpenRun
+
+        for run_id in self._listed(self._project.active, only=None):
+            if run_id not in self._only and run_id not in self._mates:
+                meta = artifacts.read_meta(self._project.run_dir(run_id))
+                self._mates[run_id] = OpenRun(self._project, meta) if meta else None
+        for run_id, mate in self._mates.items():
+            if mate is not None:
+                mate.drain()
+                if not mate.is_queued or not _is_unfinished(self._project.run_dir(run_id)):
+                    self._mates[run_id] = None
+        return [mate for mate in self._mates.values() if mate]
+
+    def _listed(self, directory: str, only: frozenset[str] | None) -> list[str]:
+        try:
+            listed = os.listdir(directory)
+        except OSError:
+            return []
+        return [name for name in listed if paths.is_run_id(name) and (only is None or name in only)]
+
+
+def _age(run: RunSnapshot) -> tuple[str, str, str]:
+    return (run.run_id[:15], run.meta.created_at, run.run_id)
+
+
+def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
+    """Draw a finished run from its two files alone; its events are not read."""
+    said = result.error_message or result.final_text or ""
+    return RunSnapshot(
+        meta=meta,
+        status=result.status,
+        reason=result.reason,
+        message=one_line(said, MESSAGE_LENGTH),
+        usage=result.usage,
+        attempt=result.attempts,
+        started_at=result.started_at,
+        ended_at=result.ended_at,
+        duration_ms=result.duration_ms,
+        last_event_at=result.ended_at,
+        warnings=meta.all_warnings,
+    )
+
+
+def _meta(run_dir: str, run_id: str) -> RunMeta:
+    """Read `meta.json` without the system prompt, which no list needs."""
+    meta = artifacts.read_meta(run_dir) or unreadable_meta(run_id)
+    return meta if meta.system_prompt is None else replace(meta, system_prompt=None)
+
+
+def unreadable_meta(run_id: str) -> RunMeta:
+    """What stands for a `meta.json` that is missing or broken, so that the run can be seen and deleted."""
+    nobody = LaunchedBy(session="", kind="")
+    return RunMeta(
+        run_id=run_id,
+        task=f"({paths.META} is missing or broken)",
+        cwd="",
+        agent="",
+        agent_command=(),
+        runner="",
+        created_at="",
+        launched_by=nobody,
+    )
+
+
+def unreadable_result(run_id: str) -> RunResult:
+    """What stands for a `result.json` that is there and broken: nobody can say any more how the run ended."""
+    return RunResult(
+        run_id=run_id,
+        status=RunStatus.FAILED,
+        reason=RunReason.LOST,
+        written_by="",
+        error_message=f"{paths.RESULT} is broken, so it is not known how the run ended",
+    )
+
+
+def count(snapshots: Iterable[RunSnapshot]) -> Counts:
+    """Count runs by status."""
+    return _counts(Counter(snapshot.status for snapshot in snapshots))
+
+
+def _counts(tally: Counter[RunStatus]) -> Counts:
+    queued = tally[RunStatus.QUEUED]
+    return Counts(
+        running=tally[RunStatus.RUNNING] + queued,
+        completed=tally[RunStatus.COMPLETED],
+        failed=tally[RunStatus.FAILED],
+        aborted=tally[RunStatus.ABORTED],
+        total=tally.total(),
+        queued=queued,
+    )
+
+
+def _line(meta: RunMeta) -> str:
+    """Name the queue a run stands in; empty for one that waits for nobody."""
+    if meta.max_running is not None:
+        return "project"
+    return meta.group.id if meta.group else ""
+
+
+def _is_unfinished(run_dir: str) -> bool:
+    return os.path.isdir(run_dir) and not os.path.exists(f"{run_dir}/{paths.RESULT}")
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _turn(meta: RunMeta) -> tuple[str, int, str]:
+    return (meta.created_at, meta.group.index if meta.group else 0, meta.run_id)

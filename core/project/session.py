@@ -1,0 +1,183 @@
+"""A session's file: which background runs it launched, and which ends it has been told.
+
+The entries have pi's form for custom entries. Appending `bg-update` under the file's lock is the claim that makes each
+end be told once, whoever else looks at the same session.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..errors import UsageError
+from ..run.model import RunMeta, RunSnapshot
+from ..run.tail import LineTail
+from ..text.plain import one_line
+
+BG_RUN = "pi-subagents:bg-run"
+BG_UPDATE = "pi-subagents:bg-update"
+BG_DONE = "pi-subagents:bg-done"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class _Data(Struct, frozen=True, rename="camel"):
+    run_id: str = ""
+
+
+class _Entry(Struct, frozen=True, rename="camel"):
+    custom_type: str = ""
+    data: _Data = _Data()
+
+
+_decoder = msgspec.json.Decoder(_Entry)
+
+
+def checked_session(session: str) -> str:
+    """Answer a session id that is fit for a file name; raises UsageError."""
+    if not _ID.fullmatch(session):
+        raise UsageError(f"{one_line(session, 80)!r} is no session id", hint="use 1 to 64 letters, digits, _ and -")
+    return session
+
+
+class SessionFile:
+    """Reads what others append, and appends whole entries under a lock."""
+
+    def __init__(self, project: paths.Project, session: str) -> None:
+        self.session = checked_session(session)
+        self._path = project.session_file(session)
+        self._tail = LineTail(self._path)
+        self._launched: dict[str, None] = {}
+        self._told: set[str] = set()
+        self._reading = threading.RLock()
+
+    def read(self) -> None:
+        """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
+        with self._reading:
+            for line in self._tail.lines():
+                self._take_in(line)
+
+    def untold(self) -> tuple[str, ...]:
+        """Ids of the session's background runs whose end nobody was told."""
+        with self._reading:
+            self.read()
+            return tuple(run_id for run_id in self._launched if run_id not in self._told)
+
+    def add_run(self, meta: RunMeta) -> None:
+        self._append(_custom(BG_RUN, launch_data(meta)))
+
+    def claim(self, snapshot: RunSnapshot) -> bool:
+        """Claim the telling of a run's end; True for the one caller, of all processes, that shall tell it.
+
+        Where the disk refuses the claim, each process tells once: an end told twice is better than one told never.
+        """
+        with self._reading:
+            try:
+                return self._claim(snapshot)
+            except OSError:
+                is_first = snapshot.run_id not in self._told
+                self._told.add(snapshot.run_id)
+                return is_first
+
+    def _claim(self, snapshot: RunSnapshot) -> bool:
+        with _Locked(self._path) as descriptor:
+            self.read()
+            if snapshot.run_id in self._told:
+                return False
+            _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), _done(snapshot)))
+            self._told.add(snapshot.run_id)
+            return True
+
+    def _take_in(self, line: bytes) -> None:
+        try:
+            entry = _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        if entry.custom_type == BG_RUN:
+            self._launched[entry.data.run_id] = None
+        elif entry.custom_type == BG_UPDATE:
+            self._told.add(entry.data.run_id)
+
+    def _append(self, *entries: dict[str, Any]) -> None:
+        with _Locked(self._path) as descriptor:
+            _write(descriptor, entries)
+
+
+def _custom(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "custom", "customType": kind, "data": data, "id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
+
+
+def launch_data(meta: RunMeta) -> dict[str, Any]:
+    """Answer what an entry `bg-run` says."""
+    return {
+        "runId": meta.run_id,
+        "preset": meta.preset,
+        "task": meta.task,
+        "cwd": meta.cwd,
+        "requestedModel": meta.requested_model,
+        "resolvedModel": meta.resolved_model,
+        "createdAt": meta.created_at,
+    }
+
+
+def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
+    """Answer what an entry `bg-update` says."""
+    return {
+        "runId": snapshot.run_id,
+        "status": snapshot.status,
+        "reason": snapshot.reason,
+        "endedAt": snapshot.ended_at,
+        "message": snapshot.message,
+    }
+
+
+def end_message(snapshot: RunSnapshot) -> dict[str, Any]:
+    """Put an end into words that stay in the session; nothing about it starts a turn."""
+    meta = snapshot.meta
+    return {
+        "customType": BG_DONE,
+        "content": f"{meta.title} {meta.short_id} {snapshot.status} ({snapshot.reason}): {one_line(meta.task, 120)}",
+        "display": True,
+        "details": {"runId": snapshot.run_id, "status": snapshot.status, "reason": snapshot.reason},
+    }
+
+
+def _done(snapshot: RunSnapshot) -> dict[str, Any]:
+    stamp = {"id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
+    return {"type": "custom_message", **end_message(snapshot), **stamp}
+
+
+def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:
+    """Append entries in one write, on a line of their own even after a torn one."""
+    block = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        block = b"\n" + block
+    if os.write(descriptor, block) < len(block):
+        os.ftruncate(descriptor, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class _Locked:
+    """The session file, opened for appending and locked."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> int:
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,36 @@
+"""Ask a run to end: a wish in a file first, then a signal that cannot hit a stranger."""
+
+from __future__ import annotations
+
+import signal
+
+from .. import paths
+from ..errors import SubdeckError
+from ..run import artifacts
+from ..run.model import RunSnapshot, StopRequest
+from ..system import processes
+from .liveness import is_here
+
+
+def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: str) -> None:
+    """Write `stop.json` and signal the wrapper; one that has not come up yet finds the wish when it does.
+
+    A wish is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
+    """
+    if run.unknown:
+        raise SubdeckError(
+            f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
+            where=run.run_id,
+            hint="stop it where it was started; subdeck rm takes it away here",
+        )
+    run_dir = project.run_dir(run.run_id)
+    earlier = artifacts.read_stop(run_dir)
+    if earlier is None or (force and not earlier.force):
+        request = StopRequest(by=by, force=force, at=paths.now_iso(), reason=reason)
+        try:
+            artifacts.write_stop(run_dir, request)
+        except OSError as error:
+            raise SubdeckError(f"the wish to stop could not be written: {error.strerror}", where=run_dir) from error
+    facts = artifacts.read_runner(run_dir)
+    if facts is not None and is_here(facts):
+        processes.send(facts.pid, signal.SIGTERM, facts.pid_started)

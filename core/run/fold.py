@@ -1,0 +1,65 @@
+"""Fold the events of one run into how it stands; no I/O."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..agents.base import add_usage
+from ..text.plain import one_line
+from .events import AssistantText, Event, Notice, Queued, RunEnded, RunStarted, ToolCall, UnknownEvent, UsageReported
+from .model import Usage
+from .progress import ProgressFormatter
+
+ACTIVITY_LENGTH = 200
+"""Characters."""
+
+
+class Fold:
+    """Takes events in their order; everything it answers is as of the last one."""
+
+    def __init__(self) -> None:
+        self._formatter = ProgressFormatter()
+        self.last_seq = 0
+        self.last_event_at: str | None = None
+        self.started_at: str | None = None
+        self.waits_for = ""
+        """`slot` or `session` while queued."""
+        self.attempt = 1
+        self.activity = ""
+        self.final_text: str | None = None
+        self.usage = Usage()
+        self.model = ""
+        self.warnings: tuple[str, ...] = ()
+        self.ended: RunEnded | None = None
+
+    @property
+    def has_started(self) -> bool:
+        return self.started_at is not None
+
+    def apply(self, event: Event) -> None:
+        self.last_seq = event.seq
+        self.last_event_at = event.ts
+        if isinstance(event, UnknownEvent):
+            return
+        if text := self._formatter.text(event):
+            self.activity = one_line(text, ACTIVITY_LENGTH)
+        match event:
+            case Queued():
+                self.waits_for = event.waits_for
+            case RunStarted():
+                self.started_at = self.started_at or event.ts
+                self.attempt = event.attempt
+                self.waits_for = ""
+            case AssistantText() if event.text.strip():
+                self.final_text = event.text
+            case ToolCall():
+                self.usage = replace(self.usage, tool_uses=self.usage.tool_uses + 1)
+            case UsageReported():
+                self.usage = add_usage(self.usage, event)
+                self.model = event.model or self.model
+            case Notice() if event.level == "warning":
+                self.warnings = (*self.warnings[-19:], event.text)
+            case RunEnded():
+                self.ended = event
+            case _:
+                pass

@@ -1,0 +1,166 @@
+"""A whole run as one markdown document, piece by piece; pure but for `whole`, which reads.
+
+What a child said stays the markdown it is. All else is quoted, fenced or escaped, so that no tool output, task or file
+name can become a heading, a link or the end of its own block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ..text.plain import one_line, plain
+from .describe import clock, moment, state, tokens
+from .events import (
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    RunEnded,
+    RunStarted,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UsageReported,
+)
+from .model import RunResult, RunSnapshot
+from .progress import ProgressFormatter, arguments_text
+
+if TYPE_CHECKING:
+    from .tail import EventTail
+
+TITLE_LENGTH = 100
+"""Characters of the task in the heading."""
+
+PIECE = 1024 * 1024
+"""Bytes of events that are read at once."""
+
+_MARKS = re.compile(r"[\\`*_{}\[\]<>#|~&$]")
+_TICKS = re.compile(r"`{3,}")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+def markdown(run: RunSnapshot, events: Iterable[Event], result: RunResult | None = None) -> Iterator[str]:
+    """Yield the document's pieces in their order: facts, task, then what happened; each ends with an empty line.
+
+    `result` has the whole error where the snapshot has one line.
+    """
+    yield f"# {escaped(one_line(f'{run.meta.title} {run.meta.short_id}: {run.meta.task}', TITLE_LENGTH))}\n\n"
+    yield "\n".join(f"- {name}: {escaped(one_line(value))}" for name, value in _facts(run, result) if value) + "\n\n"
+    yield f"## Task\n\n{fenced(run.meta.task)}\n\n## Transcript\n\n"
+    formatter = ProgressFormatter()
+    for event in events:
+        if said := _said(event, formatter):
+            yield f"{said}\n\n"
+    if not run.is_terminal:
+        yield f"*The run was {run.status} when this was written.*\n"
+
+
+def whole(tail: EventTail) -> Iterator[Event]:
+    """Yield all events that a run has written up to now, piece by piece."""
+    before = -1
+    while tail.offset != before:
+        before = tail.offset
+        yield from tail.read(PIECE)
+
+
+def escaped(text: str) -> str:
+    """Make one plain line mean itself in markdown."""
+    return _MARKS.sub(r"\\\g<0>", text)
+
+
+def fenced(text: str) -> str:
+    """Put text into a fence that is longer than any in it."""
+    shown = plain(text).strip("\n")
+    longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in plain(text).strip("\n").split("\n"))
+
+
+def closed(text: str) -> str:
+    """Close a fence that a text leaves open, so that what comes after it is not taken for its content."""
+    fence = ""
+    for line in text.split("\n"):
+        if not (found := _FENCE.match(line)):
+            continue
+        ticks, info = found.groups()
+        if not fence:
+            fence = "" if ticks[0] == "`" and "`" in info else ticks
+        elif ticks.startswith(fence) and not info.strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, str]]:
+    meta = run.meta
+    usage = result.usage if result else run.usage
+    yield "run", meta.run_id
+    yield "preset", f"{meta.preset} ({meta.preset_source})" if meta.preset else "none, ad hoc"
+    yield "model", (result and result.resolved_model) or meta.resolved_model
+    yield "agent", f"{meta.agent}, runner {meta.runner}"
+    yield "where", meta.cwd
+    yield "status", f"{state(run)}, {run.reason}" if run.reason else state(run)
+    yield "error", (result and result.error_message) or ""
+    yield "launched", meta.created_at
+    yield "started", run.started_at or ""
+    yield "ended", run.ended_at or ""
+    yield "took", clock(run.duration_ms / 1000) if run.duration_ms is not None else ""
+    yield (
+        "tokens",
+        f"{tokens(usage.tokens)} (input {usage.input}, output {usage.output}, cache read {usage.cache_read}, "
+        f"cache write {usage.cache_write}), {usage.turns} turns, {usage.tool_uses} tool calls",
+    )
+    yield "cost", f"${usage.cost:.4f}" if usage.cost else ""
+
+
+def _said(event: Event, formatter: ProgressFormatter) -> str:
+    """Say one event; empty for one that a reader does not miss."""
+    match event:
+        case AssistantText():
+            return closed(formatter.text(event) or "")
+        case Thinking(text=text):
+            return quoted(text) if plain(text).strip() else ""
+        case ToolCall():
+            return f"{_line(event, formatter)}\n\n{fenced(arguments_text(event))}"
+        case ToolResult():
+            cut = "\n[the run kept no more of it]" if event.truncated else ""
+            return f"{_line(event, formatter)}\n\n{fenced((plain(event.content).strip() or '(no output)') + cut)}"
+        case RunStarted():
+            tries = f", attempt {event.attempt} of {event.max_attempts}" if event.max_attempts > 1 else ""
+            return f"{_time(event.ts)}*started{tries}*"
+        case UsageReported() | UnknownEvent():
+            return ""
+        case _:
+            return _line(event, formatter)
+
+
+def _line(event: Event, formatter: ProgressFormatter) -> str:
+    text = escaped(one_line(formatter.text(event) or ""))
+    match event:
+        case ToolCall(tool_name=name):
+            tool = escaped(one_line(name, 60) or "tool")
+            return f"{_time(event.ts)}**{tool}** {text}"
+        case ToolResult(exit_code=code, duration_ms=took):
+            facts = (f"exit code {code}" if code is not None else "", f"{took} ms" if took is not None else "")
+            told = " · ".join(filter(None, (text, *facts)))
+            return f"{_time(event.ts)}{'**✗** ' if event.is_error else ''}{told}"
+        case ErrorReported():
+            return f"{_time(event.ts)}**✗ {text}**"
+        case Notice(level="warning"):
+            return f"{_time(event.ts)}**!** {text}"
+        case RunEnded():
+            return f"{_time(event.ts)}**{text}**"
+        case _:
+            return f"{_time(event.ts)}*{text}*" if text else ""
+
+
+def _time(iso: str) -> str:
+    """Time of day where the reader sits."""
+    when = moment(iso)
+    return f"`{when.astimezone():%H:%M:%S}` " if when else ""

@@ -1,0 +1,193 @@
+"""The only place that decides how a run ended; pure."""
+
+from __future__ import annotations
+
+import errno
+import re
+import signal as signals
+from typing import Any
+
+from msgspec import Struct
+
+from ..agents.base import StreamFacts
+from ..text.plain import one_line, plain
+from .finalization import read_payload
+from .model import STATUS_OF, RunReason, RunStatus, StopRequest
+
+
+class ChildExit(Struct, frozen=True):
+    """How the child process ended: an exit code or the name of a signal."""
+
+    code: int | None = None
+    signal: str | None = None
+    """As `SIGKILL`."""
+
+    @classmethod
+    def of(cls, returncode: int) -> ChildExit:
+        """Read what `Popen.returncode` says: negative numbers are signals."""
+        if returncode >= 0:
+            return cls(code=returncode)
+        try:
+            return cls(signal=signals.Signals(-returncode).name)
+        except ValueError:
+            return cls(signal=f"signal {-returncode}")
+
+
+class StartError(Struct, frozen=True):
+    """Why there never was a child."""
+
+    reason: RunReason
+    """`agent_missing` or `start_failed`."""
+    message: str
+
+    @classmethod
+    def of(cls, error: OSError, program: str) -> StartError:
+        """Tell a program that is missing or cannot be executed from everything else that a spawn may say."""
+        cause = error.strerror or str(error)
+        about_program = error.filename in (None, program)
+        if about_program and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
+            return cls(RunReason.AGENT_MISSING, f"the agent program {program} cannot be executed: {cause}")
+        where = "" if about_program else f" ({error.filename})"
+        return cls(RunReason.START_FAILED, f"the agent program {program} could not be started: {cause}{where}")
+
+
+class Outcome(Struct, frozen=True):
+    """How a run ended, as it goes into `result.json`."""
+
+    status: RunStatus
+    reason: RunReason
+    message: str | None = None
+    """For a person, one sentence; None for a completed run."""
+    exit_code: int | None = None
+    signal: str | None = None
+    stop_reason: str | None = None
+
+
+_LIMITS: dict[RunReason, str] = {
+    RunReason.TIMEOUT: "it ran longer than its time limit",
+    RunReason.MAX_TURNS: "it reached its limit of turns",
+    RunReason.STALLED: "nothing came from the agent for longer than its stall limit",
+}
+
+
+def decide(
+    facts: StreamFacts,
+    *,
+    exit: ChildExit | None = None,  # noqa: A002 - the plain word; the builtin is for interactive use
+    stop: StopRequest | None = None,
+    limit: RunReason | None = None,
+    signal: str | None = None,
+    start_error: StartError | None = None,
+    stderr: str = "",
+    finalize: bool = False,
+) -> Outcome:
+    """Decide status and reason of a run from what is known when its child is gone.
+
+    `finalize` says that the child had to hand over its result by a tool; then that alone is its answer.
+    `exit` is None when there never was a child, `signal` is the name of one that the wrapper got with no stop
+    request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
+    something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
+    """
+    reason, message = _judge(facts, exit, stop, limit, signal, start_error, stderr, finalize)
+    return Outcome(
+        status=STATUS_OF[reason],
+        reason=reason,
+        message=message,
+        exit_code=exit.code if exit else None,
+        signal=exit.signal if exit else None,
+        stop_reason=facts.stop_reason,
+    )
+
+
+def _judge(
+    facts: StreamFacts,
+    exit_: ChildExit | None,
+    stop: StopRequest | None,
+    limit: RunReason | None,
+    signal: str | None,
+    start_error: StartError | None,
+    stderr: str,
+    finalize: bool,
+) -> tuple[RunReason, str | None]:
+    if facts.finished and facts.stop_reason != "aborted":
+        return _finished(facts, finalize)
+    if stop is not None:
+        return _stopped(stop)
+    if limit is not None:
+        return limit, _LIMITS.get(limit, "it reached a limit")
+    if signal is not None:
+        return RunReason.SIGNAL, f"its wrapper was ended by {signal}"
+    if start_error is not None:
+        return start_error.reason, plain(start_error.message)
+    if facts.finished:
+        return RunReason.AGENT_EXIT, _with("the agent broke off its own answer", facts.error_message)
+    return _unfinished(facts, exit_, stderr)
+
+
+def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None]:
+    if facts.stop_reason == "error" or facts.error_message is not None:
+        return RunReason.MODEL_ERROR, _model_error(facts)
+    if finalize:
+        return _handed_over(facts)
+    if facts.final_text is None:
+        if facts.finalized is not None:
+            return RunReason.FINALIZED, None
+        if facts.stop_reason == "length":
+            return RunReason.EMPTY_ANSWER, "the model reached its length limit before it wrote any text"
+        return RunReason.EMPTY_ANSWER, "the agent finished without writing any text"
+    if facts.stop_reason == "length":
+        return RunReason.TRUNCATED, None
+    return RunReason.DONE, None
+
+
+def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
+    handed = read_payload(facts.finalized)
+    if isinstance(handed, str):
+        return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {handed}"
+    if handed.error is not None:
+        return RunReason.FINALIZE_ERROR, plain(handed.error)
+    return RunReason.FINALIZED, None
+
+
+def _stopped(stop: StopRequest) -> tuple[RunReason, str]:
+    by = f" by {one_line(stop.by, 80)}" if stop.by else ""
+    if stop.reason == "cancelled":
+        return RunReason.CANCELLED, f"cancelled{by}"
+    if stop.force:
+        return RunReason.KILLED, f"killed{by}"
+    return RunReason.STOPPED, f"stopped{by}"
+
+
+def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tuple[RunReason, str]:
+    if exit_ is None:
+        return RunReason.AGENT_EXIT, _with("the agent went away before it finished", _last_words(stderr))
+    if exit_.code == 0 and facts.error_message is not None:
+        return RunReason.MODEL_ERROR, _model_error(facts)
+    how = f"was ended by {exit_.signal}" if exit_.signal else f"exited with code {exit_.code}"
+    message = _with(f"the agent {how} before it finished", _last_words(stderr))
+    if facts.error_message is not None:
+        message += f" (last model error: {one_line(facts.error_message, 200)})"
+    return RunReason.AGENT_EXIT, message
+
+
+def _model_error(facts: StreamFacts) -> str:
+    text = plain(facts.error_message or "").strip()
+    return text[:4000] or "the model ended with an error and gave no message"
+
+
+def _with(sentence: str, detail: Any) -> str:
+    text = one_line(str(detail or ""), 600)
+    return f"{sentence}: {text}" if text else sentence
+
+
+_STACK = re.compile(r"\s+at |Node\.js v\d|file://|\s*\^+\s*$")
+_ERROR = re.compile(r"(?:Uncaught )?\w*Error\b.*:")
+
+
+def _last_words(stderr: str) -> str:
+    """The line of stderr that names an error, else its last lines; a stack trace says nothing to a person."""
+    lines = [line for line in stderr[-8192:].splitlines() if line.strip() and not _STACK.match(line)]
+    for line in reversed(lines):
+        if _ERROR.match(line.lstrip()):
+            return line
+    return " ".join(lines[-4:])

@@ -1,0 +1,156 @@
+"""Say in words what a child does; the one formatter of live progress, transcript and app.
+
+The wording of the design "Subagent Live Progress Rendering": assistant text first, then humanized tool
+calls, then results in the words of the call they belong to. Nothing is guessed: what an event does not say is not said.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ..text.plain import one_line, plain
+from .events import AssistantText, ErrorReported, Event, Notice, Queued, Retry, RunEnded, ToolCall, ToolResult
+from .finalization import FINALIZE_TOOL
+
+LINE_LIMIT = 160
+"""Characters of a line about a tool."""
+
+COMMAND_LIMIT = 100
+"""Characters of a shell command."""
+
+_MAX_CALLS = 200
+"""Calls that are remembered until their result comes."""
+
+
+class _Wording(Struct, frozen=True):
+    """How a known tool is told; `{}` stands for its subject, the first of `keys` that the call has."""
+
+    keys: tuple[str, ...]
+    call: str
+    finished: str
+    failed: str
+    limit: int = LINE_LIMIT
+    """Characters of the subject."""
+
+
+_WORDINGS: dict[str, _Wording] = {
+    "read": _Wording(("path", "file_path"), "Reading {}", "Finished reading {}", "Read failed: {}"),
+    "grep": _Wording(("pattern",), "Searching code for {}", "Search finished", "Search failed: {}"),
+    "find": _Wording(("pattern",), "Scanning for {}", "Scan finished", "Scan failed: {}"),
+    "ls": _Wording(("path",), "Listing {}", "Finished listing {}", "Listing failed: {}"),
+    "edit": _Wording(("path", "file_path"), "Editing {}", "Finished editing {}", "Edit failed: {}"),
+    "write": _Wording(("path", "file_path"), "Writing {}", "Finished writing {}", "Write failed: {}"),
+    "bash": _Wording(("command",), "{}", "Command finished", "Command failed: {}", COMMAND_LIMIT),
+    FINALIZE_TOOL: _Wording(("result", "error"), "{}", "Result handed over", "Result not taken"),
+}
+
+_WAITS = {
+    "slot": "Waiting for a free slot",
+    "session": "Waiting for the child session",
+}
+
+
+class ProgressFormatter:
+    """Turns the events of one run, in their order, into text for a person."""
+
+    def __init__(self) -> None:
+        self._subjects: dict[str, tuple[str, str]] = {}
+        """Tool name and subject of the calls that have no result yet, oldest first."""
+
+    def text(self, event: Event) -> str | None:
+        """Answer what a person reads about an event, None when there is nothing to say.
+
+        Assistant text and a result that is handed over may have several lines; everything else is one line.
+        """
+        match event:
+            case AssistantText():
+                return _words(event.text) or None
+            case ToolCall():
+                return self._call(event)
+            case ToolResult():
+                return self._result(event)
+            case Retry():
+                return _retry(event)
+            case Notice():
+                return _labelled("Warning" if event.level == "warning" else "", event.text)
+            case ErrorReported():
+                return _labelled("Error", event.message)
+            case Queued():
+                return _WAITS.get(event.waits_for, "Waiting")
+            case RunEnded():
+                return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
+            case _:
+                return None
+
+    def line(self, event: Event, limit: int = LINE_LIMIT) -> str | None:
+        """Answer the same as `text`, folded into one line of at most `limit` characters."""
+        text = self.text(event)
+        return None if text is None else one_line(text, limit)
+
+    def _call(self, event: ToolCall) -> str:
+        subject = _subject(event)
+        if len(self._subjects) >= _MAX_CALLS:
+            del self._subjects[next(iter(self._subjects))]
+        self._subjects[event.tool_call_id] = (event.tool_name, subject)
+        if subject and event.tool_name == FINALIZE_TOOL:
+            return "\n\n".join(filter(None, (_words(event.args.get(key)) for key in ("error", "result"))))
+        wording = _WORDINGS.get(event.tool_name)
+        if wording is None or not subject:
+            return f"Running {_tool(event.tool_name)}"
+        return one_line(wording.call.replace("{}", subject), LINE_LIMIT)
+
+    def _result(self, event: ToolResult) -> str:
+        tool_name, subject = self._subjects.pop(event.tool_call_id, ("", ""))
+        wording = _WORDINGS.get(event.tool_name)
+        if wording is None or tool_name != event.tool_name or not subject:
+            return f"{_tool(event.tool_name)} {'failed' if event.is_error else 'finished'}"
+        sentence = wording.failed if event.is_error else wording.finished
+        return one_line(sentence.replace("{}", subject), LINE_LIMIT)
+
+
+def _subject(event: ToolCall) -> str:
+    """Answer the path, pattern or command of a known tool's call, "" when the call does not say it."""
+    wording = _WORDINGS.get(event.tool_name)
+    if wording is None:
+        return ""
+    for key in wording.keys:
+        value = event.args.get(key)
+        if isinstance(value, str) and value.strip():
+            return one_line(value, wording.limit)
+    return ""
+
+
+def _words(text: object) -> str:
+    """What a child says in its own words, with its lines."""
+    return plain(text).rstrip().lstrip("\n") if isinstance(text, str) else ""
+
+
+def _tool(name: str) -> str:
+    return one_line(name, 60) or "tool"
+
+
+def _retry(event: Retry) -> str:
+    tries = f" {event.attempt}/{event.max_attempts}" if event.max_attempts else ""
+    delay = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
+    reason = f": {event.reason}" if event.reason.strip() else ""
+    return one_line(f"Retrying{tries}{delay}{reason}", LINE_LIMIT * 2)
+
+
+def _labelled(label: str, text: str) -> str | None:
+    line = one_line(text, LINE_LIMIT * 4)
+    if not line:
+        return label or None
+    return f"{label}: {line}" if label else line
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Write out what a call was given, an argument a line; a text of several lines stands below its name."""
+    return "\n".join(_argument(name, value) for name, value in call.args.items()) or "(no arguments)"
+
+
+def _argument(name: str, value: object) -> str:
+    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
+    if "\n" not in shown:
+        return f"{one_line(name, 200)}: {shown}"
+    return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))

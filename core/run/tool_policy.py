@@ -1,0 +1,144 @@
+"""Which tools a child may use: what its preset allows or denies, within what its agent and its parent have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..errors import UsageError, nearest
+from ..text.plain import one_line
+from .finalization import FINALIZE_TOOL
+from .model import Tools
+
+DELEGATION_TOOLS = frozenset({"subagent", "background_agent", "background_agent_status", "Agent", FINALIZE_TOOL})
+"""Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+"""No leading `-` or `+`: newer pi reads `-bash` in a list as "all but bash"."""
+
+
+class Offer(Struct, frozen=True):
+    """What an agent has to offer, as far as that is known without starting it."""
+
+    known: tuple[str, ...] | None = None
+    """All the names; None where nothing is known."""
+    default: tuple[str, ...] = ()
+    """What is on when the agent is told nothing."""
+    closed: bool = False
+    """True where there are no others; else an extension may bring more."""
+
+
+def parse_tools(text: str) -> tuple[str, ...]:
+    """Read `read, grep,find`; blank text is an empty list, which means no tools. Raises UsageError."""
+    return checked_tools(name for name in text.split(",") if name.strip())
+
+
+def checked_tools(names: Iterable[str]) -> tuple[str, ...]:
+    """Strip the names, drop repeated ones; raise UsageError for what cannot be the name of a tool."""
+    stripped = tuple(dict.fromkeys(name.strip() for name in names))
+    for name in stripped:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f'"{one_line(name, 40)}" is not the name of a tool',
+                where="tools",
+                hint="write names like read, grep, find, ls, with commas between them",
+            )
+    return stripped
+
+
+def resolve_tools(
+    allow: Sequence[str] | None,
+    deny: Sequence[str] | None = None,
+    *,
+    offer: Offer,
+    parent: Sequence[str] | None = None,
+) -> Tools:
+    """Decide what the child is told to offer.
+
+    `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are the active tools of a
+    parent that tells them, and bound both. Where a name may come from an extension it is kept with a warning, else it
+    is left out with one. A denial without a parent starts from the agent's default set, because not every agent can
+    be told "all but these". Raises UsageError when nothing is left although the list was not written empty.
+    """
+    if allow is not None:
+        return _allowed(allow, offer, parent)
+    if deny is not None:
+        return _denied(deny, offer, parent)
+    return Tools()
+
+
+def with_finalize(tools: Tools) -> Tools:
+    """Add the tool by which a child hands in its result; where no tools are named the agent has it anyway."""
+    if tools.resolved is None:
+        return tools
+    return replace(tools, resolved=(*tools.resolved, FINALIZE_TOOL))
+
+
+def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> Tools:
+    resolved: list[str] = []
+    warnings: list[str] = []
+    for name in allow:
+        if name in DELEGATION_TOOLS:
+            warnings.append(f"{name} is left out: a child does not delegate")
+        elif parent is not None and name not in parent:
+            warnings.append(_left_out(name, "the parent does not have it", parent))
+        elif offer.known is not None and name not in offer.known and offer.closed:
+            warnings.append(_left_out(name, "the agent does not offer it", offer.known))
+        else:
+            resolved.append(name)
+            # A parent that has the tool got it from where the child gets it.
+            if offer.known is not None and name not in offer.known and parent is None:
+                warnings.append(_near(f"{name} is not built in: an extension has to bring it", name, offer.known))
+    if allow and not resolved:
+        raise UsageError(
+            f"no tool is left of the list {', '.join(allow)}",
+            where="tools",
+            hint=f"{_offered(offer, parent)}; write an empty list for no tools",
+        )
+    return Tools(policy="allow", resolved=tuple(resolved), warnings=tuple(warnings))
+
+
+def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> Tools:
+    base = offer.default if parent is None else parent
+    resolved = tuple(
+        name
+        for name in dict.fromkeys(base)
+        if name not in deny
+        and name not in DELEGATION_TOOLS
+        and not (offer.closed and offer.known is not None and name not in offer.known)
+    )
+    if not resolved:
+        raise UsageError(
+            f"no tool is left without {', '.join(deny)}" if deny else "no tool is left to hand on",
+            where="denied_tools",
+            hint=f"{_offered(offer, parent)}; write tools: [] for no tools",
+        )
+    return Tools(policy="deny", resolved=resolved, warnings=tuple(_denied_in_vain(deny, base, offer)))
+
+
+def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> Iterator[str]:
+    """Name what was meant to be denied under a name that nobody has: it may be a mistyped one that stays allowed."""
+    known = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
+    for name in deny:
+        if name not in known:
+            yield _near(f"{name} is denied, but it is not offered anyway", name, known)
+
+
+def _left_out(name: str, why: str, known: Iterable[str]) -> str:
+    return _near(f"{name} is left out: {why}", name, known)
+
+
+def _near(text: str, name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = nearest(name, names) or nearest(name.lower(), names)
+    return f"{text}; {near}" if near else text
+
+
+def _offered(offer: Offer, parent: Sequence[str] | None) -> str:
+    if parent is not None:
+        own = [name for name in parent if name not in DELEGATION_TOOLS]
+        return f"the parent has {', '.join(own)}" if own else "the parent has no tools to hand on"
+    return f"the agent offers {', '.join(offer.known)}" if offer.known else "name a tool that the agent offers"

@@ -1,0 +1,29 @@
+"""Small files in which it is remembered what a user chose, in the user's own state directory."""
+
+from __future__ import annotations
+
+import os
+
+from ..paths import user_state_dir
+from ..run.artifacts import write_whole
+
+
+def state_file(*names: str) -> str:
+    """Answer the path of such a file; it may not be there."""
+    return os.path.join(user_state_dir(), *names)
+
+
+def name_of_project(root: str) -> str:
+    """Answer the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
+    import hashlib  # with it comes OpenSSL, which the first paint does not need
+
+    return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+
+
+def write_state(path: str, content: bytes) -> None:
+    """Write such a file whole, in directories that nobody else can look into. Raises OSError.
+
+    No two threads may do so for one file at the same time.
+    """
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    write_whole(path, content)

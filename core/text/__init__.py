@@ -1,0 +1,1 @@
+"""Foreign text made fit to be shown or edited. Imports nothing of ours."""

@@ -1,1 +1,0 @@
-"""The three tools by which parent agents delegate: one schema and one handler each, for every door."""

@@ -1,0 +1,101 @@
+"""Make a run of a recorded stream: the parts that supervise a living child, without a process and without waits."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from msgspec import Struct
+
+from .. import paths
+from ..errors import UsageError
+from ..run import artifacts
+from ..run.model import LaunchedBy, RunMeta, RunResult
+from ..run.outcome import ChildExit, decide
+from ..text.plain import one_line
+from .intake import Intake
+from .pane import header
+from .records import Records
+from .supervise import conclude
+from .tries import program_of, result_of
+
+CHUNK = 256 * 1024
+GZIP = b"\x1f\x8b"
+
+
+class Recording(Struct, frozen=True):
+    """What is left of a child that ended long ago."""
+
+    stdout: str
+    """Path of what it wrote, as it is or packed by gzip."""
+    agent: str = "pi"
+    stderr: str | None = None
+    returncode: int = 0
+    """As `Popen.returncode`: negative for a signal."""
+
+
+def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None] = lambda piece: None) -> str:
+    """Replay a recording into a new run directory below `directory`; answer its path.
+
+    `show` gets each piece of transcript. Raises UsageError where a file cannot be read.
+    """
+    stdout = _chunks(recording.stdout)
+    first = next(stdout, b"")  # what cannot be read is told before anything exists
+    stderr = b"".join(_chunks(recording.stderr)) if recording.stderr is not None else b""
+    meta = _meta(recording)
+    run_dir = os.path.join(directory, meta.run_id)
+    os.close(artifacts.create_run(directory, meta, meta.task))
+    caps = (meta.log_caps.stdout, meta.log_caps.stderr)
+    records = Records(run_dir, os.path.join(run_dir, ".doorbell"), caps=caps, written=0, show=show)
+    records.transcript(header(meta))
+    started_at, started = paths.now_iso(), time.monotonic()
+    stream = program_of(recording.agent).stream()
+    intake = Intake(stream, records)
+    intake.stderr(stderr)
+    for chunk in chain((first,), stdout):
+        intake.stdout(chunk)
+    intake.rest()
+    outcome = decide(stream.facts, exit=ChildExit.of(recording.returncode), stderr=intake.last_words)
+    duration_ms = round((time.monotonic() - started) * 1000)
+    conclude(run_dir, records, result_of(meta, stream.facts, outcome, started=(started_at, duration_ms)))
+    return run_dir
+
+
+def replayed(run_dir: str) -> RunResult:
+    """Answer the result of a replayed run. Raises UsageError when the disk had no room for it."""
+    result = artifacts.read_result(run_dir)
+    if result is None:
+        raise UsageError("the result could not be written", where=run_dir, hint="check disk space and rights")
+    return result
+
+
+def _meta(recording: Recording) -> RunMeta:
+    return RunMeta(
+        run_id=paths.new_run_id(),
+        task=f"(a replay of {one_line(os.path.basename(recording.stdout), 200)})",
+        cwd=os.path.dirname(os.path.abspath(recording.stdout)).encode("utf-8", "replace").decode(),
+        agent=recording.agent,
+        agent_command=(),
+        runner="replay",
+        created_at=paths.now_iso(),
+        launched_by=LaunchedBy(session="replay", kind="cli"),
+    )
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as plain_file:
+            packed = plain_file.read(len(GZIP)) == GZIP
+            plain_file.seek(0)
+            with gzip.open(plain_file) if packed else plain_file as file:
+                while chunk := file.read(CHUNK):
+                    yield chunk
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or "it is no whole gzip file"
+        raise UsageError(
+            f"the recording cannot be read: {why}", where=one_line(path), hint="name a file that exists"
+        ) from error

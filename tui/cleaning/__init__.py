@@ -1,1 +1,0 @@
-"""Old runs leave: when the operator wants it, or by the settings."""

@@ -1,0 +1,1 @@
+"""Cleaning up old runs by the operator's own rules."""

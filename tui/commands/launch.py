@@ -1,0 +1,141 @@
+"""The actions that start runs, on from an earlier one too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from ...core.errors import PresetError, SubdeckError
+from ...core.run.describe import runs_word
+from ...core.text.plain import one_line
+from ..actions import Place, keys_line
+from ..launch.again import request_again
+from ..launch.form import LaunchForm, Takes
+from ..launch.memory import Remembered
+from .base import Commands, Deck, first_of, name_of
+
+if TYPE_CHECKING:
+    from ...core.engine import Engine
+    from ...core.presets.catalog import Preset
+    from ...core.run.model import RunRequest, RunSnapshot
+
+NAMED = 6
+"""Runs that a question names; more are counted."""
+
+
+class LaunchCommands(Commands):
+    """Each ends with the cursor on what was launched."""
+
+    def __init__(self, deck: Deck) -> None:
+        super().__init__(deck)
+        self._remembered = Remembered(deck.bridge)
+        self.table = {
+            "launch": lambda: self._ask(self._deck.presets.preset),
+            "ad_hoc": lambda: self._ask(None),
+            "with_context": self._with_context,
+            "follow_up": self._follow_up,
+            "rerun": self._rerun,
+            "rerun_edited": self._rerun_edited,
+        }
+
+    def _ask(self, preset: Preset | None, takes: Takes = Takes.NOTHING) -> None:
+        """Open the dialog at once: no key that is typed after this one may reach the deck."""
+        from ..launch.screen import LaunchScreen
+
+        engine, run = self._bridge.engine, self._deck.run
+        marked = [target for target in self._deck.runs.targets if target != run]
+        form = LaunchForm(preset, engine.settings, engine.cwd, run=run, takes=takes, marked=len(marked))
+        keys = keys_line(Place.LAUNCH, self._deck.actions)
+        board = self._deck.board
+        screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: board.runs)
+        self._app.push_screen(screen, self._launched)
+
+    def _launched(self, run_id: str | None) -> None:
+        if run_id is not None:
+            self._deck.show_launched(run_id)
+
+    def _with_context(self) -> None:
+        """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
+        run, presets = self._deck.run, self._deck.presets
+        self._ask(presets.preset or (presets.named(run.meta.preset) if run else None), Takes.CONTEXT)
+
+    def _follow_up(self) -> None:
+        run = self._deck.run
+        preset = self._own_preset(run)
+        if run and run.meta.preset and preset is None:
+            error = PresetError(
+                f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
+                hint="a conversation goes on only with its own preset: bring the file back",
+            )
+            self._say(str(error), error=True)
+            return
+        self._ask(preset, Takes.SESSION)
+
+    def _rerun_edited(self) -> None:
+        self._ask(self._own_preset(self._deck.run), Takes.ALL)
+
+    def _own_preset(self, run: RunSnapshot | None) -> Preset | None:
+        return self._deck.presets.named(run.meta.preset) if run and run.meta.preset else None
+
+    # --- at once -------------------------------------------------------------------------------------------------
+
+    def _rerun(self) -> None:
+        targets = self._deck.runs.targets
+        if len(targets) > 1:
+            self._spawn_dialog(self._rerun_several, targets)
+        else:
+            self._spawn(self._rerun_all, targets)
+
+    async def _rerun_several(self, runs: Sequence[RunSnapshot]) -> None:
+        """Ask once, with what cannot be launched again left out and named."""
+        faults = await self._bridge.call(_faults, self._bridge.engine, runs)
+        able = [run for run in runs if run.run_id not in faults]
+        parallel = self._bridge.engine.settings.max_parallel
+        detail = first_of([_named(run) for run in able], NAMED)
+        detail += ["", f"They are a group: {parallel} run at a time."] if len(able) > parallel else []
+        left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
+        if not able:
+            self._say("\n".join(["None of them can be launched again:", *first_of(left_out, NAMED)]), error=True)
+            return
+        detail += ["", *first_of(left_out, NAMED)] if left_out else []
+        if await self._confirmed(f"Rerun {runs_word(len(able))}?", "\n".join(detail), "Rerun", harmless=True):
+            await self._rerun_all(able)
+
+    async def _rerun_all(self, runs: Sequence[RunSnapshot]) -> None:
+        if not runs:
+            return
+        launched = await self._bridge.call(_launch_again, self._bridge.engine, runs)
+        self._deck.show_launched(launched)
+
+
+def _named(run: RunSnapshot) -> str:
+    return f"{name_of(run)}  {one_line(run.meta.task, 46)}"
+
+
+def _whole_request(engine: Engine, run: RunSnapshot) -> RunRequest:
+    """Ask for the same again, with what only the run's files have. Raises UnknownRun."""
+    request = request_again(run)
+    if request.preset is not None:
+        return request
+    return structs.replace(request, prompt=engine.meta(run.run_id).system_prompt or "")
+
+
+def _faults(engine: Engine, runs: Sequence[RunSnapshot]) -> dict[str, str]:
+    """Answer by run id why a run cannot be launched again."""
+    faults: dict[str, str] = {}
+    for run in runs:
+        try:
+            problems = engine.check(_whole_request(engine, run))
+        except SubdeckError as error:
+            problems = (error,)
+        if problems:
+            faults[run.run_id] = one_line(problems[0].what, 200)
+    return faults
+
+
+def _launch_again(engine: Engine, runs: Sequence[RunSnapshot]) -> str:
+    """Launch the same again, several as a group; answer the id of the first."""
+    requests = [_whole_request(engine, run) for run in runs]
+    return engine.launch(requests, background=True)[0].run_id

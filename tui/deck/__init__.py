@@ -1,0 +1,1 @@
+"""The deck: the screen that holds presets, runs and a transcript, and how they share it."""

@@ -1,0 +1,45 @@
+"""The command palette's view of the action registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from ..actions import PANES, Action, key_label, said
+
+
+class ActionProvider(Provider):
+    """Offers what is possible in the present situation."""
+
+    async def discover(self) -> Hits:
+        for action, title, told in self._offered():
+            yield DiscoveryHit(title, partial(self._run, action), help=told)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for action, title, told in self._offered():
+            text = f"{title} {told}"
+            if (score := matcher.match(text)) > 0:
+                yield Hit(score, matcher.highlight(title), partial(self._run, action), text=text, help=told)
+
+    def _offered(self) -> Iterator[tuple[Action, str, str]]:
+        """Answer each with its title and its sentence."""
+        from .screen import MainScreen
+
+        deck = self.screen
+        if isinstance(deck, MainScreen):
+            for action in deck.actions:
+                if action.in_palette and action.allowed(deck.situation):
+                    yield action, _title(action), said(action.help, deck.actions)
+
+    async def _run(self, action: Action) -> None:
+        await self.screen.run_action(action.command)
+
+
+def _title(action: Action) -> str:
+    """Name and keys; with the pane they are about where they mean nothing elsewhere: a preset and a run are deleted."""
+    places = dict.fromkeys(place for place, _ in action.keys)
+    where = f" · {next(iter(places))}" if all(place in PANES for place in places) else ""
+    return f"{action.name}{where}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"

@@ -1,0 +1,296 @@
+"""The deck: presets, runs and the transcript of the highlighted run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import DescendantFocus, Resize
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+
+from ...core.run.model import Counts, RunSnapshot
+from ...core.text.plain import plain
+from ..actions import Action, Place, Situation, bindings, key_of, said
+from ..feed.bridge import Bridge
+from ..messages import (
+    AgentChosen,
+    EngineFailed,
+    PresetHighlighted,
+    PresetsRead,
+    ProjectWent,
+    RowChosen,
+    RunHighlighted,
+    RunsChanged,
+    TranscriptRead,
+    UnseenFound,
+    ViewChosen,
+)
+from ..notify.notices import Notices
+from ..notify.toasts import CELLS, Toasts, unseen_text
+from ..presets.list import PresetList
+from ..runs.board import Board
+from ..runs.filter_line import FilterInput, FilterLine
+from ..runs.list import RunList
+from ..runs.memory import ListMemory
+from ..terminal.window_title import WindowTitle
+from ..transcript.pane import Transcript
+from ..transcript.search.line import SearchLine
+from ..transcript.search.transcript_search import TranscriptSearch
+from .header import DeckHeader
+from .opening import Opening
+from .panes import Panes
+from .shape_file import Remembering, read_shape
+from .single_run import Alone
+from .startup_cleanup import Tidying
+from .status_bar import StatusBar
+from .undo import Undo
+from .workspace import ABOVE, Workspace
+
+if TYPE_CHECKING:
+    from ...core.engine import Engine
+    from ..app import SubdeckApp
+    from ..commands import Deeds
+    from ..commands.base import Deck
+
+
+class MainScreen(Screen[object]):
+    """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
+
+    BINDINGS = bindings(Place.DECK)
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self,
+        engine: Engine,
+        actions: Sequence[Action],
+        notices: Notices,
+        opening: Opening,
+        deeds: Callable[[Deck], Deeds],
+    ) -> None:
+        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told; `deeds` says
+        what the actions do on a deck."""
+        super().__init__()
+        self.actions = actions
+        self._deeds_on = deeds
+        self.board = Board()
+        self.counts = Counts()
+        self.undo = Undo()
+        self.notices = notices
+        self._begun = False
+        """True once the first update has decided where the focus begins."""
+        self._appeared = False
+        self._readonly = opening.readonly
+        self.bridge = Bridge(engine, readonly=opening.readonly)
+        self.presets = PresetList(actions, engine)
+        self.runs = RunList(self.board, ListMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.transcript = Transcript(actions)
+        self.search = SearchLine(self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_situation))
+        self._above = Horizontal(id=ABOVE)
+        self.panes = Panes(
+            self,
+            {Place.PRESETS: self.presets, Place.RUNS: self.runs, Place.TRANSCRIPT: self.transcript},
+            self._above,
+            read_shape(),
+            Remembering(self.bridge),
+        )
+        self._alone = Alone(opening.run_id, self.board, self.runs, self.panes)
+        self._workspace = Workspace()
+        self._title = WindowTitle(self, engine)
+        self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
+        self._status = StatusBar(actions)
+        self._toasts = Toasts(
+            self,
+            engine.settings.notifications,
+            notices,
+            in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
+            cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
+        )
+
+    def compose(self) -> ComposeResult:
+        self.panes.arrange()
+        yield self._header
+        with self._workspace:
+            with self._above:
+                yield self.presets
+                yield self.runs
+            yield FilterLine(self.runs)
+            yield self.transcript
+            yield self.search
+        yield self._status
+        yield self.bridge
+
+    def on_mount(self) -> None:
+        self.presets.border_title = "Presets"
+        self.transcript.show(None)
+        self.runs.focus()
+        self._alone.begin()
+        self.call_after_refresh(self.bridge.start)
+        Tidying(self).begin_soon(readonly=self._readonly)
+        self.set_interval(1.0, self.runs.tick)
+
+    def update_node_styles(self, animate: bool = True) -> None:
+        """Leave out what Textual asks for when the screen first appears: its widgets were styled when mounted."""
+        appears, self._appeared = not animate and not self._appeared, self._appeared or not animate
+        if not appears:
+            super().update_node_styles(animate)
+
+    @cached_property
+    def _deeds(self) -> Deeds:
+        """What each action does; the dialogs behind them are loaded with it, after the first paint."""
+        return self._deeds_on(self)
+
+    # --- what is the case ----------------------------------------------------------------------------------------
+
+    @property
+    def run(self) -> RunSnapshot | None:
+        """The highlighted run."""
+        return None if self._alone.hides_others else self.board.get(self.runs.selected)
+
+    @property
+    def situation(self) -> Situation:
+        return Situation(
+            place=Place.FILTER if isinstance(self.focused, FilterInput) else self.search.place(self.panes.place),
+            preset=self.presets.preset,
+            problem=self.presets.problem,
+            run=self.run,
+            marked=len(self.board.marked),
+            undoable=bool(self.undo),
+            zoomed=self.panes.zoomed,
+            unseen=len(self.board.unseen),
+            can_suspend=not self.app.is_web,
+            shown=self.panes.visible,
+            readonly=self._readonly,
+        )
+
+    # --- what the bridge tells -----------------------------------------------------------------------------------
+
+    @on(RunsChanged)
+    def show_runs(self, message: RunsChanged) -> None:
+        update = message.update
+        self.board.apply(update)
+        self.counts = update.counts
+        looked_at = self.transcript.run_id if self.transcript.has_focus else None
+        self.runs.runs_changed(update)
+        self._alone.look(update)
+        self.runs.mark_seen(looked_at)
+        self._header.show_figures(update.counts, self.board.tokens, self.board.cost)
+        self._header.show_note(self._alone.note(key_of("back", self.actions)))
+        self._status.show_counts(update.background)
+        self._title.show(update.counts)
+        in_sight = self.transcript.run_id if self.transcript.display else None
+        self._toasts.tell(update.ended, looked_at=looked_at, in_sight=in_sight)
+        for run in update.runs:
+            if run.run_id == self.transcript.run_id and self.transcript.run_changed(run):
+                self.bridge.read_on()
+        if not self._begun:
+            self._begun = True
+            self.call_after_refresh(lambda: self._deeds)  # the first key does not wait for what it loads
+            if not update.runs and self.runs.has_focus:
+                self.panes.go_to(Place.PRESETS)
+        self._show_situation()
+
+    @on(PresetsRead)
+    def show_presets(self, message: PresetsRead) -> None:
+        self.presets.show_presets(message.catalog)
+        self._show_situation()
+
+    @on(AgentChosen)
+    def show_agent(self, message: AgentChosen) -> None:
+        self._header.show_agent(message.agent, message.problem)
+
+    @on(TranscriptRead)
+    def show_transcript(self, message: TranscriptRead) -> None:
+        self.transcript.take(message.piece)
+        if message.piece.more:
+            self.bridge.read_on()
+
+    @on(UnseenFound)
+    def show_unseen(self, message: UnseenFound) -> None:
+        self.runs.mark_unseen(message.runs)
+        self.notify(unseen_text(message.runs), markup=False)
+
+    @on(ProjectWent)
+    def show_project(self, message: ProjectWent) -> None:
+        self._header.show_gone(not message.is_here)
+        if message.is_here:
+            self.notify("The project directory is there again.", markup=False)
+        else:
+            what = "The project directory was moved or deleted: bring it back, or open subdeck where it is now."
+            self.notify(what, severity="error", markup=False)
+
+    @on(EngineFailed)
+    def show_failure(self, message: EngineFailed) -> None:
+        self.notify(plain(message.what), severity="error", markup=False)
+
+    # --- what the panes tell -------------------------------------------------------------------------------------
+
+    @on(RunHighlighted)
+    def show_highlighted(self, message: RunHighlighted) -> None:
+        if self._alone.hides_others:
+            return
+        if message.run_id != self.transcript.run_id:
+            self.transcript.show(self.board.get(message.run_id))
+            self.bridge.show_run(message.run_id)
+        self._show_situation()
+
+    @on(ViewChosen)
+    def show_view(self, message: ViewChosen) -> None:
+        if message.run_id == self.transcript.run_id:
+            self.bridge.show_run(message.run_id, message.view)
+
+    @on(PresetHighlighted)
+    def _show_situation(self) -> None:
+        self._status.show_situation(self.situation)
+
+    @on(RowChosen)
+    async def open_row(self) -> None:
+        self.action_act("launch" if self.panes.place is Place.PRESETS else "open")
+
+    @on(DescendantFocus)
+    def show_focus(self) -> None:
+        if self.panes.place is Place.TRANSCRIPT:
+            self.runs.mark_seen(self.transcript.run_id)
+        self.panes.arrange()
+        self._show_situation()
+
+    @on(Resize)
+    def fit_panes(self) -> None:
+        self.panes.arrange()
+        self._show_situation()
+
+    @on(Workspace.Dragged)
+    def move_border(self, message: Workspace.Dragged) -> None:
+        self.panes.drag(message.border, message.cells, done=message.done)
+
+    def get_focusable_widget_at(self, x: int, y: int) -> Widget | None:
+        """A border that is dragged takes the keys from nobody."""
+        return None if self._workspace.border_at(x, y) else super().get_focusable_widget_at(x, y)
+
+    # --- what keys ask for ---------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "act" or self.search.allows(str(parameters[0]))
+
+    def action_act(self, action_id: str) -> None:
+        """Do an action of the registry, or say why it is not possible now."""
+        action = next(action for action in self.actions if action.id == action_id)
+        if obstacle := action.refusal(self.situation):
+            self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
+            if action.changes:  # what was typed with it was for a dialog that does not come
+                cast("SubdeckApp", self.app).type_ahead.forget()
+            return
+        self._deeds[action_id]()
+        if self._alone.end_when_left():
+            self._header.show_note("")
+            self.show_highlighted(RunHighlighted(self.runs.selected))
+        self._show_situation()
+
+    def show_launched(self, run_id: str) -> None:
+        """Put the cursor on a run just launched, as soon as it is there."""
+        self.runs.select(run_id)
+        self.panes.go_to(Place.RUNS)

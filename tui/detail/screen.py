@@ -1,0 +1,214 @@
+"""One run, opened: why it is not done, its answer, prompt, facts, usage, files and the ends of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, cast
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ...core.errors import SubdeckError
+from ...core.paths import Project
+from ...core.run.describe import state
+from ...core.run.model import RunSnapshot
+from ...core.text.plain import one_line
+from ..actions import Action, Place, bindings, key_of, keys_line
+from ..feed.bridge import Bridge
+from ..terminal.handover import page_file
+from ..text.problem_text import problem_text
+from .file_list import FileList
+from .page import Page, Tab
+from .page_view import PageView
+from .reader import DetailReader, Look
+from .tab_bar import TabBar, TabWished
+
+EVERY = 1.0
+"""Seconds between two looks at a run that goes on."""
+BESIDE = 3
+"""Cells beside a page: the edges and the scrollbar."""
+COPIED = 2_000_000
+"""Characters that the clipboard is given at the most: terminals drop more."""
+
+
+class RunDetailScreen(ModalScreen[bool]):
+    """Answers True when the run's transcript on the deck is wished."""
+
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]
+    BINDINGS = bindings(Place.DETAIL)
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        run: RunSnapshot,
+        current: Callable[[], RunSnapshot | None],
+        actions: Sequence[Action],
+    ) -> None:
+        """`current` answers the run as the deck knows it; None once it was deleted."""
+        super().__init__()
+        self._bridge = bridge
+        self._run = run
+        self._current = current
+        self._actions = actions
+        self._tab = Tab.ANSWER if run.is_terminal else Tab.TRANSCRIPT
+        project: Project = bridge.engine.project
+        self._reader = DetailReader(project, run.run_id)
+        self._page = Page()
+        self._shown: tuple[Tab, RunSnapshot] | None = None
+        """What the last look was at."""
+        self._looking = False
+        self._look_again = False
+        self._gone = False
+
+    def compose(self) -> ComposeResult:
+        keys = {tab: key_of(f"tab_{tab}", self._actions) for tab in Tab}
+        with Vertical(id="run-detail"):
+            with Horizontal(id="run-head"):
+                yield Static("", id="run-title")
+                yield Static(self._run.run_id, id="run-id", classes="muted")
+            yield Static("", id="why")
+            yield TabBar(keys, self._tab)
+            yield PageView()
+            yield FileList()
+            yield Static(Content(keys_line(Place.DETAIL, self._actions)), id="detail-keys", classes="muted")
+
+    def on_mount(self) -> None:
+        self.query_one(PageView).show_page(Page([(("reading…", "muted"),)]), anew=True)
+        self._show_title()
+        self._show_views()
+        self.call_after_refresh(self._look_soon)
+        self.set_interval(EVERY, self._tick)
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Look again at what may have changed: a run that goes on, and the ages of files."""
+        run = self._current()
+        if run is None:
+            self._show_gone()
+            return
+        if self._gone:
+            self._gone, self._shown = False, None
+        over = run.is_terminal and self._shown == (self._tab, run)
+        if not over or self._tab is Tab.FILES:
+            self._look_soon()
+
+    def _look_soon(self) -> None:
+        if self._looking:
+            self._look_again = True
+            return
+        self._looking = True
+        self._run = self._current() or self._run
+        # That of the page, which is not laid out while the files are shown in its place.
+        width = max(1, self.size.width - BESIDE)
+        self._bridge.spawn(self._look, self._run, self._tab, width)
+
+    async def _look(self, run: RunSnapshot, tab: Tab, width: int) -> None:
+        try:
+            look = await self._bridge.call(self._reader.look, run, tab, width)
+        except (SubdeckError, OSError) as error:
+            if self.is_attached:
+                self.query_one("#why", Static).update(Content(f"! This cannot be read: {problem_text(error)}"))
+            return
+        finally:
+            self._looking = False
+        if not self.is_attached:
+            return
+        if look.tab is self._tab and not self._gone:
+            self._show(look, run)
+        if look.page.more or self._look_again:
+            self._look_again = False
+            self._look_soon()
+
+    def _show(self, look: Look, run: RunSnapshot) -> None:
+        anew = self._shown is None or self._shown[0] is not look.tab
+        self._shown = None if look.page.more else (look.tab, run)
+        self._page = look.page
+        self._show_title()
+        self.query_one("#why", Static).update(Content(look.why))
+        if look.tab is Tab.FILES:
+            self.query_one(FileList).show_files(look.page.files)
+        else:
+            self.query_one(PageView).show_page(look.page, anew=anew)
+
+    def _show_title(self) -> None:
+        run = self._run
+        task = one_line(run.meta.description or run.meta.task, 400)
+        title = Content.assemble(
+            (state(run), "bold"), "  ", (one_line(run.meta.title, 40), "bold $text-primary"), "  ", task
+        )
+        self.query_one("#run-title", Static).update(title)
+
+    def _show_gone(self) -> None:
+        if not self._gone:
+            self._gone = True
+            self.query_one("#why", Static).update(Content("This run was deleted: what is shown is the last of it."))
+
+    def _show_views(self) -> None:
+        files = self._tab is Tab.FILES
+        self.query_one(FileList).display = files
+        self.query_one(PageView).display = not files
+
+    @on(Resize)
+    def fit_width(self) -> None:
+        self.call_after_refresh(self._look_soon)
+
+    # --- what keys ask for ---------------------------------------------------------------------------------------
+
+    @on(TabWished)
+    def show_wished(self, message: TabWished) -> None:
+        self.action_show_tab(message.tab)
+
+    def action_show_tab(self, name: str) -> None:
+        tab = Tab(name)
+        if tab is self._tab:
+            return
+        self._tab = tab
+        self.query_one(TabBar).show_tab(tab)
+        self._show_views()
+        self._look_soon()
+
+    def action_turn(self, step: int) -> None:
+        tabs = list(Tab)
+        self.action_show_tab(tabs[(tabs.index(self._tab) + step) % len(tabs)])
+
+    def action_move(self, where: str) -> None:
+        if self._tab is Tab.FILES:
+            self.query_one(FileList).action_move(where)
+        else:
+            self.query_one(PageView).move(where)
+
+    def action_open_shown(self) -> None:
+        if self._tab is Tab.TRANSCRIPT:
+            self.dismiss(True)
+            return
+        file = self.query_one(FileList).file if self._tab is Tab.FILES else None
+        path = file.path if file else self._page.path
+        if not path:
+            self._say("There is no file to open here.")
+        elif problem := page_file(cast("App[Any]", self.app), path):
+            self._say(problem, error=True)
+
+    def action_copy_shown(self) -> None:
+        file = self.query_one(FileList).file
+        if self._tab is Tab.FILES:
+            text, what = (file.path, "the path") if file else ("", "")
+        else:
+            text, what = self._page.copy[:COPIED], f"the {self._tab}"
+        if not text:
+            self._say("There is nothing to copy here.")
+            return
+        self.app.copy_to_clipboard(text)
+        self._say(f"Copied {what}: {one_line(text, 60)}")
+
+    def action_cancel(self) -> None:
+        self.dismiss(False)
+
+    def _say(self, text: str, *, error: bool = False) -> None:
+        self.notify(text, severity="error" if error else "information", timeout=4, markup=False)

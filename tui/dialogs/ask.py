@@ -1,0 +1,78 @@
+"""Ask for one line: a time, a path."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ...core.errors import SubdeckError
+from ...core.text.plain import plain
+from ..actions import Place, bindings
+from ..feed.bridge import Bridge
+from ..text.problem_text import problem_text
+
+
+class AskScreen(ModalScreen[None]):
+    """Hands what was written to `take`, and closes when that took it; else says why not and keeps it."""
+
+    BINDINGS = bindings(Place.ASK)
+    CSS_PATH = "dialogs.tcss"
+
+    def __init__(
+        self, bridge: Bridge, title: str, take: Callable[[str], Awaitable[bool]], *, value: str = "", hint: str = ""
+    ) -> None:
+        """`take` answers False to leave the dialog open; what it raises is told in the dialog."""
+        super().__init__()
+        self._bridge = bridge
+        self._title = title
+        self._take = take
+        self._value = value
+        self._hint = hint
+        self._taking = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="ask") as dialog:
+            dialog.border_title = Content(self._title)
+            dialog.border_subtitle = Content("⏎ goes on   esc cancels")
+            yield Input(self._value, compact=True, id="answer")
+            yield Static(Content(self._hint), classes="muted", id="hint")
+            yield Static("", id="problems")
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    @on(Input.Changed)
+    def forget_problem(self) -> None:
+        self._show_problem("")
+
+    @on(Input.Submitted)
+    def go_on(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not self._taking:
+            self._taking = True
+            self._show_problem("")
+            self._bridge.spawn(self._try, event.value)
+
+    async def _try(self, value: str) -> None:
+        try:
+            taken = await self._take(value)
+        except (SubdeckError, OSError) as error:
+            self._show_problem(plain(problem_text(error)))
+        else:
+            if taken and self.is_current:
+                self.dismiss()
+        finally:
+            self._taking = False
+
+    def _show_problem(self, text: str) -> None:
+        self.query_one("#problems", Static).update(Content(text))
+
+    def action_cancel(self) -> None:
+        if not self._taking:
+            self.dismiss()

@@ -1,0 +1,238 @@
+"""The one place where the app meets the engine: threads on that side, messages on this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from textual import on
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from ...core.errors import SubdeckError
+from ...core.text.plain import plain
+from ..messages import (
+    AgentChosen,
+    EngineFailed,
+    PieceArrived,
+    PresetsRead,
+    ProjectWent,
+    RunsChanged,
+    TranscriptRead,
+    UnseenFound,
+    UpdateArrived,
+)
+from ..terminal.gc import freeze_once
+from .coalesce import merged
+from .frames import frame_after
+from .reader import RunReader
+from .views import View
+
+if TYPE_CHECKING:
+    from ...core.engine import Engine
+    from ...core.project.follower import Update
+    from ...core.run.model import RunSnapshot
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Bridge(Widget):
+    """An invisible node: one worker iterates the engine's updates, another reads the shown run.
+
+    Everything else asks the engine through `call`, and never waits for it on the event loop.
+    """
+
+    DEFAULT_CSS = "Bridge { display: none; }"
+
+    def __init__(self, engine: Engine, *, readonly: bool = False) -> None:
+        super().__init__()
+        self.engine = engine
+        self.readonly = readonly
+        """Whether nothing is written from here: no end is claimed, so that another app tells it too."""
+        self._stop = threading.Event()
+        self._pending: Update | None = None
+        self._pieces: list[TranscriptRead] = []
+        """Of the shown run, in the order of its file."""
+        self._lock = threading.Lock()
+        """Guards `_pending` and `_pieces`, which threads fill and the event loop takes."""
+        self._file_lock = threading.Lock()
+        """Held by the thread that reads the shown run."""
+        self._due_at = 0.0
+        """When the next frame may be drawn."""
+        self._waiting = False
+        """True while a timer will take what is pending."""
+        self._project_is_here = False
+        self._reader: RunReader | None = None
+        self._reading = False
+        self._read_again = False
+
+    def start(self) -> None:
+        """Begin following the engine; called after the first paint."""
+        self.run_worker(self._follow_engine, thread=True, group="engine", exit_on_error=False)
+
+    def on_unmount(self) -> None:
+        self._stop.set()
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await an engine method in a thread; raises what it raises."""
+        return await asyncio.to_thread(function, *args, **kwargs)
+
+    def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run a wish of the operator beside the event loop; what goes wrong becomes an `EngineFailed`.
+
+        The work is called in its own task: a coroutine made here would never be awaited where the app ends first.
+        """
+
+        async def begun() -> None:
+            await work(*args, **kwargs)
+
+        self.run_worker(begun, exit_on_error=False)
+
+    # --- updates -------------------------------------------------------------------------------------------------
+
+    def _follow_engine(self) -> None:
+        self._project_is_here = os.path.isdir(self.engine.project.root)
+        self._tell_unseen()
+        self._read_presets()
+        for update in self.engine.updates(self._stop):
+            if self._stop.is_set():
+                return
+            if update.presets_changed:
+                self._read_presets()
+            self._claim(update.ended)
+            self._look_for_project()
+            self._read_along(update)
+            with self._lock:
+                self._pending = merged(self._pending, update)
+            self.post_message(UpdateArrived())
+
+    def _look_for_project(self) -> None:
+        is_here = os.path.isdir(self.engine.project.root)
+        if is_here != self._project_is_here:
+            self._project_is_here = is_here
+            self.post_message(ProjectWent(is_here))
+
+    def _read_presets(self) -> None:
+        try:
+            self.post_message(PresetsRead(self.engine.presets()))
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"The presets could not be read: {error}"))
+        try:
+            self.post_message(AgentChosen(self.engine.agent()))
+        except SubdeckError as error:
+            self.post_message(AgentChosen(None, error.what))
+
+    def _tell_unseen(self) -> None:
+        try:
+            unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"What ended unseen could not be read: {error}"))
+        else:
+            if unseen:
+                self.post_message(UnseenFound(unseen))
+
+    def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
+        """Note in the session that these ends are told, so that nobody tells them again."""
+        if self.readonly:
+            return
+        try:
+            for run in ended:
+                if run.meta.background:
+                    self.engine.claim(run)
+        except (SubdeckError, OSError) as error:
+            self.post_message(EngineFailed(f"The session's file could not be written: {error}"))
+
+    @on(UpdateArrived)
+    def take_when_due(self) -> None:
+        if self._waiting:
+            return
+        due = self._due_at - time.monotonic()
+        if due <= 0:
+            self._take()
+        else:
+            self._waiting = True
+            self.set_timer(due, self._take)
+
+    def _take(self) -> None:
+        self._waiting = False
+        with self._lock:
+            update, self._pending = self._pending, None
+        self.hand_out_pieces()
+        if update is not None:
+            self._due_at = time.monotonic() + frame_after(len(update.runs))
+            self.post_message(RunsChanged(update))
+            if update.complete:
+                freeze_once(self)
+
+    # --- the shown run -------------------------------------------------------------------------------------------
+
+    def show_run(self, run_id: str | None, view: View = View.READABLE) -> None:
+        """Read one file of this run from its end; None reads nothing any more."""
+        self._reader = None if run_id is None else RunReader(run_id, view, self.engine.line_file(run_id, view.file))
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read the next piece of the shown run, one at a time; answered by `TranscriptRead`."""
+        if self._reader is None:
+            return
+        if self._reading:
+            self._read_again = True
+            return
+        self._reading = True
+        self.run_worker(self._read_piece, thread=True, group="transcript", exit_on_error=False)
+
+    def _read_piece(self) -> None:
+        with self._file_lock:
+            self._read_next()
+        self.post_message(PieceArrived())
+
+    def _read_along(self, update: Update) -> None:
+        """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
+
+        Not while a piece is being read anyway: who gets it asks for the next one.
+        """
+        reader = self._reader
+        if reader is None or all(run.run_id != reader.run_id for run in update.runs):
+            return
+        if self._file_lock.acquire(blocking=False):
+            try:
+                self._read_next()
+            except OSError:
+                return  # the deck asks again, and is then told
+            finally:
+                self._file_lock.release()
+
+    def _read_next(self) -> None:
+        reader = self._reader
+        if reader is not None:
+            piece = reader.read()
+            with self._lock:
+                self._pieces.append(TranscriptRead(reader, piece))
+
+    @on(PieceArrived)
+    def hand_out_pieces(self) -> None:
+        with self._lock:
+            pieces, self._pieces = self._pieces, []
+        for message in pieces:
+            self.post_message(message)
+
+    @on(TranscriptRead)
+    def drop_stale_piece(self, message: TranscriptRead) -> None:
+        """Keep from the screen what was still on its way when another run was chosen."""
+        if message.reader is not self._reader:
+            message.stop()
+
+    @on(Worker.StateChanged)
+    def worker_ended(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and not self._stop.is_set():
+            self.post_message(EngineFailed(plain(str(event.worker.error))))
+        if event.worker.group == "transcript" and event.worker.is_finished:
+            self._reading = False
+            if self._read_again:
+                self._read_again = False
+                self.read_on()

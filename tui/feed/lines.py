@@ -1,0 +1,146 @@
+"""The lines of a run's files as the lines of a transcript; pure."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ...core.run.describe import GLYPHS
+from ...core.run.events import (
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    Queued,
+    Retry,
+    RunEnded,
+    RunStarted,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UsageReported,
+    decode_event,
+)
+from ...core.run.progress import ProgressFormatter
+from ...core.system.line_file import HELD
+from ...core.text.plain import one_line, plain
+from ..text.format import local_time
+from .beginnings import event_of_beginning
+from .views import View
+
+TEXT_LIMIT = 200_000
+"""Characters of one event that are laid out; the whole is in its file."""
+
+THINKING_LIMIT = 300
+"""Characters of the line that stands for folded thinking."""
+
+_GLYPHS = {status.value: glyph for status, glyph in GLYPHS.items()}
+
+
+class Kind(IntEnum):
+    """What a line is, and so how it is coloured."""
+
+    TEXT = 0
+    TOOL = 1
+    RESULT = 2
+    NOTE = 3
+    """Of the run itself: started, retried."""
+    WARNING = 4
+    ERROR = 5
+    ENDED = 6
+    THINKING = 7
+    LIVE = 8
+    """The sentence being written."""
+    RAW = 9
+    """A line of a file as it is."""
+
+
+class Entry(NamedTuple):
+    time: str
+    kind: Kind
+    text: str
+    opens: bool = False
+    """Whether opening it shows more."""
+
+
+def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry | None:
+    """Say one line of the file that a view shows; None for one that the view leaves out. Any thread may call it."""
+    match view:
+        case View.READABLE:
+            event = event_of(line)
+            return None if event is None else entry_of(event, formatter)
+        case View.RAW:
+            shown = one_line(line.decode("utf-8", "replace"), TEXT_LIMIT)
+            return Entry("", Kind.RAW, shown, opens=True) if shown else None
+        case _:
+            return Entry("", Kind.RAW, plain(line.decode("utf-8", "replace").rpartition("\r")[2])[:TEXT_LIMIT])
+
+
+def event_of(line: bytes) -> Event | None:
+    """Decode a line, or as much of its text as there is where the line was cut."""
+    event = decode_event(line)
+    return event_of_beginning(line) if event is None and len(line) >= HELD else event
+
+
+def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
+    """Say one event in a line or a paragraph; None when it says nothing to a person."""
+    if isinstance(event, Thinking):
+        return _thinking(event)
+    if isinstance(event, AssistantText) and len(event.text) > TEXT_LIMIT:
+        event = replace(event, text=event.text[:TEXT_LIMIT] + f"\n[… {len(event.text) - TEXT_LIMIT} more characters]")
+    text = formatter.text(event) or _own_words(event)
+    if not text or not (shown := text.strip("\n")):
+        return None
+    match event:
+        case ToolResult(is_error=is_error):
+            shown = f"  {'✗ ' if is_error else ''}{shown}"
+        case RunEnded(status=status) if status in _GLYPHS:
+            shown = f"{_GLYPHS[status]} {shown}"
+        case ErrorReported():
+            shown = f"✗ {shown}"
+        case _:
+            pass
+    return Entry(local_time(event.ts), _kind(event), shown, isinstance(event, ToolCall | ToolResult))
+
+
+def _thinking(event: Thinking) -> Entry | None:
+    """Fold what was thought to its first line."""
+    text = event.text[:TEXT_LIMIT].strip()
+    first, _, rest = text.partition("\n")
+    if not (shown := one_line(first, THINKING_LIMIT)):
+        return None
+    count = event.text.strip().count("\n") + 1
+    lines = f"({count} lines)" if rest else "(1 line)"
+    return Entry(local_time(event.ts), Kind.THINKING, f"▸ thinking {lines}  {shown}", opens=True)
+
+
+def _own_words(event: Event) -> str:
+    """Say what the progress text leaves out: it is of the run, not of the child's work."""
+    match event:
+        case RunStarted(attempt=attempt, max_attempts=most):
+            return f"started, attempt {attempt} of {most}" if most > 1 else "started"
+        case UnknownEvent(type=name):
+            return f"({one_line(name, 60)})"
+        case _:
+            return ""
+
+
+def _kind(event: Event) -> Kind:
+    match event:
+        case ToolCall():
+            return Kind.TOOL
+        case ToolResult(is_error=is_error):
+            return Kind.ERROR if is_error else Kind.RESULT
+        case ErrorReported():
+            return Kind.ERROR
+        case Notice(level="warning") | Retry():
+            return Kind.WARNING
+        case Queued() | RunStarted() | Notice() | UsageReported() | UnknownEvent():
+            return Kind.NOTE
+        case RunEnded():
+            return Kind.ENDED
+        case _:
+            return Kind.TEXT

@@ -1,0 +1,250 @@
+"""All the fields of a launch dialog: what they show at first, what stands in them, what is said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static, TextArea
+
+from ...core.launch.memory import LastValues
+from ..presets.draft import PROJECT, USER
+from ..widgets.choice import Choice
+from ..widgets.field import Fact, Field, Note, Problem
+from ..widgets.model_input import ModelInput
+from .count_input import CountInput
+from .facts import LaunchFacts
+from .form import PREVIOUS, LaunchForm
+from .path_input import PathInput
+from .problems import REST
+from .task_area import TaskArea
+from .values import COPIES, Filled, SaveAs
+
+FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
+RUNNERS = ("process", "tmux")
+NO_CONTEXT, AS_WRITTEN = "none", "as written"
+DRAFT = "Typed before and not launched: type to replace it, → keeps it."
+
+
+class LaunchFields(VerticalScroll, can_focus=False):
+    """Scrolls where the screen is too low for all of them."""
+
+    class Changed(Message):
+        """Something else stands in a field."""
+
+    def __init__(self, form: LaunchForm, facts: LaunchFacts) -> None:
+        super().__init__(id="fields")
+        self.form = form
+        self._facts = facts
+        self._shown = form.first
+        """What was put into the fields; what differs from it was typed."""
+        self._telling = False
+
+    # --- what is there -------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        form, first = self.form, self.form.first
+        if form.description:
+            yield Static(Content(form.description), classes="muted", id="description")
+        hint = f"What shall the agent do?{f'  ({form.previous})' if form.previous else ''}"
+        yield TaskArea(first.task, id="task", placeholder=hint, compact=True)
+        yield Note(name="draft", classes="muted")
+        if form.previous:
+            chosen = form.previous if first.previous else AS_WRITTEN
+            yield Field("", Choice((form.previous, AS_WRITTEN), chosen, name="previous"), name="previous")
+        yield Problem(name="task-problem")
+        origin = Static(Content(form.origin_of(first.model)), id="origin", classes="muted")
+        yield Field("Model", ModelInput(first.model), origin, name="model")
+        yield Fact("Thinks", "thinking")
+        directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="empty: this directory")
+        directory.disabled = form.goes_on
+        yield Field("Where", directory, name="cwd")
+        yield Field("How", Choice(RUNNERS, first.runner, name="runner"), *self._count(first), name="runner")
+        yield Problem(name="copies-problem")
+        with Horizontal(classes="field", id="last"):
+            yield Note(name="last-note", classes="muted")
+            yield Button("back to what is usual", id="usual", compact=True)
+        if form.preset is None:
+            yield from self._adhoc(first)
+        yield Fact("Tools", "tools-shown")
+        yield Fact("Limits", "limits")
+        yield Fact("Agent", "agent", form.agent)
+        yield Fact("Session", "session", form.session)
+        if form.context:
+            yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
+        else:
+            yield Fact("Context", "context-refusal", form.context_refusal)
+        yield Note(name="notes")
+        yield Problem(name="problems")
+
+    def _count(self, first: Filled) -> Iterator[Widget]:
+        yield Static("Copies", classes="muted", id="copies-label")
+        yield CountInput(first.copies, COPIES, name="copies")
+
+    def _adhoc(self, first: Filled) -> Iterator[Widget]:
+        hint = "like: read, grep, find, ls; or none; empty: the agent's own"
+        yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
+        prompt = TaskArea(first.prompt, id="prompt", compact=True, placeholder="system prompt, may stay empty")
+        yield Field("Prompt", prompt, name="prompt")
+        name = Input(id="save-name", compact=True, placeholder="a name; empty: not saved")
+        yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
+        about = Input(id="save-description", compact=True, placeholder="one sentence: what the preset is for")
+        yield Field("For what", about, name="about")
+
+    def on_mount(self) -> None:
+        self.task_area.move_cursor(self.task_area.document.end)
+        self.task_area.focus()
+        self._show_what_matters()
+        self.show_facts(self._facts)
+
+    # --- what stands in it ---------------------------------------------------------------------------------------
+
+    @property
+    def task_area(self) -> TaskArea:
+        return self.query_one("#task", TaskArea)
+
+    @property
+    def filled(self) -> Filled:
+        return Filled(
+            task=self.task_area.text,
+            model=self._written("model"),
+            cwd=self._written("cwd"),
+            runner=self.query_one("#runner", Choice).value,
+            copies=self._written("copies"),
+            tools=self._written("tools"),
+            prompt="".join(area.text for area in self.query("#prompt").results(TaskArea)),
+            context=all(choice.value != NO_CONTEXT for choice in self.query("#context").results(Choice)),
+            previous=all(choice.value != AS_WRITTEN for choice in self.query("#previous").results(Choice)),
+            save_as=self._save_as,
+        )
+
+    @property
+    def _save_as(self) -> SaveAs | None:
+        name = self._written("save-name")
+        if not name.strip():
+            return None
+        return SaveAs(name, self.query_one("#save-where", Choice).value, self._written("save-description"))
+
+    def _written(self, name: str) -> str:
+        return "".join(field.value for field in self.query(f"#{name}").results(Input))
+
+    def remember(self, last: LastValues, draft: str) -> None:
+        """Put the values of the last launch, and a draft, where nothing was typed yet."""
+        self.form = self.form.with_last(last)
+        self._put(self.form.remembered)
+        if draft and not self.task_area.text and not self.form.first.task:
+            self.task_area.put(draft)
+            self.task_area.select_all()
+            self.query_one("#draft", Note).say(DRAFT)
+
+    def take_prompt(self, prompt: str) -> None:
+        """Put the system prompt of the run that is repeated, unless something was typed there."""
+        self.form = self.form.with_prompt(prompt)
+        for area in self.query("#prompt").results(TaskArea):
+            if not area.text:
+                area.put(self.form.first.prompt)
+
+    @on(Button.Pressed, "#usual")
+    def put_usual(self, event: Button.Pressed) -> None:
+        """Take the values of the preset again instead of those of the last launch."""
+        event.stop()
+        self.form = self.form.with_last(LastValues())
+        self._put(self.form.first)
+        self.query_one("#model").focus()
+
+    def _put(self, values: Filled) -> None:
+        now, shown = self.filled, self._shown
+        self._shown = values
+        if now.model == shown.model:
+            self.query_one(ModelInput).value = values.model
+        if now.cwd == shown.cwd:
+            self.query_one("#cwd", PathInput).put(values.cwd)
+        if now.runner == shown.runner:
+            self.query_one("#runner", Choice).put(values.runner)
+        if now.copies == shown.copies:
+            self.query_one(CountInput).value = values.copies
+        self._show_what_matters()
+
+    # --- what is said --------------------------------------------------------------------------------------------
+
+    def show_facts(self, facts: LaunchFacts) -> None:
+        self._facts = facts
+        self.query_one("#thinking", Fact).say(facts.thinking)
+        self.query_one("#tools-shown", Fact).say(facts.tools)
+        self.query_one("#limits", Fact).say(facts.limits)
+        self.query_one("#notes", Note).say(facts.warnings)
+        self.query_one(ModelInput).offer(facts.models)
+        self._show_origin()
+
+    @property
+    def problem_fields(self) -> tuple[str, ...]:
+        """The fields beside which a problem can be said."""
+        return tuple(name for name in FIELDS if self._place(name))
+
+    def show_problems(self, problems: Mapping[str, str]) -> None:
+        """Say these and no others, each by its field."""
+        for name in self.problem_fields:
+            if place := self._place(name):
+                place.say(problems.get(name, ""))
+        self.query_one("#problems", Problem).say(problems.get(REST, ""))
+        self.call_after_refresh(self._keep_in_sight)
+
+    def go_to(self, name: str) -> None:
+        """Put the cursor into a field."""
+        for field in self.query(f"#{'save-name' if name == 'save' else name}"):
+            field.focus()
+
+    def _keep_in_sight(self) -> None:
+        """Scroll to the field with the cursor when what is said has pushed it away."""
+        focused = self.screen.focused if self.is_attached else None
+        if focused is not None and self in focused.ancestors:
+            self.scroll_to_widget(focused, animate=False)
+
+    def _place(self, name: str) -> Problem | None:
+        query = f"#{name}-problem" if name in ("task", "copies") else f"#{name}-field Problem"
+        return next(iter(self.query(query).results(Problem)), None)
+
+    @on(Input.Changed)
+    @on(Choice.Changed)
+    @on(TextArea.Changed)
+    def tell_soon(self) -> None:
+        """Show what was typed first: what is said of it is worked out once for all letters of a packet."""
+        if not self._telling:
+            self._telling = True
+            self.call_after_refresh(self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        self._show_what_matters()
+        self.post_message(self.Changed())
+
+    @on(Input.Submitted)
+    def go_on(self) -> None:
+        """Enter in a line goes on to the next field."""
+        self.screen.focus_next()
+
+    def _show_what_matters(self) -> None:
+        """Show what is only of interest for what stands in the fields now."""
+        filled = self.filled
+        for field in self.query("#previous-field"):
+            field.display = PREVIOUS in filled.task
+        for field in self.query("#about-field"):
+            field.display = filled.save_as is not None
+        draft = self.query_one("#draft", Note)
+        if draft.display and self.task_area.selection.is_empty:
+            draft.say("")
+        said = self.form.as_last_time(filled)
+        self.query_one("#last-note", Note).say(said)
+        self.query_one("#last").display = bool(said)
+        self._show_origin()
+
+    def _show_origin(self) -> None:
+        model = self.query_one(ModelInput)
+        offered = f"↓ {len(model.known)} known" if model.known else ""
+        said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
+        self.query_one("#origin", Static).update(Content(said))

@@ -1,0 +1,74 @@
+"""Ask for a path; completed from what is on the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.suggester import Suggester
+from textual.widgets import Input
+
+from .path_choices import matching_paths
+
+
+class PathInput(Input):
+    """Right or Tab takes the completion, down and up go through all there are; Tab goes on where nothing was typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "take_or_go", show=False),
+        Binding("down", "choose(1)", show=False),
+        Binding("up", "choose(-1)", show=False),
+    ]
+
+    def __init__(self, value: str, base: str, *, name: str, files: bool = False, placeholder: str = "") -> None:
+        """`base` is where a relative path starts."""
+        super().__init__(value, id=name, compact=True, placeholder=placeholder)
+        self._base = base
+        self._files = files
+        self._settled = value
+        """What was put here whole; nothing is added to it before more is typed."""
+        self._typed = value
+        """What was typed last, and not chosen."""
+        self.suggester = _Completion(self)
+
+    def put(self, value: str) -> None:
+        """Set the path; it was not typed."""
+        self._settled = self._typed = value
+        self.value = value
+
+    async def choices(self, typed: str) -> tuple[str, ...]:
+        return await asyncio.to_thread(matching_paths, typed, self._base, files=self._files)
+
+    async def completion_of(self, value: str) -> str | None:
+        if value == self._settled:
+            return None
+        return next(iter(await self.choices(value)), None)
+
+    def action_take_or_go(self) -> None:
+        if self._suggestion and self.cursor_at_end and len(self._suggestion) > len(self.value):
+            self.put(self._suggestion)
+            self.cursor_position = len(self.value)
+        else:
+            self.screen.focus_next()
+
+    async def action_choose(self, step: int) -> None:
+        if self.value != self._settled:
+            self._typed = self.value
+        matching = await self.choices(self._typed)
+        if not matching:
+            return
+        before = matching.index(self.value) if self.value in matching else (-1 if step > 0 else 0)
+        self._settled = self.value = matching[(before + step) % len(matching)]
+        self.cursor_position = len(self.value)
+
+
+class _Completion(Suggester):
+    """Looks at the disk each time."""
+
+    def __init__(self, field: PathInput) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._field = field
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await self._field.completion_of(value)

@@ -1,0 +1,41 @@
+"""Which field of a launch dialog an error is about; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
+from ...core.text.plain import one_line
+from ..text.problem_text import problem_text
+
+REST = ""
+"""Stands for the foot of the dialog."""
+
+_FIELDS = {"task": "task", "previous": "task", "cwd": "cwd", "tools": "tools", "save": "save"}
+"""Field by what an error calls its place."""
+
+
+def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, str]:
+    """Answer what to say beside each of these fields, and what is about none of them at `REST`."""
+    known, said = frozenset(fields), dict[str, list[str]]()
+    for problem in problems:
+        field = field_of(problem)
+        if field in known and isinstance(problem, SubdeckError):
+            said.setdefault(field, []).append(beside(problem))
+        else:
+            said.setdefault(REST, []).append(problem_text(problem))
+    return {field: "\n".join(texts) for field, texts in said.items()}
+
+
+def field_of(problem: Exception) -> str:
+    """Answer the field that an error is about; `REST` for none."""
+    if isinstance(problem, ModelError):
+        return "model"
+    if isinstance(problem, RunnerUnavailable):
+        return "runner"
+    return _FIELDS.get(getattr(problem, "where", ""), REST)
+
+
+def beside(problem: SubdeckError) -> str:
+    """Say a problem where its place is seen: what, and what to do."""
+    return one_line(f"{problem.what}: {problem.hint}" if problem.hint else problem.what, 600)

@@ -1,0 +1,284 @@
+"""Ask for what a launch needs, say what would fail before launching, keep the text when it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Button, Static
+
+from ...core.errors import SubdeckError
+from ..actions import Place, bindings
+from ..feed.bridge import Bridge
+from ..terminal.handover import edit_text
+from ..text.problem_text import problem_text
+from .earlier import earlier_tasks
+from .facts import looked_up, written_facts
+from .fields import LaunchFields
+from .load_file import LoadFileScreen
+from .memory import Remembered
+from .problems import by_field
+from .start import FailedAfterSaving, Launched, launch, what_would_fail
+from .task_area import TaskArea
+from .tasks import EarlierTasksScreen
+from .values import Filled
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ...core.launch.memory import LaunchMemory
+    from ...core.run.model import RunSnapshot
+    from ..app import SubdeckApp
+    from .form import LaunchForm
+
+CHECK_AFTER = 0.15
+"""Seconds without another change before the engine is asked what would fail."""
+AROUND = 4
+"""Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
+
+
+def at_once(place: Place) -> list[BindingType]:
+    """Answer the bindings of a place so that no field comes before them: a text field has a ctrl+e of its own."""
+    return [replace(binding, priority=True) for binding in bindings(place) if isinstance(binding, Binding)]
+
+
+class LaunchScreen(ModalScreen[str]):
+    """Answers the id of the (first) run that was launched, or None."""
+
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
+    BINDINGS = at_once(Place.LAUNCH)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high"), (40, "-tall")]  # noqa: RUF012 - Textual declares it as it is
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        form: LaunchForm,
+        keys: str,
+        *,
+        remembered: Remembered,
+        runs: Callable[[], Iterable[RunSnapshot]],
+    ) -> None:
+        """`keys` says which keys launch and leave; `runs` are those whose tasks can be had again."""
+        super().__init__()
+        self._bridge = bridge
+        self._keys = keys
+        self._remembered = remembered
+        self._runs = runs
+        self._fields = LaunchFields(form, written_facts(form.preset))
+        self._ready = asyncio.Event()
+        """Set when everything that is put into the fields without being typed is there."""
+        self._check_timer: Timer | None = None
+        self._checked: object = None
+        """What the engine was asked about last."""
+        self._checks = 0
+        """How often it was asked; an answer counts only until the next question."""
+        self._problems: tuple[Exception, ...] = ()
+        """What the engine said of it."""
+        self._refused = False
+        """True once launching was tried: from then on a missing task is said too."""
+        self._launching = False
+        self._saved = ""
+        """The preset that an ad hoc run was saved as, when launching failed after that."""
+
+    @property
+    def form(self) -> LaunchForm:
+        return self._fields.form
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="launch") as dialog:
+            dialog.border_title = Content(self.form.title)
+            dialog.border_subtitle = Content(self.form.badge)
+            yield self._fields
+            with Horizontal(classes="buttons"):
+                yield Static(Content(self._keys), classes="muted", id="keys")
+                yield Button("Launch", id="go", variant="primary", compact=True)
+
+    def on_mount(self) -> None:
+        self._bridge.spawn(self._fill_in)
+        self._bridge.spawn(self._look_up)
+        self._check_soon()
+
+    @on(Resize)
+    def fit_fields(self) -> None:
+        self._fields.styles.max_height = max(1, self.size.height - AROUND)
+
+    # --- what comes from files -----------------------------------------------------------------------------------
+
+    async def _fill_in(self) -> None:
+        try:
+            memory = self._remembered.known or await self._remembered.read()
+            if self.is_attached:
+                self._fields.remember(memory.values_of(self.form.key), memory.draft_of(self.form.key))
+            if run_id := self.form.prompt_source:
+                meta = await self._bridge.call(self._bridge.engine.meta, run_id)
+                if self.is_attached:
+                    self._fields.take_prompt(meta.system_prompt or "")
+        except SubdeckError as error:
+            what = f"The prompt of that run could not be read. {problem_text(error)}"
+            self.notify(what, severity="warning", markup=False)
+        finally:
+            self._ready.set()
+
+    async def _look_up(self) -> None:
+        facts = await self._bridge.call(looked_up, self._bridge.engine, self.form.preset)
+        if self.is_attached:
+            self._fields.show_facts(facts)
+
+    # --- what would fail -----------------------------------------------------------------------------------------
+
+    @on(LaunchFields.Changed)
+    def _check_soon(self) -> None:
+        self._show_problems()
+        self._label_button()
+        if self._check_timer is not None:
+            self._check_timer.stop()
+        self._check_timer = self.set_timer(CHECK_AFTER, self._check)
+
+    def _check(self) -> None:
+        filled = self._fields.filled
+        asked = (self.form.to_check(filled), filled.save_as)
+        if asked != self._checked and not self._launching:
+            self._checked = asked
+            self._checks += 1
+            self._bridge.spawn(self._ask_what_would_fail, filled, self._checks)
+
+    async def _ask_what_would_fail(self, filled: Filled, check: int) -> None:
+        problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, filled, self._saved)
+        if self.is_attached and self._checks == check and not self._launching:
+            self._problems = problems
+            self._show_problems()
+
+    def _show_problems(self) -> None:
+        refusals = self.form.refusals(self._fields.filled)
+        if not self._refused:
+            refusals.pop("task", None)
+        self._fields.show_problems(by_field(self._problems, self._fields.problem_fields) | refusals)
+
+    # --- fetching a task -----------------------------------------------------------------------------------------
+
+    def action_edit_task(self) -> None:
+        """Hand the text that is being written, else the task, to the operator's editor."""
+        if self._launching:
+            return
+        area = self.focused if isinstance(self.focused, TaskArea) else self._fields.task_area
+        text, problem = edit_text(cast("App[Any]", self.app), area.text, name=f"{area.id}.md")
+        if problem:
+            self.notify(problem, severity="error", markup=False)
+        elif (text := text.rstrip("\n")) != area.text:
+            area.put(text)
+        area.focus()
+
+    def action_load_task(self) -> None:
+        if not self._launching:
+            self.app.push_screen(LoadFileScreen(self._bridge, self._bridge.engine.cwd), self._take_task)
+
+    def action_earlier_tasks(self) -> None:
+        if not self._launching:
+            give_up = cast("SubdeckApp", self.app).type_ahead.expect()
+            self._bridge.spawn(self._show_earlier, give_up)
+
+    async def _show_earlier(self, give_up: Callable[[], None]) -> None:
+        try:
+            memory = await self._remembered.read()
+            runs = tuple(self._runs())
+            tasks = await self._bridge.call(earlier_tasks, runs, memory.unsent, self.form.key)
+            if self.app.screen is self:
+                self.app.push_screen(EarlierTasksScreen(tasks), self._take_task)
+        finally:
+            give_up()
+
+    def _take_task(self, text: str | None) -> None:
+        if text is not None:
+            self._fields.task_area.put(text)
+        self._fields.task_area.focus()
+
+    # --- launching -----------------------------------------------------------------------------------------------
+
+    @on(Button.Pressed, "#go")
+    def action_start(self) -> None:
+        if not self._launching:
+            self._set_launching(True)
+            self._bridge.spawn(self._start)
+
+    async def _start(self) -> None:
+        await self._ready.wait()
+        filled = self._fields.filled
+        refusals = self.form.refusals(filled)
+        if refusals:
+            self._refused = True
+            self._set_launching(False)
+            self._show_problems()
+            self._fields.go_to(next(iter(refusals)))
+            return
+        form = self.form
+        try:
+            launched = await self._bridge.call(launch, self._bridge.engine, form, filled, self._saved)
+        except Exception as error:  # whatever it was, the text must not be lost with the dialog
+            if not self.is_current:
+                await self._keep(lambda memory: memory.after_cancel(form.key, filled.task))
+            self._tell_failure(error, filled)
+        else:
+            values = form.to_remember(filled)
+            await self._keep(lambda memory: memory.after_launch(form.key, filled.task, values))
+            self._tell_launched(launched)
+
+    def _tell_failure(self, error: Exception, filled: Filled) -> None:
+        if not self.is_current:
+            self._bridge.notify(f"Not launched: {problem_text(error)}", severity="error", markup=False)
+            return
+        if isinstance(error, FailedAfterSaving):
+            self._saved = error.preset
+            error = error.reason
+        self._set_launching(False)
+        self._checks += 1
+        self._checked = (self.form.to_check(filled), filled.save_as)
+        self._problems = (error,)
+        self._show_problems()
+        if field := next(iter(by_field(self._problems, self._fields.problem_fields)), ""):
+            self._fields.go_to(field)
+
+    def _tell_launched(self, launched: Launched) -> None:
+        if launched.saved:
+            self._bridge.notify(launched.saved, markup=False)
+        if self.is_current:
+            self.dismiss(launched.run_id)
+        else:
+            self._bridge.notify(launched.summary, markup=False)
+
+    def _set_launching(self, launching: bool) -> None:
+        self._launching = launching
+        self.query_one("#go", Button).disabled = launching
+        self._label_button()
+
+    def _label_button(self) -> None:
+        count = self._fields.filled.count
+        many = f"Launch {count}" if count > 1 else "Launch"
+        self.query_one("#go", Button).label = "launching…" if self._launching else many
+
+    def action_cancel(self) -> None:
+        """Leave; what was typed is kept, and a launch that was begun goes on."""
+        if not self._launching and (self._ready.is_set() or self._fields.task_area.text):
+            self._keep_draft(self.form, self._fields.task_area.text)
+        self.dismiss(None)
+
+    def _keep_draft(self, form: LaunchForm, task: str) -> None:
+        memory = self._remembered.known
+        offered = memory.draft_of(form.key) if memory else ""
+        if task != form.first.task if task.strip() else offered:
+            self._bridge.spawn(self._keep, lambda memory: memory.after_cancel(form.key, task))
+
+    async def _keep(self, change: Callable[[LaunchMemory], LaunchMemory]) -> None:
+        try:
+            await self._remembered.change(change)
+        except OSError as error:
+            self._bridge.notify(f"What you chose could not be kept: {error}", severity="warning", markup=False)

@@ -1,0 +1,78 @@
+"""What a launch dialog has the engine do; called in threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.errors import SubdeckError
+from ...core.run.describe import runs_word
+from ...core.text.plain import one_line
+from ..text.format import short_path
+from .saving import refuse_name, save
+
+if TYPE_CHECKING:
+    from ...core.engine import Engine
+    from ...core.run.model import RunRequest
+    from .form import LaunchForm
+    from .values import Filled
+
+
+class FailedAfterSaving(Exception):
+    """The preset is a file by now, but no run of it was started."""
+
+    def __init__(self, preset: str, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.preset = preset
+        self.reason = reason
+
+
+class Launched(Struct, frozen=True):
+    run_id: str
+    """Of the first one."""
+    summary: str
+    saved: str = ""
+    """Which preset was saved and where, for a person; empty for none."""
+
+
+def what_would_fail(engine: Engine, form: LaunchForm, filled: Filled, saved: str = "") -> tuple[SubdeckError, ...]:
+    """Answer everything that would keep what is filled in from being launched, but for a task not yet typed.
+
+    `saved` is a preset saved by an earlier try.
+    """
+    problems = engine.check(form.to_check(filled))
+    try:
+        if filled.save_as is None or filled.save_as.name.strip() != saved:
+            refuse_name(engine, filled)
+    except SubdeckError as error:
+        return (*problems, error)
+    return problems
+
+
+def launch(engine: Engine, form: LaunchForm, filled: Filled, saved: str = "") -> Launched:
+    """Save the preset where that is wished, then start the runs; `saved` is a preset saved by an earlier try.
+
+    Raises what the engine raises, and FailedAfterSaving.
+    """
+    request, told = form.request(filled), ""
+    if filled.save_as is not None:
+        name = filled.save_as.name.strip()
+        if name != saved:
+            if problems := engine.check(request):
+                raise problems[0]
+            told = f"Saved the preset {one_line(name, 40)} as {short_path(save(engine, filled))}"
+        request = replace(request, preset=name, tools=None, prompt="")
+        try:
+            return _launched(engine, (request,) * filled.count, told)
+        except Exception as error:
+            raise FailedAfterSaving(name, error) from error
+    return _launched(engine, (request,) * filled.count)
+
+
+def _launched(engine: Engine, requests: tuple[RunRequest, ...], saved: str = "") -> Launched:
+    runs = engine.launch(requests, background=True)
+    what = one_line(runs[0].meta.title, 40)
+    summary = f"Launched {what} {runs[0].meta.short_id}" if len(runs) == 1 else f"Launched {runs_word(len(runs))}"
+    return Launched(runs[0].run_id, summary, saved)

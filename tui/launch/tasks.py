@@ -1,0 +1,97 @@
+"""Choose a task from the earlier ones, by typing words of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ...core.text.plain import one_line
+from ..actions import Place, bindings
+from ..text.format import fit
+from .earlier import EarlierTask, matching
+
+LISTED = 200
+"""Tasks that are listed at once; more words find the others."""
+PRESET_WIDTH = 16
+DAY_WIDTH = 10
+
+
+class EarlierTasksScreen(ModalScreen[str]):
+    """Answers a task, or None. The cursor is moved while words are typed."""
+
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
+    BINDINGS = bindings(Place.PICK)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
+
+    def __init__(self, tasks: Sequence[EarlierTask]) -> None:
+        super().__init__()
+        self._tasks = tasks
+        self._listed: list[EarlierTask] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="earlier") as dialog:
+            dialog.border_title = "Earlier tasks"
+            dialog.border_subtitle = "⏎ takes it   esc cancel"
+            yield _Words(placeholder="type words of it", compact=True, id="words")
+            yield OptionList(markup=False, compact=True)
+            yield Static("", id="shown", classes="muted")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).can_focus = False
+        self.query_one("#words").focus()
+        self.call_after_refresh(self.show_matching)  # the width is known by then
+
+    @on(Input.Changed)
+    def show_matching(self) -> None:
+        options = self.query_one(OptionList)
+        self._listed = matching(self._tasks, self.query_one("#words", Input).value, LISTED)
+        options.set_options(Option(self._line(task)) for task in self._listed)
+        options.highlighted = 0 if self._listed else None
+        self.query_one("#shown", Static).update(Content(self._count()))
+
+    def _line(self, task: EarlierTask) -> Content:
+        width = max(20, self.query_one("#earlier").content_size.width - 2)
+        day = task.at[:10] if task.launched else "not sent"
+        right = f"{fit(one_line(task.preset, PRESET_WIDTH) or 'ad hoc', PRESET_WIDTH)} {fit(day, DAY_WIDTH)}"
+        left = fit(task.line, width - PRESET_WIDTH - DAY_WIDTH - 3)
+        return Content.assemble(left, "  ", (right, "$text-muted"))
+
+    def _count(self) -> str:
+        if not self._tasks:
+            return "No task was launched or typed here before."
+        if len(self._listed) == LISTED:
+            return f"the first {LISTED}; words find the others"
+        return f"{len(self._listed)} of {len(self._tasks)}"
+
+    def action_move(self, where: str) -> None:
+        getattr(self.query_one(OptionList), f"action_{where}")()
+
+    @on(OptionList.OptionSelected)
+    @on(Input.Submitted)
+    def take(self) -> None:
+        row = self.query_one(OptionList).highlighted
+        if row is not None:
+            self.dismiss(self._listed[row].task)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class _Words(Input):
+    """Keeps the focus; what moves a cursor moves that of the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "screen.move('cursor_down')", show=False),
+        Binding("up", "screen.move('cursor_up')", show=False),
+        Binding("pagedown", "screen.move('page_down')", show=False),
+        Binding("pageup", "screen.move('page_up')", show=False),
+    ]

@@ -1,1 +1,0 @@
-"""How the panes share the screen."""

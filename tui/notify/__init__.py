@@ -1,0 +1,1 @@
+"""Telling the operator what happened: on the screen, and again later."""

@@ -1,0 +1,103 @@
+"""Make a preset that comes with subdeck one's own, or a second one of one's own: its name, where, which model."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+from ...core.errors import SubdeckError
+from ...core.text.plain import one_line
+from ..actions import Place, bindings
+from ..feed.bridge import Bridge
+from ..text.format import short_path
+from ..text.problem_text import problem_text
+from ..widgets.choice import Choice
+from ..widgets.model_input import ModelInput
+from .draft import PROJECT, USER, place_of
+from .template_part import Template, write_copy
+
+
+class CopyPresetScreen(ModalScreen[str]):
+    """Answers the path of the copy, or None."""
+
+    BINDINGS = bindings(Place.COPY)
+    CSS_PATH = "../dialogs/dialogs.tcss"
+
+    def __init__(self, bridge: Bridge, template: Template, keys: str) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._template = template
+        self._keys = keys
+        self._writing = False
+
+    def compose(self) -> ComposeResult:
+        template = self._template
+        with Vertical(classes="dialog", id="copy") as dialog:
+            dialog.border_title = Content(f"Copy {one_line(template.name, 50)}")
+            dialog.border_subtitle = Content(str(template.source))
+            yield Static(Content(one_line(template.description, 200)), classes="muted", id="description")
+            if template.own:
+                with Horizontal(classes="field"):
+                    yield Static("Name", classes="label")
+                    yield Input(template.proposed, compact=True, id="name")
+            with Horizontal(classes="field"):
+                yield Static("For", classes="label")
+                yield Choice((PROJECT, USER), template.where, name="where")
+            if not template.own:
+                with Horizontal(classes="field"):
+                    yield Static("Model", classes="label")
+                    usual = self._bridge.engine.settings.default_model or ""
+                    yield ModelInput(usual if template.needs_model else template.model)
+            yield Static("", id="file", classes="muted")
+            yield Static(Content(self._reason), id="problems")
+            with Horizontal(classes="buttons"):
+                yield Static(Content(self._keys), classes="muted", id="keys")
+                yield Button("Copy", id="go", variant="primary", compact=True)
+
+    @property
+    def _reason(self) -> str:
+        if not self._template.needs_model:
+            return ""
+        return f"The role {one_line(self._template.model, 40)} is not set here: name a model for the copy."
+
+    def on_mount(self) -> None:
+        for model in self.query(ModelInput):
+            model.offer(self._template.models)
+        first = "#name" if self._template.own else "#model" if self._template.needs_model else "#where"
+        self.query_one(first).focus()
+        self.show_file()
+
+    @on(Choice.Changed)
+    def show_file(self) -> None:
+        """Say where the copy goes."""
+        directory = place_of(self._bridge.engine, self.query_one(Choice).value)
+        self.query_one("#file", Static).update(Content(f"a file in {short_path(directory, 60)}"))
+
+    @on(Input.Submitted)
+    @on(Button.Pressed, "#go")
+    def action_start(self) -> None:
+        if not self._writing:
+            self._writing = True
+            self._bridge.spawn(self._write)
+
+    async def _write(self) -> None:
+        template, written = self._template, {field.id: field.value for field in self.query(Input)}
+        model = written.get("model", "")
+        chosen = "" if model.strip() == template.model else model
+        name, where = written.get("name", ""), self.query_one(Choice).value
+        try:
+            path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
+        except (SubdeckError, OSError) as error:
+            self.query_one("#problems", Static).update(Content(problem_text(error)))
+        else:
+            self.dismiss(path)
+        finally:
+            self._writing = False
+
+    def action_cancel(self) -> None:
+        if not self._writing:
+            self.dismiss(None)

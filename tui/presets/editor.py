@@ -1,0 +1,229 @@
+"""Edit the text of a preset's file; what would not work is said while it is typed, and is never written."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widgets import Button, Static, TextArea
+from textual.worker import Worker
+
+from ...core.errors import SubdeckError
+from ...core.text.plain import one_line
+from ..actions import Place, bindings
+from ..dialogs.confirm import ConfirmScreen
+from ..feed.bridge import Bridge
+from ..terminal.handover import edit_text
+from ..text.format import short_path
+from ..text.problem_text import problem_text, tell_failure
+from ..widgets.choice import Choice
+from .changed_file import ChangedFileScreen
+from .changed_file import Choice as Wish
+from .draft import PROJECT, USER, Draft, judge, place_of, save
+from .preset_area import PresetArea
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ...core.launch.preset_check import PresetCheck
+    from ...core.presets.text import FileChanged
+
+PAUSE = 0.25
+"""Seconds without a key after which a text is looked at."""
+
+
+class PresetEditorScreen(ModalScreen[str]):
+    """Answers the path of the file that was written, or None."""
+
+    BINDINGS = bindings(Place.EDIT)
+    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "editor.tcss"]
+
+    def __init__(self, bridge: Bridge, draft: Draft, keys: str) -> None:
+        super().__init__()
+        self._bridge = bridge
+        self._draft = draft
+        self._own = draft.own
+        """The file as it was read last."""
+        self._keys = keys
+        self._pause: Timer | None = None
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="preset-editor") as dialog:
+            dialog.border_title = Content(self._draft.title)
+            if self._draft.path is None:
+                with Horizontal(classes="field"):
+                    yield Static("For", classes="label")
+                    yield Choice((PROJECT, USER), PROJECT, name="where")
+            else:
+                dialog.border_subtitle = Content(str(self._draft.source))
+            yield Static("", id="file", classes="muted")
+            yield PresetArea(self._own.text)
+            with VerticalScroll(id="verdict", can_focus=False):
+                yield Static("", id="said")
+            with Horizontal(classes="buttons"):
+                yield Static(Content(self._keys), classes="muted", id="keys")
+                yield Button("Save", id="go", variant="primary", compact=True)
+
+    def on_mount(self) -> None:
+        self._area.focus()
+        if self._draft.path is None:
+            self._area.move_cursor((1, len("name: ")))
+        self.look_again()
+
+    # --- looking at what is typed --------------------------------------------------------------------------------
+
+    @on(TextArea.Changed)
+    def look_soon(self) -> None:
+        if self._pause:
+            self._pause.stop()
+        self._pause = self.set_timer(PAUSE, self._look)
+
+    @on(Choice.Changed)
+    def look_again(self) -> None:
+        """Say where it goes, and what is wrong with it there."""
+        path = self._draft.path
+        where = f"a file in {short_path(place_of(self._bridge.engine, self._where), 60)}" if path is None else path
+        self.query_one("#file", Static).update(Content(where if path is None else short_path(where, 70)))
+        self._look()
+
+    def _look(self) -> None:
+        self._pause = None
+        self.run_worker(self._judge_and_say(), group="judging", exclusive=True, exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        tell_failure(self, event)
+
+    async def _judge_and_say(self) -> None:
+        content = self._content
+        check = await self._judge(content)
+        if content == self._content:
+            self._say(verdict(check))
+
+    def _look_no_more(self) -> None:
+        """Keep what is said next until another key is typed."""
+        if self._pause:
+            self._pause.stop()
+        self.workers.cancel_group(self, "judging")
+
+    async def _judge(self, content: bytes) -> PresetCheck:
+        return await self._bridge.call(judge, self._bridge.engine, self._draft, self._where, content)
+
+    # --- saving --------------------------------------------------------------------------------------------------
+
+    @on(Button.Pressed, "#go")
+    def action_start(self) -> None:
+        if not self._busy:
+            self._busy = True
+            self._bridge.spawn(self._save)
+
+    async def _save(self) -> None:
+        self._look_no_more()
+        try:
+            content = self._content
+            check = await self._judge(content)
+            if check.preset is None:
+                self._say(Content.assemble(("Not saved. ", "bold"), verdict(check)))
+                if check.line is not None:
+                    self._area.go_to_line(check.line)
+            else:
+                await self._write(check.preset.name, content, self._own.content)
+        finally:
+            self._busy = False
+
+    async def _write(self, name: str, content: bytes, before: bytes) -> None:
+        from ...core.presets.text import FileChanged
+
+        engine = self._bridge.engine
+        try:
+            path = await self._bridge.call(save, engine, self._draft, self._where, name, content, before)
+        except FileChanged as change:
+            await self._settle(change, name, content)
+        except (SubdeckError, OSError) as error:
+            self._say(Content.assemble(("Not saved. ", "bold"), (f"✗ {_why(error)}", "$text-error")))
+        else:
+            self.dismiss(path)
+
+    async def _settle(self, change: FileChanged, name: str, content: bytes) -> None:
+        from ...core.config.yaml_tree import DocumentError
+        from ...core.presets.text import GONE, text_of
+
+        asked = ChangedFileScreen(change.what, short_path(change.where, 66), gone=change.content == GONE)
+        wish = await self.app.push_screen_wait(asked)
+        if wish is Wish.OVER:
+            await self._write(name, content, change.content)
+        elif wish is Wish.RELOAD:
+            try:
+                self._own = text_of(change.content)
+            except DocumentError as error:
+                self._say(Content.styled(f"✗ The file cannot be reloaded: {error.what}", "$text-error"))
+            else:
+                self._area.put(self._own.text)
+
+    # --- leaving -------------------------------------------------------------------------------------------------
+
+    def action_edit_outside(self) -> None:
+        """Go on in the operator's own editor; nothing is written to the preset's file."""
+        name = os.path.basename(self._draft.path or "preset.md")
+        before = self._area.written
+        text, problem = edit_text(cast("App[Any]", self.app), before, name=name)
+        if problem:
+            self._say(Content.styled(f"✗ {one_line(problem, 300)}", "$text-error"))
+        elif text != before:
+            self._area.put(text)
+
+    def action_cancel(self) -> None:
+        if self._busy:
+            return
+        if self._area.written == self._own.text:
+            self.dismiss(None)
+        else:
+            self._bridge.spawn(self._leave)
+
+    async def _leave(self) -> None:
+        what = "What you typed is lost" if self._draft.path is None else "What you changed is lost; the file stays"
+        asked = ConfirmScreen("Leave without saving?", f"{what}.", "Leave")
+        if await self.app.push_screen_wait(asked):
+            self.dismiss(None)
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _area(self) -> PresetArea:
+        return self.query_one(PresetArea)
+
+    @property
+    def _where(self) -> str:
+        return self.query_one(Choice).value if self._draft.path is None else ""
+
+    @property
+    def _content(self) -> bytes:
+        return self._own.bytes_of(self._area.written)
+
+    def _say(self, said: Content) -> None:
+        self.query_one("#said", Static).update(said)
+        self.query_one("#verdict").scroll_home(animate=False)
+
+
+def _why(error: Exception) -> str:
+    """Say what went wrong without the path, which stands above the text."""
+    if isinstance(error, SubdeckError):
+        return one_line(f"{error.what}; {error.hint}" if error.hint else error.what)
+    return problem_text(error)
+
+
+def verdict(check: PresetCheck) -> Content:
+    """What keeps the text from being saved, else what is worth knowing of it."""
+    if check.preset is None:
+        return Content.styled(f"✗ {one_line(check.verdict)}", "$text-error")
+    lines = [
+        *(Content.styled(f"! {warning}", "$text-warning") for warning in check.warnings),
+        *(Content.styled(note, "$text-muted") for note in check.notes),
+    ]
+    return Content("\n").join(lines or [Content.styled("✓ nothing is wrong with it", "$text-success")])

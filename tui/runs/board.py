@@ -1,0 +1,90 @@
+"""All runs of the project as they stand, their sums, and what the operator has made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...core.run.model import RunReason, RunSnapshot, RunStatus
+
+if TYPE_CHECKING:
+    from ...core.project.follower import Update
+
+_ORDERED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
+"""Ends that somebody wanted: there is nothing to look at."""
+
+
+class Board:
+    """Snapshots by run id, shared with the engine; who shows them in which order is `Listing`."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, RunSnapshot] = {}
+        self.tokens = 0
+        self.cost = 0.0
+        self.unseen: set[str] = set()
+        """Runs that ended badly and were not looked at since: they need the operator."""
+        self.unread: set[str] = set()
+        """Runs that ended otherwise and were not looked at since."""
+        self.marked: set[str] = set()
+        """Runs that the operator has marked."""
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._runs
+
+    @property
+    def runs(self) -> Iterable[RunSnapshot]:
+        """All of them, in no order."""
+        return self._runs.values()
+
+    def get(self, run_id: str | None) -> RunSnapshot | None:
+        return self._runs.get(run_id) if run_id else None
+
+    def apply(self, update: Update) -> None:
+        """Take what changed."""
+        for run_id in update.removed:
+            self._forget(run_id)
+        for run in update.runs:
+            self._put(run)
+        self.mark_unseen(update.ended)
+
+    def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
+        """Remember which of these ends the operator has not looked at."""
+        for run in ended:
+            if needs_operator(run):
+                self.unseen.add(run.run_id)
+            elif run.reason not in _ORDERED:
+                self.unread.add(run.run_id)
+
+    def mark_seen(self, run_id: str) -> bool:
+        """Take a run off those not looked at; answer whether it was one."""
+        if run_id not in self.unseen and run_id not in self.unread:
+            return False
+        self.unseen.discard(run_id)
+        self.unread.discard(run_id)
+        return True
+
+    def is_unseen(self, run_id: str) -> bool:
+        return run_id in self.unseen or run_id in self.unread
+
+    def _put(self, run: RunSnapshot) -> None:
+        old = self._runs.get(run.run_id)
+        self._runs[run.run_id] = run
+        self.tokens += run.usage.tokens - (old.usage.tokens if old else 0)
+        self.cost += run.usage.cost - (old.usage.cost if old else 0.0)
+
+    def _forget(self, run_id: str) -> None:
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        for noted in (self.unseen, self.unread, self.marked):
+            noted.discard(run_id)
+        self.tokens -= run.usage.tokens
+        self.cost -= run.usage.cost
+
+
+def needs_operator(run: RunSnapshot) -> bool:
+    """A failure does; an answer or an end that was ordered does not."""
+    return run.status is RunStatus.FAILED

@@ -1,0 +1,160 @@
+"""Which columns the run list has at a width, and what stands in them; pure.
+
+From the left: whether it needs a look, a mark or the place in a group, state, preset, task, what it does now; from the
+right: agent, cost, tokens, elapsed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
+from ...core.run.model import RunSnapshot, RunStatus
+from ...core.text.plain import one_line
+from ..actions import TMUX
+from ..text.format import dollars, fit, tries
+from .grouping import GroupFacts
+
+Cell = tuple[str, str]
+"""A text and the component class that colours it; empty for none."""
+
+NARROW = 60
+"""Below this many cells what a run does now is left out: state, preset and task tell more."""
+COST_FROM = 80
+"""From this many cells on there is a column for the cost."""
+AGENT_FROM = 108
+"""From this many on, one for agent and runner."""
+TINY = 36
+"""Below this many the sign stands for the state, without its word, and the tokens are left out."""
+ROOMY = 130
+"""From this many on the preset has more room."""
+
+LEAD = 2
+"""Whether it needs a look; the mark, or the place in a group."""
+STATE = 11
+SIGN = 1
+ELAPSED = 8
+TOKENS = 6
+COST = 8
+AGENT = 14
+
+NEEDS_YOU = "!"
+UNREAD = "•"
+MARK = "◆"
+FOLDED, UNFOLDED = "▸", "▾"
+MEMBER, LAST_MEMBER = "│", "╰"
+
+_MUTED = "row-list--muted"
+
+
+class Columns(NamedTuple):
+    """Widths, each but the first with the space before it; 0 leaves a column out."""
+
+    state: int
+    preset: int
+    task: int
+    now: int
+    elapsed: int
+    tokens: int
+    cost: int
+    agent: int
+
+
+@lru_cache(64)
+def columns(width: int) -> Columns:
+    """Divide a row; what is too narrow for the last columns has none of them."""
+    cost = COST if width >= COST_FROM else 0
+    agent = AGENT if width >= AGENT_FROM else 0
+    state_cells, token_cells = (SIGN, 0) if width < TINY else (STATE, TOKENS)
+    room = max(0, width - LEAD - state_cells - ELAPSED - token_cells - cost - agent)
+    preset = max(7, min(24 if width >= ROOMY else 15, room // 4))
+    rest = max(0, room - preset)
+    task = rest // 2 if width >= NARROW else rest
+    return Columns(state_cells, preset, task, rest - task, ELAPSED, token_cells, cost, agent)
+
+
+@lru_cache(64)
+def time_column(width: int) -> tuple[int, int]:
+    """Answer where in a row the time that goes on begins, and how many cells it has."""
+    wide = columns(width)
+    return LEAD + wide.state + wide.preset + wide.task + wide.now, wide.elapsed
+
+
+class Signs(NamedTuple):
+    """What the operator's doings put in front of a row."""
+
+    needs_you: bool = False
+    unread: bool = False
+    marked: bool = False
+    tree: str = " "
+    """How it belongs to a group."""
+
+    def cells(self) -> list[Cell]:
+        look = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
+        return [look, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
+
+
+def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list[Cell]:
+    """Answer the row of a run."""
+    wide = columns(width)
+    colour = _colour(run.status)
+    again = tries(run)
+    told = one_line(run.meta.description or run.meta.task, 400)
+    cells = [
+        *signs.cells(),
+        (_state(state(run), wide), colour),
+        _after_space(one_line(run.meta.title, 60), wide.preset),
+        _after_space(f"{again} · {told}" if again and not wide.now else told, wide.task),
+    ]
+    if wide.now:
+        text = f"{again} · {doing(run)}" if again else doing(run)
+        cells.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
+    cells += _figures(wide, elapsed(run, now), run.usage.tokens, run.usage.cost)
+    if wide.agent:
+        tmux = run.meta.runner == TMUX
+        agent = one_line(run.meta.agent, 60)
+        cells.append(_after_space(f"{agent} {TMUX}" if tmux else agent, wide.agent, _MUTED))
+    return cells
+
+
+def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> list[Cell]:
+    """Answer the row of a group as a whole."""
+    wide = columns(width)
+    room = wide.task + wide.now
+    tally = min(room, max(wide.task, cell_len(group.tally) + 2))
+    cells = [
+        *signs.cells(),
+        (_state(group.state, wide), _colour(group.status)),
+        _after_space(group.size, wide.preset),
+        _after_space(group.tally, tally),
+        _after_space(f"{group.title}: {group.told}", room - tally, _MUTED),
+    ]
+    cells += _figures(wide, group.elapsed(now), group.tokens, group.cost)
+    if wide.agent:
+        cells.append((" " * wide.agent, ""))
+    return cells
+
+
+def _state(text: str, wide: Columns) -> str:
+    return fit(text, wide.state) if wide.state >= STATE else text[: wide.state]
+
+
+def _figures(wide: Columns, time: str, token_count: int, cost: float) -> list[Cell]:
+    cells = [(fit(time, wide.elapsed, right=True), "")]
+    if wide.tokens:
+        cells.append((fit(tokens(token_count), wide.tokens, right=True), _MUTED))
+    if wide.cost:
+        cells.append((fit(dollars(cost) or NOTHING, wide.cost, right=True), _MUTED))
+    return cells
+
+
+def _after_space(text: str, width: int, colour: str = "") -> Cell:
+    return (" " + fit(text, width - 1) if width > 0 else "", colour)
+
+
+def _colour(status: RunStatus) -> str:
+    return _MUTED if status is RunStatus.QUEUED else f"row-list--{status.value}"

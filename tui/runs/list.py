@@ -1,0 +1,289 @@
+"""The runs of the project: running, queued, finished; one row each, and one for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.geometry import Region
+
+from ..actions import ACTIONS, Action, Place, bindings, key_of
+from ..actions.hints_part import hint_lines
+from ..messages import RunHighlighted
+from ..widgets.row_list import CURSOR, RowList
+from .board import Board
+from .columns import FOLDED, LAST_MEMBER, MEMBER, UNFOLDED, Signs, head_cells, run_cells, time_column
+from .edges import lower_edge, upper_edge
+from .filter import Filter, parse_filter
+from .listing import Listing, Row
+from .order import Sort
+from .resting import Rest
+
+if TYPE_CHECKING:
+    from ...core.project.follower import Update
+    from ...core.run.model import RunSnapshot
+    from .memory import ListMemory
+
+HINTS = (
+    ("launch", "launch the highlighted preset"),
+    ("ad_hoc", "run a task without a preset"),
+    ("presets", "go to the presets"),
+    ("help", "every key"),
+)
+
+
+class RunList(RowList):
+    """Keeps the cursor on a run or a group, by its id, whatever happens around it."""
+
+    BINDINGS = bindings(Place.RUNS)
+
+    def __init__(self, board: Board, memory: ListMemory | None = None, actions: Sequence[Action] = ACTIONS) -> None:
+        """`memory` has filter, sort and folds as they were when the app was closed."""
+        super().__init__(id=Place.RUNS)
+        self._board = board
+        self.memory = memory
+        self._actions = actions
+        self._edges = ("", "")
+        self._drawn_order = -1
+        self.listing = Listing(board)
+        """Its rows; changed by methods of this list only."""
+        self.here: Row | None = None
+        """What the cursor is on: a run or the head of a group; changed by this list only."""
+        self._selected: str | None = None
+        self._wanted: str | None = None
+        """A run to be selected as soon as the engine tells of it."""
+        self._rest = Rest(self)
+        self._has_read = False
+        """Whether it is known yet which runs there are."""
+
+    def on_mount(self) -> None:
+        self._show_edges()
+        if self.memory is not None:
+            self.run_worker(self.memory.recall(self), exit_on_error=False)
+
+    # --- what is the case --------------------------------------------------------------------------------------------
+
+    @property
+    def selected(self) -> str | None:
+        """The run that is shown: that of the cursor; on the head of a group, the first one of it that is running."""
+        return self._selected
+
+    @property
+    def marked(self) -> frozenset[str]:
+        return frozenset(self._board.marked)
+
+    @property
+    def targets(self) -> tuple[RunSnapshot, ...]:
+        """The runs that an action is about: the marked ones, else those of the highlighted group, else the run."""
+        ids: Iterable[str] = self._board.marked or (self.listing.runs_in(self.here) if self.here else ())
+        ordered = sorted(ids, key=self.listing.key_of)
+        return tuple(run for run_id in ordered if (run := self._board.get(run_id)))
+
+    @property
+    def row_count(self) -> int:
+        return len(self.listing)
+
+    def empty_lines(self) -> list[str]:
+        if not self._has_read:
+            return []
+        if self.listing.filter:
+            return ["No run matches the filter.", "", f"  {key_of('back', self._actions)}  clears it"]
+        width = max(10, self.scrollable_content_region.width - 1)
+        return ["No runs yet.", "", *hint_lines(self._actions, HINTS, width)]
+
+    # --- where the cursor is -----------------------------------------------------------------------------------------
+
+    def cursor_moved(self) -> None:
+        self._wanted = None
+        self._go(self.listing.row(self.cursor))
+        self._rest.begin()
+
+    def select(self, run_id: str) -> None:
+        """Put the cursor on a run, whatever folds or hides it, at once or when it appears."""
+        if run_id not in self._board:
+            self._wanted = run_id
+            return
+        self._wanted = None
+        unit = self.listing.unit_of(run_id)
+        self._keeping_place(lambda: self.listing.hold(run_id))
+        if unit in self.listing.folded:
+            self._keeping_place(lambda: self.listing.fold(unit, False))
+        if (row := self.listing.row_of(run_id)) is not None:
+            self.cursor = self.listing.place_of(row) or 0
+            self._go(row)
+            self.show_cursor()
+            self.refresh()
+            self._rest.begin()
+
+    def fold(self, folded: bool) -> bool:
+        """Fold the highlighted group, or unfold it; answer whether there is one."""
+        unit = self.here.unit if self.here else ""
+        group = self.listing.group(unit)
+        if group is None:
+            return False
+        if folded:
+            self.here = Row(unit, "")
+            self.cursor = self.listing.place_of(self.here) or 0
+        self._keeping_place(lambda: self.listing.fold(unit, folded))
+        self.show_cursor()
+        return True
+
+    # --- what changes ------------------------------------------------------------------------------------------------
+
+    def runs_changed(self, update: Update) -> None:
+        """Redraw after the board took an update: all rows when their order changed, else only those of changed runs."""
+        if not self._has_read:
+            self._has_read = True
+            self.refresh()
+        self._keeping_place(lambda: self.listing.take(update))
+        if self._wanted is not None and self._wanted in self._board:
+            self.select(self._wanted)
+        if len(update.runs) > self.size.height:
+            self.refresh()
+            return
+        for run in update.runs:
+            self._refresh_row(Row(self.listing.unit_of(run.run_id), run.run_id))
+            self._refresh_row(Row(self.listing.unit_of(run.run_id), ""))
+
+    def filter_by(self, text: str, prefer: str | None = None) -> Filter:
+        """Show what a filter lets pass as far as it can be understood, with the cursor on `prefer` if that is shown."""
+        wanted = parse_filter(text)
+
+        def change() -> None:
+            self.listing.filter_by(wanted)
+            row = self.listing.row_of(prefer) or self.listing.row_of(self._selected)
+            self.here = row
+            self.cursor = 0 if row is None else self.listing.place_of(row) or 0
+
+        self._keeping_place(change)
+        self.listing.hold(self._selected)
+        return wanted
+
+    def order_by(self, sort: Sort, folded: Iterable[str] = ()) -> None:
+        """Sort the rows; fold these groups, or fold them when they come."""
+
+        def change() -> None:
+            for unit in folded:
+                self.listing.fold(unit, True)
+            self.listing.sort_by(sort)
+
+        self._keeping_place(change)
+
+    def mark(self, run_ids: Iterable[str], marked: bool) -> None:
+        """Mark these runs, or take their marks off."""
+        ids = tuple(run_ids)
+        (self._board.marked.update if marked else self._board.marked.difference_update)(ids)
+        self._look_again(ids)
+
+    def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
+        """Note ends that the operator has not looked at."""
+        runs = tuple(ended)
+        self._board.mark_unseen(runs)
+        self._look_again(run.run_id for run in runs)
+
+    def is_unseen(self, run_id: str | None) -> bool:
+        """Whether a run has ended and was not looked at since."""
+        return run_id is not None and self._board.is_unseen(run_id)
+
+    def mark_seen(self, run_id: str | None) -> None:
+        """Take a run off those not looked at: it is being looked at."""
+        if run_id is not None and self._board.mark_seen(run_id):
+            self._look_again((run_id,))
+
+    def tick(self) -> None:
+        """Redraw the times that go on, if any of them is on screen."""
+        top = self.scroll_offset.y
+        height = min(self.listing.active - top, self.scrollable_content_region.height)
+        if height > 0:
+            x, width = time_column(self.scrollable_content_region.width - len(CURSOR))
+            self.refresh(Region(len(CURSOR) + x, 0, width, height))
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        unit, run_id = self.listing.row(row)
+        group = self.listing.group(unit)
+        run = self._board.get(run_id)
+        now, board = datetime.now(UTC), self._board
+        if run is not None:
+            tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
+            signs = Signs(run_id in board.unseen, run_id in board.unread, run_id in board.marked, tree)
+            return run_cells(run, signs, width, now)
+        if group is None:
+            return []
+        signs = Signs(
+            not board.unseen.isdisjoint(group.members),
+            not board.unread.isdisjoint(group.members),
+            board.marked.issuperset(group.members),
+            FOLDED if unit in self.listing.folded else UNFOLDED,
+        )
+        return head_cells(group, signs, width, now)
+
+    def _show_edges(self) -> None:
+        edges = (upper_edge(self.listing, len(self._board)), lower_edge(self._board, self.listing, self._actions))
+        if edges != self._edges:
+            self._edges = edges
+            self.border_title, self.border_subtitle = (Content(edge) for edge in edges)
+
+    def _refresh_row(self, row: Row) -> None:
+        place = self.listing.place_of(row)
+        y = -1 if place is None else place - self.scroll_offset.y
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    # --- keeping the place -------------------------------------------------------------------------------------------
+
+    def _keeping_place(self, change: Callable[[], None]) -> None:
+        """Let rows change around what is being looked at: the cursor's row, or the first one where that is not seen."""
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        anchored = top <= self.cursor < top + height
+        first = self.listing.row(top) if not anchored and 0 <= top < self.row_count else None
+        distance = self.cursor - top
+        change()
+        self._find_cursor()
+        self.set_height()
+        if anchored:
+            wanted = top if top == 0 and self.cursor < height else self.cursor - distance
+        else:
+            place = self.listing.place_of(first) if first and top else None
+            wanted = top if place is None else place
+        wanted = max(0, min(wanted, self.row_count - height))
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, force=True)
+        self._show_edges()
+        if self._drawn_order != self.listing.order:
+            self._drawn_order = self.listing.order
+            self.refresh()
+
+    def _find_cursor(self) -> None:
+        """Put the cursor where its row is now, else on its run, else on what has come to its place."""
+        row = self.here
+        place = self.listing.place_of(row) if row else None
+        if place is None and (row := self.listing.row_of(self._selected)) is not None:
+            place = self.listing.place_of(row)
+        if place is None:
+            self.cursor = max(0, min(self.cursor, self.row_count - 1))
+            self._go(self.listing.row(self.cursor) if self.row_count else None)
+        elif row != self.here or self._selected not in self.listing.runs_in(row or Row("", "")):
+            self.cursor = place
+            self._go(row)
+        else:
+            self.cursor = place
+
+    def _go(self, row: Row | None) -> None:
+        """Select what a row shows."""
+        self.here = row
+        runs = self.listing.runs_in(row) if row else ()
+        running = (run_id for run_id in runs if (run := self._board.get(run_id)) and run.status == "running")
+        run_id = next(running, runs[0] if runs else None)
+        if run_id == self._selected:
+            return
+        self._selected = run_id
+        self.post_message(RunHighlighted(run_id))
+        self._keeping_place(lambda: self.listing.hold(run_id))
+
+    def _look_again(self, run_ids: Iterable[str]) -> None:
+        self._keeping_place(lambda: self.listing.look_again(run_ids))
+        self.refresh()

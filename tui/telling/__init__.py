@@ -1,1 +1,0 @@
-"""Telling the operator what happened: on the screen, beside it, and again later."""

@@ -1,0 +1,75 @@
+"""The title of the terminal's window: what the operator sees while another window is in front."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.widget import Widget
+
+from ...core.run.model import Counts
+from ...core.text.plain import one_line
+from ..text.format import short_path
+from .escapes import send
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ...core.engine import Engine
+
+KEEP, BRING_BACK = "\x1b[22;0t", "\x1b[23;0t"
+"""A terminal that knows these has a stack of titles; another one ignores them."""
+CLEAR = "\x1b]2;\x07"
+PROJECT_WIDTH = 60
+
+_UNTITLED = ("", "dumb", "linux", "unknown")
+"""Values of TERM without a window to name."""
+
+
+def has_title(environment: Mapping[str, str] = os.environ) -> bool:
+    term = environment.get("TERM", "")
+    return term not in _UNTITLED and not term.startswith(("vt", "eterm"))
+
+
+def title(counts: Counts, project: str) -> str:
+    """`subdeck – 2 running – ~/src/shop`."""
+    return one_line(f"subdeck – {counts.running} running – {short_path(project, PROJECT_WIDTH)}", 200)
+
+
+class WindowTitle:
+    """Names the window, whenever what it says has changed."""
+
+    def __init__(self, node: Widget, engine: Engine) -> None:
+        self._node = node
+        self._project = engine.project.root
+        self._wanted = engine.settings.notifications.title and has_title()
+        self._shown = ""
+
+    def show(self, counts: Counts) -> None:
+        text = title(counts, self._project)
+        if self._wanted and text != self._shown:
+            self._shown = text
+            self.show_again()
+
+    def show_again(self) -> None:
+        """Name the window anew: who had the terminal in between may have named it otherwise."""
+        send(cast("App[Any]", self._node.app), f"\x1b]2;{self._shown}\x07" if self._shown else "")
+
+
+@contextmanager
+def kept_title(wanted: bool) -> Generator[None]:
+    """Give the window back its own title at the end; written past the app, which is not there before and after."""
+    terminal = sys.__stderr__
+    if not wanted or terminal is None or not terminal.isatty() or not has_title():
+        yield
+        return
+    terminal.write(KEEP)
+    terminal.flush()
+    try:
+        yield
+    finally:
+        terminal.write(CLEAR + BRING_BACK)
+        terminal.flush()

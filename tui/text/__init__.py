@@ -1,0 +1,1 @@
+"""Texts put into columns and rows. Knows no widget."""

@@ -1,0 +1,245 @@
+"""What the shown run says and does, followed as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual.binding import BindingType
+from textual.content import Content
+from textual.events import Resize
+from textual.strip import Strip
+
+from ...core.run.describe import doing
+from ...core.run.model import STATUS_OF, RunReason, RunStatus
+from ...core.text.plain import one_line, plain
+from ..actions import ACTIONS, Action, Place, bindings, key_of
+from ..feed.views import View
+from ..messages import ViewChosen
+from ..terminal.gc import freeze_once
+from ..text.format import tries
+from ..text.wrap import cells, wrap
+from .document import Document
+from .view import DocumentView
+
+if TYPE_CHECKING:
+    from ...core.run.model import RunSnapshot
+    from ...core.system.line_file import LineFile
+    from ..feed.reader import Piece
+
+UNSAID = frozenset(reason for reason, status in STATUS_OF.items() if status is not RunStatus.COMPLETED) - {
+    RunReason.MODEL_ERROR
+}
+"""Reasons that the last line of a file names, but does not explain; a model's error stands there in its own words."""
+EDGES = 4
+"""Cells of the frame that its lower line cannot be written on."""
+
+
+class Transcript(DocumentView):
+    """The file of one run in one view, the sentence being written, and what the pane's edges say."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.SEARCH), *bindings(Place.TRANSCRIPT)]
+    DEFAULT_CSS = """
+    Transcript {
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        & > .transcript--text { color: $text; }
+        & > .transcript--live { color: $text; }
+        & > .transcript--tool { color: $text-primary; }
+        & > .transcript--quiet, & > .transcript--time { color: $text-muted; }
+        & > .transcript--warning { color: $text-warning; }
+        & > .transcript--error { color: $text-error; }
+        & > .transcript--ended { color: $text; text-style: bold; }
+        & > .transcript--strong { text-style: bold; }
+        & > .transcript--code { color: $text-secondary; }
+        & > .transcript--pointer { color: $text-primary; }
+        & > .transcript--cursor { background: $surface-lighten-1; }
+        &:focus > .transcript--cursor { background: $primary 25%; }
+    }
+    """
+
+    def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
+        """`actions` is the registry with the operator's own keys."""
+        super().__init__(Place.TRANSCRIPT)
+        self._follow_key = key_of("follow", actions)
+        self.unread = 0
+        """Lines that came since the end was let go."""
+        self._run: RunSnapshot | None = None
+        self._view = View.READABLE
+        self._live_text = ""
+        """The sentence being written, the unfinished last line of a file, or what the reason in its last line means."""
+        self._last_seq = 0
+        """Of the events read so far."""
+        self._loading = False
+        self._state = ""
+
+    @property
+    def view(self) -> str:
+        """`readable`, `raw` or `stderr`."""
+        return self._view
+
+    @property
+    def text(self) -> str:
+        """All that is laid out now."""
+        laid = (entry.text for rows in self.document.laid for entry in rows.entries)
+        return "\n".join([*laid, self._live_text])
+
+    @property
+    def run_id(self) -> str | None:
+        return self._run.run_id if self._run else None
+
+    @property
+    def source_path(self) -> str | None:
+        """The file shown; None until it was looked at."""
+        return self.document.file.path if self.document.file else None
+
+    @property
+    def shown(self) -> tuple[str | None, str, str | None]:
+        """Run, view and file; what was looked for in them counts only as long as it is these that are shown."""
+        return self.run_id, self._view, self.source_path
+
+    def show(self, run: RunSnapshot | None) -> None:
+        """Empty the pane for another run, which is followed from its end in words."""
+        self._run = run
+        self._begin(View.READABLE)
+
+    def set_view(self, name: str) -> None:
+        """Show another view of the shown run, from its end."""
+        if self._run is None or name == self._view:
+            return
+        self._begin(View(name))
+        self.post_message(ViewChosen(self._run.run_id, self._view))
+
+    def run_changed(self, run: RunSnapshot) -> bool:
+        """Take a newer snapshot of the shown run; answer whether its file may hold more than was read."""
+        self._run = run
+        self._tell()
+        if run.is_terminal or run.last_seq > self._last_seq or self._view is View.STDERR:
+            return True
+        if plain(run.sentence).strip() != self._live_text:
+            self._take_sentence()
+        return False
+
+    def take(self, piece: Piece) -> None:
+        """Take the next piece of the shown run, and its sentence when nothing was written after it."""
+        if piece.begins:
+            self._open(piece.file)
+        for part in piece.after:
+            self.document.put_after(part)
+            if not self.following:
+                self.unread += part.chunk.lines if part.decoded is None else len(part.decoded.entries)
+        if piece.before:
+            self.put_before(piece.before)
+        self._last_seq = max(self._last_seq, piece.last_seq)
+        self._loading = piece.more
+        self._take_sentence(piece.rest)
+        self._tell()
+        if not piece.more:
+            freeze_once(self)
+
+    def say_state(self, text: str) -> None:
+        """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
+        self._state = text
+        self._tell()
+
+    def following_changed(self) -> None:
+        if self.following:
+            self.unread = 0
+        self._tell()
+
+    def on_resize(self, event: Resize) -> None:
+        super().on_resize(event)
+        self._cut_live()
+        self._tell()
+
+    def render_line(self, y: int) -> Strip:
+        if self.virtual_size.height or self.document.height:
+            return super().render_line(y)
+        return self.strip([Segment(self._empty_line(y), self._painter.style("time"))])
+
+    def _begin(self, view: View) -> None:
+        self._view = view
+        self._last_seq = 0
+        self._loading = self._run is not None
+        self._state = ""
+        self._open(None)
+        self.follow(True)
+
+    def _open(self, file: LineFile | None) -> None:
+        self._last_seq = 0
+        self._set_live("")
+        self.open_document(Document(file, self._view))
+
+    def _take_sentence(self, rest: str = "") -> None:
+        """Show what is being written, unless the file is ahead of what the run said about it; or why it ended so."""
+        run = self._run
+        said = rest
+        self.live_is_written = True
+        if run is not None and self._view is View.READABLE:
+            if not run.is_terminal and run.last_seq >= self._last_seq:
+                said = run.sentence
+            elif run.reason in UNSAID:
+                said, self.live_is_written = run.message, False
+        self._set_live(said)
+        self.settle()
+        self.refresh()
+
+    def _set_live(self, sentence: str) -> None:
+        self._live_text = plain(sentence).strip()
+        self._cut_live()
+
+    def _cut_live(self) -> None:
+        text = self._live_text + " "
+        width = self.document.width if self.wrapped else 0
+        cut = wrap(text, width) if width else text.split("\n")
+        self.live_rows = cut if self._live_text else ()
+
+    def _tell(self) -> None:
+        """Say at the pane's edges what is shown, and whether its end is followed."""
+        self.border_title = Content(_title(self._run))
+        if self._run is None:
+            self.border_subtitle = ""
+            return
+        if self._loading:
+            state = "reading…"
+        elif self.following:
+            state = "follow"
+        else:
+            news = f"+{self.unread} new, " if self.unread else ""
+            state = f"{news}{self._follow_key} follows"
+        view = "" if self._view is View.READABLE else f"{self._view} view"
+        lines = self.document.table.lines
+        count = f"{lines} {self._view.counted}{'' if lines == 1 else 's'}"
+        parts = [*_facts(self._run), *filter(None, (count, view, one_line(self._state, 40), state))]
+        while len(parts) > 1 and cells(" · ".join(parts)) > self.size.width - EDGES:
+            del parts[0]
+        self.border_subtitle = Content(" · ".join(parts))
+
+    def _empty_line(self, y: int) -> str:
+        if y or self._loading:
+            return ""
+        if self._run is None:
+            return "The transcript of the highlighted run is shown here."
+        if self._view is View.STDERR:
+            return "This run wrote nothing to its stderr."
+        return doing(self._run, 200) if self._view is View.READABLE else "This run has no events yet."
+
+
+def _title(run: RunSnapshot | None) -> str:
+    if run is None:
+        return "Transcript"
+    warned = len(run.warnings)
+    notes = (tries(run), f"! {warned} warning{'s' if warned > 1 else ''}" if warned else "")
+    told = ", ".join(filter(None, notes))
+    name = one_line(run.meta.title, 40)
+    return f"{name}{f' ({told})' if told else ''} ▸ {one_line(run.meta.task, 300)}"
+
+
+def _facts(run: RunSnapshot) -> list[str]:
+    """Say where it comes from and what it runs on; the first is what a narrow screen misses least."""
+    meta = run.meta
+    origin = str(meta.preset_source) if meta.preset else ""
+    return [part for part in (origin, meta.runner, one_line(meta.resolved_model, 40), meta.run_id) if part]

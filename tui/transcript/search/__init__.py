@@ -1,0 +1,1 @@
+"""Finding in a transcript: words, errors, the next match, how many there are."""

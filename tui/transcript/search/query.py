@@ -1,0 +1,155 @@
+"""Find words in what a person reads of a run's files, without decoding what cannot hold them.
+
+A line is decoded only when its bytes may say what is looked for. Three things are in what is read but not in the bytes
+of its line, and are looked after here: words that are subdeck's own, the subject of the call that a result belongs
+to, and text that only comes together when control characters are taken out of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ....core.run.events import AssistantText, Thinking
+from ....core.run.progress import ProgressFormatter
+from ....core.text.plain import plain
+from ...feed.lines import entry_of, entry_of_line, event_of
+from ...feed.opening import body_of
+from ...feed.views import View
+
+if TYPE_CHECKING:
+    from .scanner import Matcher
+
+OWN_WORDS = """
+reading finished read failed searching code for search scanning scan listing editing edit writing write command result
+handed over not taken running tool retrying in s error warning waiting a free slot the child session started attempt of
+exit code ms no arguments output the run kept no more of it more characters truncated tool thinking lines line
+"""
+"""Every word that is written around what a child says, calls and gets, so that it may be read where no byte says it."""
+
+_OWN_SIGNS = frozenset("✓✗⊘●◌▸·…")
+_PLAIN_WORD = re.compile(r"[a-z0-9_]+")
+
+_CONTROLS = bytes((*range(9), *range(11, 32), 127))
+_ESCAPED = (b"\\u", b"\\r", b"\\b", b"\\f")
+_HIDDEN = re.compile(
+    rb"\xc2[\x80-\x9f]|\xe2\x80[\x8b\x8e\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbb]"
+)
+"""What is taken out of a text before it is shown: as it is, as JSON writes it, and beyond ASCII as UTF-8 writes it."""
+
+_CALL = b'"type":"tool_call"'
+_RESULT = b'"type":"tool_result"'
+_CALL_ID = re.compile(rb'"toolCallId":("(?:[^"\\]|\\.)*")')
+_HEAD = 4096
+"""Bytes of a line within which its type and the id of its call stand."""
+
+_MOST_CALLS = 200
+"""Calls that are remembered until their result comes, as many as the formatter remembers."""
+
+
+def minds_case(words: str) -> bool:
+    """Whether the case of words counts: a capital letter is among them."""
+    return words != words.lower()
+
+
+class Query:
+    """Words as they were typed, looked for in one view; their case counts when a capital letter is among them."""
+
+    def __init__(self, words: str, view: str) -> None:
+        self.words = words
+        self.view = view
+        self._exact = minds_case(words)
+        self._sought = words if self._exact else words.lower()
+        self.needle = _needle(words, view)
+        """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""
+
+    def matcher(self) -> Matcher:
+        return QueryMatcher(self)
+
+    def is_in(self, text: str) -> bool:
+        return self._sought in (text if self._exact else text.lower())
+
+
+class QueryMatcher:
+    """Goes through a file from one place on with a query."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._formatter = ProgressFormatter()
+        self._called: dict[bytes, None] = {}
+        """Ids of the calls that may hold the words: their results say them too."""
+
+    def hits(self, start: int, block: bytes) -> list[int]:
+        """Answer where the lines begin that hold the words."""
+        needle = self._query.needle
+        low = block.lower()
+        if needle not in low and not self._called and not _hides(block):
+            return []
+        hits: list[int] = []
+        for line, low_line in zip(block.split(b"\n")[:-1], low.split(b"\n"), strict=False):
+            if self._may_hold(needle, low_line, line):
+                text = searched_text(self._query.view, line, self._formatter)
+                if self._query.is_in(text):
+                    hits.append(start)
+            start += len(line) + 1
+        return hits
+
+    def _may_hold(self, needle: bytes, low_line: bytes, line: bytes) -> bool:
+        if needle not in low_line and not _hides(line):
+            return self._answers_called(line)
+        if needle and _CALL in line[:_HEAD] and (call := _CALL_ID.search(line, 0, _HEAD)):
+            self._remember(call[1])
+        return True
+
+    def _answers_called(self, line: bytes) -> bool:
+        """Whether this is the result of a call that may hold the words."""
+        if not self._called or _RESULT not in line[:_HEAD] or not (call := _CALL_ID.search(line, 0, _HEAD)):
+            return False
+        known = call[1] in self._called
+        self._called.pop(call[1], None)
+        return known
+
+    def _remember(self, call: bytes) -> None:
+        if len(self._called) >= _MOST_CALLS:
+            del self._called[next(iter(self._called))]
+        self._called[call] = None
+
+
+def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
+    """Answer what a person can read of a line, opened or not; empty where it is not shown."""
+    if view != View.READABLE:
+        entry = entry_of_line(view, line, formatter)
+        return entry.text if entry else ""
+    event = event_of(line)
+    if isinstance(event, AssistantText | Thinking):
+        return plain(event.text)
+    entry = None if event is None else entry_of(event, formatter)
+    if entry is None:
+        return ""
+    return f"{entry.text}\n{body_of(event)}" if entry.opens else entry.text
+
+
+def _needle(words: str, view: str) -> bytes:
+    """Choose the longest part of the words that a line's bytes must have."""
+    low = words.lower()
+    if view != View.READABLE:
+        parts = low.split()
+        candidates = [part for part in parts if part.isascii() or _caseless(part)]
+    else:
+        own = OWN_WORDS.split()
+        candidates = [part for part in _PLAIN_WORD.findall(low) if not any(part in word for word in own)]
+        if not candidates:
+            foreign = re.findall(r"[^\x00-\x7f]+", words)
+            candidates = [part for part in foreign if _caseless(part) and not _OWN_SIGNS & set(part)]
+    return max(candidates, key=len, default="").encode("utf-8", "replace")
+
+
+def _caseless(text: str) -> bool:
+    return text.isprintable() and text == text.lower() == text.upper()
+
+
+def _hides(block: bytes) -> bool:
+    """Whether something may be taken out of these bytes before they are shown."""
+    if any(sign in block for sign in _ESCAPED) or len(block.translate(None, _CONTROLS)) != len(block):
+        return True
+    return not block.isascii() and _HIDDEN.search(block) is not None

@@ -1,0 +1,169 @@
+"""Go to a time in a run's events: what a person writes, and where in the file that is."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ...core.errors import UsageError
+from ...core.run.describe import moment
+from ...core.system.line_file import BLOCK
+
+if TYPE_CHECKING:
+    from ...core.system.line_file import LineFile
+
+FORMS = "20:12, 20:12:34, -5m from the end, +90s from the start, 50%"
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_SPAN = re.compile(r"([+-])((?:\d+(?:\.\d+)?[smhd])+)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_STAMP = re.compile(rb'"ts":"([^"\\]{1,40})"')
+_HEAD = 4096
+"""Bytes of a line within which its time stands."""
+_FEW_LINES = 64 * 1024
+"""Bytes that are looked through line by line, once the time is known to be there."""
+
+
+class Clock(Struct, frozen=True):
+    """A time of day where the operator sits."""
+
+    hour: int
+    minute: int
+    second: int | None
+    """None means any second of the minute."""
+
+
+class Span(Struct, frozen=True):
+    seconds: float
+    """From the start; from the end when negative."""
+    from_end: bool
+
+
+class Share(Struct, frozen=True):
+    part: float
+    """Of the file, from 0 to 1."""
+
+
+Wish = Clock | Span | Share
+
+
+def read_wish(written: str) -> Wish:
+    """Read where somebody wants to go. Raises UsageError."""
+    text = written.strip().lower().replace(" ", "")
+    if found := _CLOCK.fullmatch(text):
+        hour, minute, second = (None if part is None else int(part) for part in found.groups())
+        if hour is not None and minute is not None and hour < 24 and minute < 60 and (second or 0) < 60:
+            return Clock(hour, minute, second)
+        raise UsageError(f"{text} is no time of day", hint="hours go to 23, minutes and seconds to 59")
+    if found := _SPAN.fullmatch(text):
+        seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(found[2]))
+        return Span(seconds, found[1] == "-")
+    if found := _SHARE.fullmatch(text):
+        if float(found[1]) <= 100:
+            return Share(float(found[1]) / 100)
+        raise UsageError(f"{text} is more than there is", hint="100% is the end")
+    raise UsageError("this is no time" if text else "nothing is written", hint=f"write {FORMS}")
+
+
+def offset_at(file: LineFile, wish: Wish) -> int:
+    """Answer where the first event at that time or after it begins. Raises UsageError for a time that is not there."""
+    mark = file.mark()
+    size = file.end_of_lines(mark.size) if mark else 0
+    if not size:
+        raise UsageError("nothing has been written yet")
+    if isinstance(wish, Share):
+        return _line_before(file, min(size - 1, int(size * wish.part)))
+    first, last = _first_time(file, 0, size), _last_time(file, size)
+    if first is None or last is None:
+        raise UsageError("nothing here says its time", hint="50% goes to the middle")
+    last = max(first, last)
+    return _bisect(file, size, _wanted(wish, first, last))
+
+
+def _wanted(wish: Clock | Span, first: datetime, last: datetime) -> datetime:
+    if isinstance(wish, Span):
+        try:
+            span = timedelta(seconds=wish.seconds)
+            wanted = last - span if wish.from_end else first + span
+        except OverflowError:
+            raise UsageError("that is longer than anything lasts") from None
+        return min(max(wanted, first), last)
+    begin, end = first.astimezone(), last.astimezone()
+    length = timedelta(seconds=59.999) if wish.second is None else timedelta(milliseconds=999)
+    wanted = begin.replace(hour=wish.hour, minute=wish.minute, second=wish.second or 0, microsecond=0)
+    if wanted + length < begin:
+        wanted += timedelta(days=1)
+    if wanted > end:
+        raise UsageError(
+            "nothing was written at that time",
+            hint=f"this goes from {_said(begin, end, begin)} to {_said(begin, end, end)}",
+        )
+    return max(wanted, begin)
+
+
+def _said(begin: datetime, end: datetime, when: datetime) -> str:
+    return f"{when:%H:%M:%S}" if begin.date() == end.date() else f"{when:%Y-%m-%d %H:%M:%S}"
+
+
+def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
+    """Answer where the first line of that time or later begins; times are taken to grow."""
+    low, high = 0, size
+    while high - low > _FEW_LINES:
+        middle = _line_before(file, (low + high) // 2)
+        if middle <= low:
+            break
+        found = _first_time(file, middle, high)
+        if found is None or found >= wanted:
+            high = middle
+        else:
+            low = middle
+    position = low
+    while position < size:
+        lines = file.read(position, BLOCK)
+        whole = lines[: lines.rfind(b"\n") + 1]
+        if not whole:
+            break
+        for line in whole.split(b"\n")[:-1]:
+            when = _time_of(line)
+            if when is not None and when >= wanted:
+                return position
+            position += len(line) + 1
+    return min(position, _line_before(file, size - 1))
+
+
+def _line_before(file: LineFile, position: int) -> int:
+    """Answer where the line begins that this byte belongs to."""
+    return file.end_of_lines(position)
+
+
+def _first_time(file: LineFile, start: int, end: int) -> datetime | None:
+    """Answer the first time that stands in the lines from `start` on, the beginning of a line."""
+    while start < end:
+        block = file.read(start, min(BLOCK, end - start))
+        if not block:
+            return None
+        for line in block.split(b"\n"):
+            if when := _time_of(line):
+                return when
+        start += len(block)
+    return None
+
+
+def _last_time(file: LineFile, end: int) -> datetime | None:
+    """Answer the time of the last line that has one."""
+    while end > 0:
+        start = _line_before(file, end - 1)
+        if when := _time_of(file.read(start, min(_HEAD, end - start))):
+            return when
+        end = start
+    return None
+
+
+def _time_of(line: bytes) -> datetime | None:
+    found = _STAMP.search(line, 0, _HEAD)
+    return moment(found[1].decode("ascii", "replace")) if found else None
