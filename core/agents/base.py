@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-from ..run.events import Event, UsageReported
-from ..run.model import RunMeta, Usage
+from ..run.events import Event
+from ..run.model import RunMeta
+from ..run.outcome import StreamFacts
 
 
 class Command(Struct, frozen=True):
@@ -36,46 +37,6 @@ class Settled(Struct, frozen=True, tag=True):
 
 
 Completion = Open | Settling | Settled
-
-
-class StreamFacts(Struct, frozen=True):
-    """What the child's stream has said so far; what `outcome.decide` decides from."""
-
-    finished: bool = False
-    """A positive terminal event was seen, and nothing after it took it back."""
-    final_text: str | None = None
-    """Last assistant message with non-blank text."""
-    stop_reason: str | None = None
-    """Of the last assistant message."""
-    error_message: str | None = None
-    """Of the last assistant message, when it ended in an error."""
-    usage: Usage = Usage()
-    model: str = ""
-    """`provider/id` as the child reports it."""
-    session_id: str | None = None
-    finalized: dict[str, Any] | None = None
-    """What the child handed to its last successful `subagent_finalize` call."""
-    handing_over: bool = False
-    """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
-    unreadable: int = 0
-    """Lines so far that were no events."""
-
-
-UNCOUNTED_STOPS = frozenset({"error", "compaction"})
-"""Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
-
-
-def add_usage(total: Usage, event: UsageReported) -> Usage:
-    """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
-    return Usage(
-        input=total.input + event.input,
-        output=total.output + event.output,
-        cache_read=total.cache_read + event.cache_read,
-        cache_write=total.cache_write + event.cache_write,
-        cost=total.cost + event.cost,
-        turns=total.turns + (event.stop_reason not in UNCOUNTED_STOPS),
-        tool_uses=total.tool_uses,
-    )
 
 
 class ChildStream(Protocol):

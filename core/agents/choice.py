@@ -7,10 +7,9 @@ from msgspec import Struct
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
 from ..models.catalog import Catalog, settings_listing
-from ..models.thinking import LEVELS
-from ..offline_agent import TOOL_NAMES
+from ..models.references import LEVELS
 from ..run.tool_policy import Offer
-from .offline import offline_command
+from .offline import TOOL_NAMES, offline_command
 from .pi.install import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
 from .pi.models import built_in_listing, cached_listing, models_json_listing
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from ..offline_agent import MODEL, TOOL_NAMES
 from ..run.model import RunMeta
 from .base import Command
 from .pi.program import COPILOT_INITIATOR, pi_flags
 from .pi.stream import PiStream
+
+MODEL = "offline/reader"
+"""What it answers as, whatever model was asked for: no model is behind it."""
+
+TOOL_NAMES = ("read", "grep", "find", "ls")
+"""The tools it has, by pi's names."""
 
 
 def offline_command() -> tuple[str, ...]:

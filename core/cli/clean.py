@@ -11,8 +11,7 @@ from ..config.settings import Retention
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
-from ..project.cleaning import clean, read_stock
-from ..project.retention import Selection, Stock, choose
+from ..project.retention import Selection, Stock, choose, clean, read_stock
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
 from .options import json_option

@@ -6,8 +6,7 @@ import threading
 
 import click
 
-from ..delegation.channels import Emission
-from ..delegation.emitting import emissions
+from ..delegation.channels import Emission, emissions
 from ..engine import Engine
 from ..run.model import RunMeta
 from ..text.plain import one_line

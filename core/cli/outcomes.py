@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..project.diagnosis import Signs, why
-from ..project.signs import SignReader
+from ..project.diagnosis import SignReader, Signs, why
 from ..run.model import RunResult, RunSnapshot, RunStatus
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}

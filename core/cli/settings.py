@@ -7,9 +7,8 @@ import os
 import click
 import msgspec
 
-from ..config.schema import KEYS
+from ..config.schema import KEYS, example_settings
 from ..config.settings import value_of
-from ..config.settings_example import example_settings
 from ..engine import Engine
 from ..paths import user_settings_file
 from ..text.plain import one_line

@@ -22,8 +22,7 @@ from .options import json_option
 from .output import note
 
 if TYPE_CHECKING:
-    from ..delegation.channels import Emission
-    from ..delegation.emitting import Emitter
+    from ..delegation.channels import Emission, Emitter
     from ..project.follower import Update
 
 PATIENCE = 5.0
@@ -99,8 +98,7 @@ def _read(form: type[_T]) -> _T:
 
 
 def _register() -> int:
-    from ..delegation.registration import registration_key, should_register
-    from ..delegation.schema import described, models_of, tools_for
+    from ..delegation.schema import described, models_of, registration_key, should_register, tools_for
 
     key = None
     try:
@@ -151,7 +149,7 @@ def _call(name: str) -> int:
 
 
 def _watch() -> int:
-    from ..delegation.emitting import Emitter
+    from ..delegation.channels import Emitter
     from ..delegation.session_watch import SessionWatch
     from ..system.iterate_in_thread import arriving
 

@@ -264,3 +264,35 @@ def _unknown(key: str, node: Node, section: str) -> DocumentError:
     known = [other for other in (*KEYS, *SECTIONS) if other.startswith(f"{section}.") or not section]
     hint = nearest(key, known) or f"known here: {', '.join(_keys_of(section))}"
     return DocumentError(f'"{key}" is no setting', line=node.line, hint=hint)
+
+
+_HEAD = """\
+## Settings of subdeck. Yours: ~/.config/subdeck/config.yaml (below XDG_CONFIG_HOME where that is set);
+## a project's: .pi/subagents/config.yaml, which may set only what is marked so here.
+## They are read at start and again at each launch. Remove "# " before a line to set it.
+"""
+
+_PROJECT = {
+    ProjectMay.NOTHING: "",
+    ProjectMay.OVERRIDES: " [project: goes before yours]",
+    ProjectMay.ADDS: " [project: is added to yours]",
+    ProjectMay.LOWERS: " [project: may lower it]",
+}
+
+
+def example_settings() -> str:
+    """Answer the text of the file; without the two signs before each line of YAML it is a valid one."""
+    return _HEAD + "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    last = ""
+    for name, key in KEYS.items():
+        section, _, member = name.rpartition(".")
+        if not section or section != last:
+            yield ""
+        if section and section != last:
+            yield f"# {section}:"
+        yield f"## {key.meaning}{_PROJECT[key.project]}"
+        yield f"#   {member}: {key.example}" if section else f"# {name}: {key.example}"
+        last = section

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+
+from ..run.model import Counts, RunResult, RunSnapshot, RunStatus
+from ..text.plain import one_line
 
 
 class ToolProgress(Struct, frozen=True):
@@ -21,3 +25,88 @@ class ToolAnswer(Struct, frozen=True):
     """For the model too, as the tool's output schema says; without timelines."""
     is_error: bool = False
     """The call was refused, or none of its runs completed."""
+
+
+def answer_for_parent(result: RunResult) -> str:
+    """Answer the text for the parent's model: status, child session id, a rule, then the answer or the error."""
+    status = "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
+    header = [f"**Status:** {status}"]
+    if result.child_session_id:
+        header.append(f"**Session ID:** `{result.child_session_id}`")
+    return "  \n".join(header) + f"\n\n---\n\n{_body(result)}"
+
+
+def answer_details(result: RunResult) -> dict[str, Any]:
+    """Answer the fields beside the text: `sessionId`, and `finalized` where the child handed over its result."""
+    details: dict[str, Any] = {"sessionId": result.child_session_id}
+    if result.finalized is not None:
+        details["finalized"] = result.finalized
+    return details
+
+
+def _body(result: RunResult) -> str:
+    if result.status is RunStatus.COMPLETED:
+        return result.final_text or ""
+    said = f"{result.status}: {result.reason}"
+    error = f"{said}: {result.error_message}" if result.error_message else said
+    return f"{error}\n\nPartial findings:\n\n{result.final_text}" if result.final_text else error
+
+
+def run_row(run: RunSnapshot) -> dict[str, Any]:
+    """Answer what is known of a run from its beginning on."""
+    meta = run.meta
+    return {
+        "runId": meta.run_id,
+        "preset": meta.preset,
+        "description": meta.description,
+        "task": meta.task,
+        "cwd": meta.cwd,
+        "requestedModel": meta.requested_model,
+        "resolvedModel": meta.resolved_model,
+        "createdAt": meta.created_at,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+        "status": run.status.value,
+        "reason": run.reason.value if run.reason else None,
+        "sessionId": meta.child_session_id,
+    }
+
+
+def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
+    """Answer how a run ended; with `limit` no more than so many characters of its answer."""
+    if result is None:
+        return {"answer": None, "error": run.message or None, "durationMs": run.duration_ms}
+    return {
+        "resolvedModel": result.resolved_model or run.meta.resolved_model,
+        "answer": _shortened(result.final_text, limit),
+        "error": None if result.status is RunStatus.COMPLETED else result.error_message or result.reason.value,
+        "exitCode": result.exit_code,
+        "stopReason": result.stop_reason,
+        "durationMs": result.duration_ms,
+        "usage": msgspec.to_builtins(result.usage),
+        **answer_details(result),
+    }
+
+
+def counts_row(counts: Counts) -> dict[str, int]:
+    return msgspec.to_builtins(counts)
+
+
+def counts_text(counts: Counts) -> str:
+    """`bg: 2 running / 5 total`."""
+    return f"bg: {counts.running} running / {counts.total} total"
+
+
+def line(run: RunSnapshot) -> str:
+    """Answer one line about a run: id, preset, how it stands, what about."""
+    said = run.message if run.is_terminal else run.activity
+    reason = f" ({run.reason})" if run.reason else ""
+    about = run.meta.description or run.meta.task
+    parts = (f"{run.run_id} {run.meta.title} {run.status}{reason}", one_line(about, 80), one_line(said, 160))
+    return " — ".join(part for part in parts if part)
+
+
+def _shortened(text: str | None, limit: int | None) -> str | None:
+    if text is None or limit is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"

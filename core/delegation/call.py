@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING
 from ..errors import SubdeckError, nearest
 from ..text.plain import one_line
 from .answers import ToolAnswer, ToolProgress
-from .background import background_agent
+from .background import background_agent, background_agent_status
 from .errors import Refused, ToolError, explain, refusal, refuse
-from .parent import Parent, Resolved, session_name
-from .registration import is_child
-from .schema import BACKGROUND, NAMES, STATUS, SUBAGENT
-from .status import background_agent_status
+from .parent import Parent
+from .schema import BACKGROUND, NAMES, STATUS, SUBAGENT, is_child
 from .subagent import Untold, subagent
 
 if TYPE_CHECKING:
     from ..engine import Engine
-
-__all__ = ["Parent", "Resolved", "ToolAnswer", "ToolProgress", "call_tool", "session_name"]
 
 
 def call_tool(

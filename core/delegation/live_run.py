@@ -6,9 +6,9 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ..run.model import RunResult, RunSnapshot
-from .details import AgentDetails, details_of
-from .report import RECENT, EntryFold, fold_entries
+from ..errors import SubdeckError
+from ..run.model import RunMeta, RunResult, RunSnapshot
+from .report import RECENT, AgentDetails, EntryFold, details_of, fold_entries
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -77,3 +77,29 @@ def final_details(
     """Read the whole timeline of a run that ended."""
     timeline = fold_entries(engine.events(run.run_id).read())
     return details_of(run, timeline, result, now=datetime.now(UTC), display_name=display_name)
+
+
+class PresetNames:
+    """Reads the presets once, until it is told to forget."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._names: dict[str, str] | None = None
+        """By path."""
+
+    def of(self, meta: RunMeta) -> str:
+        """Answer the description of a run's preset; "" where there is none any more."""
+        if not meta.preset_path:
+            return ""
+        if self._names is None:
+            self._names = self._read()
+        return self._names.get(meta.preset_path, "")
+
+    def forget(self) -> None:
+        self._names = None
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return {preset.path: preset.description for preset in self._engine.presets().presets}
+        except SubdeckError:
+            return {}

@@ -9,11 +9,15 @@ import re
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from .. import paths
+from ..config.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from ..engine import Engine
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -73,3 +77,9 @@ def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
 
 def _header(parent: Parent, cwd: str) -> dict[str, Any]:
     return {"type": "session", "version": 3, "id": parent.session, "timestamp": paths.now_iso(), "cwd": cwd}
+
+
+def refresh(engine: Engine) -> Settings:
+    """Read the settings again, as a launch does. Raises SettingsError."""
+    engine.settings = load_settings(engine.project)
+    return engine.settings

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
 from ..run.describe import moment
 from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
+from ..run.model import PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus, Usage
+from ..text.plain import one_line
 
 RECENT = 20
 """Entries that a report of progress carries."""
@@ -133,3 +136,148 @@ def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
 def _milliseconds(iso: str) -> int:
     when = moment(iso)
     return 0 if when is None else round(when.timestamp() * 1000)
+
+
+DESCRIPTION_LENGTH = 80
+"""Characters of the task that stand for a missing description."""
+
+LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED})
+
+_SOURCES = {
+    PresetSource.PROJECT: "project",
+    PresetSource.DIR: "project",  # the project tier there, `.pi/agents`, is one of `preset_dirs` here
+    PresetSource.GLOBAL: "user",
+    PresetSource.BUNDLED: "bundled",
+}
+
+
+class TokensUsage(Struct, frozen=True):
+    input: int
+    output: int
+    total: int
+    """With what was read from and written to a cache, which `input` is without."""
+
+
+class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the field reference there lists; optional fields that are None are left out of the JSON."""
+
+    agent_id: str
+    display_name: str
+    description: str
+    subagent_type: str
+    status: str
+    """`queued`, `running`, `completed`, `aborted`, `stopped` (by a limit) or `error`."""
+    activity: str | None = None
+    entries: tuple[Entry, ...] | None = None
+    entries_total: int | None = None
+    """Only where `entries` are but the last ones: how many there are."""
+    tool_uses: int
+    """Completed tool calls."""
+    tokens: str
+    tokens_usage: TokensUsage | None = None
+    """Only of runs that ended."""
+    turn_count: int | None = None
+    max_turns: int | None = None
+    duration_ms: int
+    """Since the launch, the time in a queue included."""
+    model_name: str | None = None
+    tags: tuple[str, ...] | None = None
+    agent_md_path: str | None = None
+    agent_md_source: str | None = None
+    error: str | None = None
+    """Only of runs that failed or were ended."""
+
+
+def details_of(
+    run: RunSnapshot,
+    timeline: Timeline | None = None,
+    result: RunResult | None = None,
+    *,
+    now: datetime,
+    display_name: str = "",
+) -> AgentDetails:
+    """Put together what is known of a run.
+
+    Without a timeline there are no entries, and calls count as completed. `result` has the whole error where the
+    snapshot has one line. `now` is looked at only while the run goes on. `display_name` is what the preset calls
+    itself, its description; the preset's name stands for a missing one.
+    """
+    meta, usage = run.meta, run.usage if result is None else result.usage
+    return AgentDetails(
+        agent_id=meta.run_id,
+        display_name=one_line(display_name) or meta.title,
+        description=meta.description or one_line(meta.task, DESCRIPTION_LENGTH),
+        subagent_type=meta.title,
+        status=status_of(run.status, run.reason),
+        activity=None if run.is_terminal else run.activity or None,
+        entries=timeline and timeline.entries,
+        entries_total=timeline.total if timeline and timeline.total > len(timeline.entries) else None,
+        tool_uses=usage.tool_uses if timeline is None else timeline.tool_uses,
+        tokens=tokens_text(usage.tokens),
+        tokens_usage=_tokens_usage(usage) if run.is_terminal else None,
+        turn_count=usage.turns,
+        max_turns=meta.limits.max_turns,
+        duration_ms=_duration_ms(run, now),
+        model_name=model_name((result and result.resolved_model) or meta.resolved_model),
+        tags=tuple(_tags(meta)) or None,
+        agent_md_path=meta.preset_path,
+        agent_md_source=_SOURCES.get(meta.preset_source) if meta.preset_path else None,
+        error=_error(run, result),
+    )
+
+
+def status_of(status: RunStatus, reason: RunReason | None) -> str:
+    """Answer the name there for how a run stands: failed is `error`, ended by a limit is `stopped`."""
+    if status is RunStatus.FAILED:
+        return "error"
+    return "stopped" if reason in LIMIT_REASONS else status.value
+
+
+def tokens_text(count: int) -> str:
+    """`812`, `12.3k`, `1.2M`."""
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
+
+
+def model_name(resolved: str) -> str | None:
+    """Answer a model's id without its provider; ids may hold slashes themselves."""
+    return resolved.partition("/")[2] or resolved or None
+
+
+def _tokens_usage(usage: Usage) -> TokensUsage:
+    return TokensUsage(usage.input, usage.output, usage.tokens)
+
+
+def _duration_ms(run: RunSnapshot, now: datetime) -> int:
+    """The wait by the wall clock, the run itself as it was measured; never negative, whatever the clock did."""
+    created = moment(run.meta.created_at)
+    started = moment(run.started_at or "")
+    if run.is_terminal and run.duration_ms is not None:
+        return run.duration_ms + _between(created, started)
+    return _between(created, (moment(run.ended_at or "") or created) if run.is_terminal else now)
+
+
+def _between(begin: datetime | None, end: datetime | None) -> int:
+    return 0 if begin is None or end is None else max(0, round((end - begin).total_seconds() * 1000))
+
+
+def _tags(meta: RunMeta) -> Iterator[str]:
+    """What is notable about how the run was set up."""
+    if meta.thinking:
+        yield f"thinking: {meta.thinking}"
+    if meta.inherited:
+        yield f"inherited turns: {meta.inherited.get('turns', 0)}"
+    if meta.isolated:
+        yield "isolated"
+    if meta.finalize:
+        yield "finalize"
+    if meta.runner != "process":
+        yield f"runner: {meta.runner}"
+
+
+def _error(run: RunSnapshot, result: RunResult | None) -> str | None:
+    if not run.is_terminal or run.status is RunStatus.COMPLETED:
+        return None
+    said = result.error_message if result else run.message
+    return said or (run.reason.value if run.reason else run.status.value)

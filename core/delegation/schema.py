@@ -4,21 +4,122 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..models.thinking import LEVELS
+from ..models.references import LEVELS
 from ..presets.catalog import Preset
 from ..text.plain import one_line
-from . import outputs
 from .models import available_models
-from .reading import refresh
-from .registration import is_child
+from .parent import refresh
 
 if TYPE_CHECKING:
     from ..engine import Engine
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXT_OR_NULL: dict[str, Any] = {"type": ["string", "null"]}
+_NUMBER: dict[str, Any] = {"type": "integer"}
+_NUMBER_OR_NULL: dict[str, Any] = {"type": ["integer", "null"]}
+_STATUS: dict[str, Any] = {"type": "string", "enum": ["queued", "running", "completed", "failed", "aborted"]}
+_PATHS: dict[str, Any] = {"type": "object", "additionalProperties": _TEXT}
+
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "what": _TEXT,
+        "field": _TEXT,
+        "value": _TEXT,
+        "valid": {"type": "array", "items": _TEXT},
+        "where": _TEXT,
+        "hint": _TEXT,
+        "index": _NUMBER,
+    },
+    "required": ["what", "value", "valid", "where", "hint"],
+}
+
+_COUNTS: dict[str, Any] = {
+    "type": "object",
+    "properties": dict.fromkeys(("running", "completed", "failed", "aborted", "total", "queued"), _NUMBER),
+    "required": ["running", "completed", "failed", "aborted", "total"],
+}
+
+_RUN: dict[str, Any] = {
+    "runId": _TEXT,
+    "preset": _TEXT,
+    "description": _TEXT,
+    "task": _TEXT,
+    "cwd": _TEXT,
+    "requestedModel": _TEXT,
+    "resolvedModel": _TEXT,
+    "createdAt": _TEXT,
+    "startedAt": _TEXT_OR_NULL,
+    "endedAt": _TEXT_OR_NULL,
+    "status": _STATUS,
+    "reason": _TEXT_OR_NULL,
+    "sessionId": _TEXT_OR_NULL,
+    "runDir": _TEXT,
+    "artifacts": _PATHS,
+}
+
+_ENDED: dict[str, Any] = {
+    "answer": _TEXT_OR_NULL,
+    "error": _TEXT_OR_NULL,
+    "exitCode": _NUMBER_OR_NULL,
+    "stopReason": _TEXT_OR_NULL,
+    "durationMs": _NUMBER_OR_NULL,
+    "usage": {"type": "object"},
+    "finalized": {"type": "object", "additionalProperties": _TEXT},
+}
+
+
+def _answer(properties: dict[str, Any]) -> dict[str, Any]:
+    errors = {"error": _ERROR, "errors": {"type": "array", "items": _ERROR}}
+    return {"type": "object", "properties": {**properties, **errors}}
+
+
+def _rows(properties: dict[str, Any]) -> dict[str, Any]:
+    row = {"type": "object", "properties": properties, "required": ["runId", "preset", "status"]}
+    return {"type": "array", "items": row}
+
+
+SUBAGENT_OUTPUTS = _answer(
+    {
+        "mode": {"type": "string", "enum": ["single", "parallel"]},
+        "completed": _NUMBER,
+        "runs": _rows({"index": _NUMBER, **_RUN, **_ENDED}),
+    }
+)
+BACKGROUND_OUTPUTS = _answer({**_RUN, "counts": _COUNTS})
+STATUS_OUTPUTS = _answer({"counts": _COUNTS, "runs": _rows({**_RUN, "activity": _TEXT, **_ENDED}), "omitted": _NUMBER})
+
+
+CHILD = "PI_SUBAGENTS_CHILD"
+"""`1` in the environment of every child: it never delegates."""
+
+
+def is_child(environment: Mapping[str, str]) -> bool:
+    return environment.get(CHILD) == "1"
+
+
+def registration_key(models: Sequence[str], described: str = "") -> str:
+    """Answer what tells one registration from another: the set of models, in whatever order and case.
+
+    `described` stands for the rest that a parent is told (`schema.described`). Nothing given is changed.
+    """
+    lowered = sorted({model.lower() for model in models})
+    return hashlib.sha256("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def should_register(
+    key_before: str | None, models: Sequence[str], environment: Mapping[str, str], described: str = ""
+) -> bool:
+    """Tell whether to register now; `key_before` is that of the last registration, None before the first."""
+    if is_child(environment) or not models:
+        return False
+    return registration_key(models, described) != key_before
+
 
 SUBAGENT = "subagent"
 BACKGROUND = "background_agent"
@@ -115,9 +216,9 @@ def specs(
         "answer; with includeCompleted also those that have ended."
     )
     return (
-        ToolSpec(SUBAGENT, "Subagent", foreground, either, outputs.SUBAGENT),
-        ToolSpec(BACKGROUND, "Background agent", background, single, outputs.BACKGROUND),
-        ToolSpec(STATUS, "Background agent status", polling, status, outputs.STATUS),
+        ToolSpec(SUBAGENT, "Subagent", foreground, either, SUBAGENT_OUTPUTS),
+        ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUTS),
+        ToolSpec(STATUS, "Background agent status", polling, status, STATUS_OUTPUTS),
     )
 
 

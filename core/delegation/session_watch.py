@@ -10,8 +10,8 @@ from ..project.registry import count
 from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
 from ..run.model import Counts, RunMeta, RunReason, RunSnapshot, RunStatus
 from ..text.plain import one_line
-from .own_runs import is_own
-from .rows import counts_row, counts_text
+from .answers import counts_row, counts_text
+from .background import is_own
 
 LEVELS = {RunStatus.COMPLETED: "info", RunStatus.ABORTED: "warning", RunStatus.FAILED: "error"}
 """How loud the end of a run is announced."""

@@ -14,15 +14,12 @@ from ..project.follower import Update
 from ..run.model import RunResult, RunSnapshot, RunStatus
 from ..system.iterate_in_thread import arriving
 from ..text.plain import one_line
-from . import rows
-from .answer import answer_for_parent
-from .answers import ToolAnswer, ToolProgress
+from . import answers as rows
+from .answers import ToolAnswer, ToolProgress, answer_for_parent
 from .arguments import read_subagent
 from .launch import launch
-from .live_run import EVERY, LiveRun
-from .parent import Parent
-from .preset_names import PresetNames
-from .reading import refresh
+from .live_run import EVERY, LiveRun, PresetNames
+from .parent import Parent, refresh
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ..agents.choice import catalog_of, choose_agent
+from ..agents.offline import MODEL as OFFLINE_MODEL
 from ..config.settings import Settings
-from ..errors import ModelError
-from ..models.catalog import Catalog
-from ..models.references import UnknownModel, check_text, read_literal
+from ..errors import AgentUnavailable, ModelError
+from ..models.catalog import Catalog, settings_listing
+from ..models.references import LEVELS, UnknownModel, check_text, offered_level, read_literal
 from ..models.resolvers import Probe, Resolver, ask, installed_resolvers
-from ..models.roles import PROVIDERS, RolesResolver
-from ..models.thinking import LEVELS, offered_level
-from ..offline_agent import MODEL as OFFLINE_MODEL
+from ..models.roles import PROVIDERS, RolesFault, RolesResolver, provider_roles
 from ..paths import agent_dir, user_settings_file
 from ..presets.file import Preset
 from ..text.plain import one_line
@@ -162,3 +162,22 @@ def _finished(model: ResolvedModel, preset: Preset | None, agent: str, levels: S
         notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
     resolved = OFFLINE_MODEL if agent == OFFLINE_AGENT else model.resolved
     return ResolvedModel(model.requested, resolved, model.source, given, notices)
+
+
+def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:
+    """Answer the roles that are set, then the models known of an agent (None: that of the settings), in catalog order.
+
+    What an agent brings along without a key for it is left out. A source that cannot be read offers nothing; why is
+    said when a model is resolved.
+    """
+    try:
+        roles = {**provider_roles(), **settings.roles}
+    except RolesFault:
+        roles = settings.roles
+    try:
+        catalog = catalog_of(choose_agent(agent or settings.agent, settings), settings)
+    except AgentUnavailable:
+        catalog = None
+    known = catalog or Catalog((lambda: settings_listing(settings.models),))
+    models = (model.ref for model in known.models() if model.source != "built in")
+    return tuple(dict.fromkeys((*(f"@{name}" for name in sorted(roles)), *models)))

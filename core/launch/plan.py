@@ -17,8 +17,7 @@ from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..run.artifacts import read_result
 from ..run.finalization import INSTRUCTION
-from ..run.limits import effective_limits
-from ..run.model import Group, LaunchedBy, Limits, Origin, PresetSource, RunMeta, RunRequest, Tools
+from ..run.model import Group, LaunchedBy, Limits, Origin, PresetSource, RunMeta, RunRequest, Tools, effective_limits
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.base import Runner
 from ..text.plain import one_line

@@ -14,17 +14,14 @@ from mcp.shared.exceptions import MCPError
 
 from ..delegation.call import call_tool
 from ..delegation.parent import Parent
-from ..delegation.registration import is_child
-from ..delegation.schema import NAMES, tools_for
+from ..delegation.schema import NAMES, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError
 from ..text.plain import one_line, plain
-from .calls import Calls
+from .calls import Calls, Relay
 from .listeners import Listeners
-from .prompts_part import prompt_text, prompts_of
 from .refresh import Learner
-from .relay_part import Relay
-from .wire import result_of, tool_of
+from .wire import prompt_text, prompts_of, result_of, tool_of
 
 T = TypeVar("T")
 

@@ -17,9 +17,9 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..text.plain import one_line
 from .calls import Calls, in_loop
-from .changes_part import follow
 from .handlers import Door
 from .listeners import Listeners
+from .refresh import follow
 
 INSTRUCTIONS = """\
 subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and go \

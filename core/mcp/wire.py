@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import mcp_types as types
 
 from ..delegation.answers import ToolAnswer
 from ..delegation.schema import STATUS, ToolSpec
-from ..text.plain import plain
+from ..errors import UsageError
+from ..presets.catalog import Preset, PresetCatalog
+from ..text.plain import one_line, plain
 
 ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""
@@ -33,3 +37,32 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
         structured_content=answer.structured,
         is_error=answer.is_error,
     )
+
+
+TASK = "task"
+
+
+def prompts_of(presets: Iterable[Preset]) -> list[types.Prompt]:
+    return [
+        types.Prompt(
+            name=preset.name,
+            title=preset.name,
+            description=one_line(preset.description, 200),
+            arguments=[types.PromptArgument(name=TASK, description="what the subagent shall do", required=True)],
+        )
+        for preset in presets
+    ]
+
+
+def prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+    """Fill in a prompt. Raises PresetError for a name that is no preset's, UsageError for other arguments."""
+    preset = catalog.get(name)
+    task = arguments.get(TASK, "").strip()
+    if not task or set(arguments) != {TASK}:
+        raise UsageError(f'the prompt "{one_line(name, 80)}" takes one argument: {TASK}', where="prompts/get")
+    text = (
+        f"Call the tool subagent with preset {one_line(preset.name)} for this task, "
+        f"then tell me what it found or did:\n\n{task}"
+    )
+    message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+    return types.GetPromptResult(description=one_line(preset.description, 200), messages=[message])

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from ..errors import nearest
 from ..text.plain import one_line
 from .catalog import Catalog
-from .thinking import LEVELS
+
+LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+"""From least to most; `max` is not known to every agent."""
+
+
+def offered_level(level: str, offered: Sequence[str]) -> str:
+    """Answer the level itself, or the highest that is offered below it."""
+    below = [other for other in offered if LEVELS.index(other) <= LEVELS.index(level)]
+    return below[-1] if below else level
+
 
 KNOWN_IDS = 20
 """How many ids an error names."""

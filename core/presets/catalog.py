@@ -16,8 +16,6 @@ from ..text.plain import one_line
 from .bundled import BUNDLED
 from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
 
-__all__ = ["Preset", "PresetCatalog", "PresetProblem", "discover", "preset_files", "preset_places", "project_place"]
-
 
 class PresetCatalog(Struct, frozen=True):
     presets: tuple[Preset, ...]
@@ -134,3 +132,32 @@ def _noting(preset: Preset, broken: PresetProblem | None) -> Preset:
     return structs.replace(
         preset, warnings=(*preset.warnings, f"a nearer preset of this name is broken: {broken.where}")
     )
+
+
+class Tier(Struct, frozen=True):
+    rank: int
+    """Of its directory, the nearest one 0."""
+    source: PresetSource
+    path: str
+    usable: bool
+
+
+def tiers(name: str, *, project: Project, cwd: str, settings: Settings) -> tuple[Tier, ...]:
+    """Answer the files whose preset has this name, broken ones too, in the order in which they are looked for."""
+    found: list[Tier] = []
+    for rank, (source, directory) in enumerate(preset_places(project, cwd, settings)):
+        try:
+            paths = sorted(preset_files(directory))
+        except OSError:
+            continue
+        for path in paths:
+            preset = read_preset(path, source)
+            if preset is not None and preset.name == name:
+                found.append(Tier(rank, source, path, isinstance(preset, Preset)))
+    return tuple(found)
+
+
+def next_after(path: str, name: str, *, project: Project, cwd: str, settings: Settings) -> Tier | None:
+    """Answer the preset that counts once this file is gone; None where there is none of its name."""
+    others = (tier for tier in tiers(name, project=project, cwd=cwd, settings=settings) if tier.path != path)
+    return next((tier for tier in others if tier.usable), None)

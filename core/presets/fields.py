@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from ..config.values import COUNT, DURATION, SWITCH, TEXT, WHOLE_TEXT, Kind, Unexpected, matching, one_of
-from ..models.thinking import LEVELS
+from ..models.references import LEVELS
 
 
 class PresetField(Struct, frozen=True):
@@ -89,3 +91,25 @@ FIELDS: dict[str, PresetField] = {
         DURATION, "Ends the run when the child is silent that long while no tool runs.", "limits.stall"
     ),
 }
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def preset_schema() -> dict[str, Any]:
+    """Answer the schema, made from the table that the presets are read by."""
+    exclusive = [*ALLOWING, DENYING]
+    pairs = [{"required": [first, second]} for at, first in enumerate(exclusive) for second in exclusive[at + 1 :]]
+    in_memory: dict[str, Any] = {"properties": {"session": {"const": "none"}}, "required": ["session"]}
+    kept: list[dict[str, Any]] = [
+        {"properties": {key: {"const": True}}, "required": [key]} for key in ("sticky", "finalize")
+    ]
+    return {
+        "$schema": DIALECT,
+        "title": "Frontmatter of a subdeck preset",
+        "type": "object",
+        "properties": {name: {**field.kind.schema, "description": field.meaning} for name, field in FIELDS.items()},
+        "required": ["name", "description"],
+        "additionalProperties": False,
+        "allOf": [{"not": {"anyOf": pairs}}, {"not": {**in_memory, "anyOf": kept}}],
+    }

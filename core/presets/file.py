@@ -9,14 +9,56 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ..config.values import is_blank, read_value
-from ..config.yaml_tree import DocumentError, Fields, read_text
-from ..errors import nearest
+from ..config.values import is_blank, read_value, unexpected
+from ..config.yaml_tree import DocumentError, Fields, Items, Node, Text, read_text
+from ..errors import UsageError, nearest
 from ..run.model import Limits, PresetSource
+from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
-from .fields import FIELDS, TOOLS
+from .fields import ALLOWING, DENYING, FIELDS, TOOLS
 from .frontmatter import split_markdown, without_blank_ends
-from .preset_tools import read_tools
+
+
+def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Answer the tools that a preset allows and those that it denies; at most one of the two is not None.
+
+    Raises DocumentError, for several of these fields too: which of them counts would be a guess.
+    """
+    present = [key for key in (*ALLOWING, DENYING) if key in fields.pairs]
+    if len(present) > 1:
+        line = max(fields.pairs[key].line for key in present)
+        contrary = "contradict each other" if DENYING in present else "mean the same thing"
+        raise DocumentError(f"{' and '.join(present)} {contrary}", line=line, hint="keep one of them")
+    if not present:
+        return None, None
+    names = _listed(present[0], fields.pairs[present[0]])
+    return (None, names) if present[0] == DENYING else (names, None)
+
+
+def _listed(key: str, node: Node) -> tuple[str, ...]:
+    meant = "no tool is denied" if key == DENYING else "no tools"
+    if is_blank(node):
+        hint = f'write "{key}: []" for "{meant}", or remove the line'
+        raise DocumentError(f"{key} is blank", line=node.line, hint=hint)
+    try:
+        if isinstance(node, Items):
+            return checked_tools(_names(key, node))
+        if not isinstance(node, Text):
+            raise unexpected(key, "a list of tools", node)
+        names = parse_tools(node.value)
+    except UsageError as error:
+        raise DocumentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
+    if not names:
+        raise DocumentError(f"{key} is blank", line=node.line, hint=f'write "{key}: []" for "{meant}"')
+    return names
+
+
+def _names(key: str, node: Items) -> Iterator[str]:
+    for item in node.items:
+        if not isinstance(item, Text):
+            raise unexpected(key, "the name of a tool", item)
+        yield item.value
+
 
 SUFFIX = ".md"
 NAME_LIMIT = 64

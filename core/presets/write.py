@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from itertools import count
+from typing import Any, cast
 
+from msgspec import structs
+
+from ..config.settings import Settings
 from ..config.yaml_tree import SIZE_LIMIT, DocumentError
-from ..errors import PresetError
+from ..errors import ModelError, PresetError, nearest
+from ..models.references import UnknownModel, check_text
+from ..models.resolvers import ask, installed_resolvers
+from ..models.roles import RolesResolver
 from ..run.model import PresetSource
 from ..run.tool_policy import checked_tools
 from ..text.plain import one_line
+from .bundled import BUNDLED
 from .catalog import preset_files
-from .file import SUFFIX, Preset, parse_preset, read_preset
-from .frontmatter import without_blank_ends
+from .file import NAME_LIMIT, SUFFIX, Preset, name_fault, parse_preset, read_preset
+from .frontmatter import frontmatter_span, without_blank_ends
+from .text import read_preset_text
 
 STEM_LIMIT = 200
 """Bytes of a file name; file systems take 255, with what stands around it for a moment."""
@@ -115,3 +126,138 @@ def _write_new(path: str, text: str) -> None:
         os.link(beside, path)
     finally:
         os.unlink(beside)
+
+
+def renamed(text: str, preset: Preset, name: str) -> str:
+    """Answer the text of this preset with `name` in the place of its name; comments and order stay.
+
+    What a file of `preset_dirs` may leave out is added, because other places want it. Raises PresetError for what
+    cannot be a name, and where the text is written so that nobody but its author can change it.
+    """
+    if not name:
+        raise PresetError("a preset needs a name")
+    if fault := name_fault(name):
+        raise PresetError(fault, hint="choose another name")
+    wanted = structs.replace(preset, name=name, description=preset.description or _described(preset))
+    for written in (name, json.dumps(name, ensure_ascii=False)):
+        changed = _with_name(text, written, wanted.description if not preset.description else "")
+        if _reads_as(changed, wanted):
+            return changed
+    raise PresetError(
+        f'the name "{one_line(preset.name)}" is written so that it cannot be replaced',
+        where=preset.path,
+        hint="change it in the editor",
+    )
+
+
+def _described(preset: Preset) -> str:
+    return f"A copy of {preset.name}"
+
+
+def _with_name(text: str, written: str, description: str) -> str:
+    span = frontmatter_span(text)
+    added = f"description: {json.dumps(description, ensure_ascii=False)}\n" if description else ""
+    if span is None:
+        return f"---\nname: {written}\n{added}---\n{text}"
+    begin, end = span
+    named = _name_span(text[begin:end])
+    if named is None:
+        return f"{text[:begin]}name: {written}\n{added}{text[begin:]}"
+    start, stop = begin + named[0], begin + named[1]
+    # A block (`name: >`) ends behind its line break, which the line needs.
+    ending = "\n" if text[start:stop].endswith("\n") else ""
+    return f"{text[:begin]}{added}{text[begin:start]}{written}{ending}{text[stop:]}"
+
+
+def _name_span(frontmatter: str) -> tuple[int, int] | None:
+    """Find where the value of the outermost `name` begins and ends; its parse has succeeded before."""
+    import yaml
+
+    events = cast("Iterator[Any]", yaml.parse(frontmatter, Loader=yaml.BaseLoader))
+    depth, is_key, follows_name = 0, True, False
+    for event in events:
+        kind = type(event).__name__
+        opens, closes = kind.endswith(("MappingStartEvent", "SequenceStartEvent")), kind.endswith("EndEvent")
+        if depth == 1 and (opens or kind == "ScalarEvent"):
+            if follows_name:
+                return None if opens else (event.start_mark.index, event.end_mark.index)
+            follows_name = is_key and not opens and event.value == "name"
+            is_key = not is_key
+        depth += 1 if opens else -1 if closes and kind.startswith(("Mapping", "Sequence")) else 0
+    return None
+
+
+def _reads_as(text: str, wanted: Preset) -> bool:
+    try:
+        read = parse_preset(text, wanted.path, PresetSource.PROJECT)
+    except DocumentError:
+        return False
+    return read == structs.replace(wanted, source=PresetSource.PROJECT, warnings=read.warnings)
+
+
+_MODEL = re.compile(r"^model:.*$", re.MULTILINE)
+
+
+def bundled_presets() -> tuple[Preset, ...]:
+    """Answer the presets that come along, by name, whether they are offered or not."""
+    found = (read_preset(path, PresetSource.BUNDLED) for path in sorted(preset_files(BUNDLED)))
+    return tuple(preset for preset in found if isinstance(preset, Preset))
+
+
+def needs_model(preset: Preset, settings: Settings) -> bool:
+    """Whether a copy asks for a model: its own is a role that is not set."""
+    if preset.model is None or not preset.model.startswith("@"):
+        return preset.model is None and settings.default_model is None
+    return not ask(preset.model, (RolesResolver(settings.roles, None), *installed_resolvers())).is_answered
+
+
+def copy_bundled(name: str, directory: str, settings: Settings, model: str | None = None) -> str:
+    """Write a bundled preset into a directory of presets and answer its path; `model` stands in for its own.
+
+    Never replaces a file. Raises PresetError, and ModelError where it needs a model and none is given.
+    """
+    bundled = {preset.name: preset for preset in bundled_presets()}
+    if name not in bundled:
+        hint = nearest(name, bundled) or f"there are {', '.join(bundled)}"
+        raise PresetError(f'no preset "{one_line(name, 80)}" comes along', hint=hint)
+    preset, chosen = bundled[name], (model or "").strip()
+    if not chosen and needs_model(preset, settings):
+        raise ModelError(
+            f'the model "{preset.model}" of {preset.name} is a role that is not set',
+            where=preset.path,
+            hint=f"name a model for the copy, or set {(preset.model or '')[1:]} below roles in the settings",
+        )
+    with open(preset.path, encoding="utf-8") as file:
+        text = file.read()
+    if chosen:
+        text = _with_model(text, chosen)
+    return place_preset(directory, preset.name, os.path.basename(preset.path).removesuffix(SUFFIX), text)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Propose `<name>-2`, or the next that is not taken, for a copy."""
+    base = name[: NAME_LIMIT - 4].rstrip()
+    return next(free for number in count(2) if (free := f"{base}-{number}") not in taken)
+
+
+def duplicate(preset: Preset, name: str, directory: str) -> str:
+    """Write a preset's file once more under another name, into a directory of presets, and answer its path.
+
+    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
+    """
+    now = read_preset(preset.path, preset.source)
+    if not isinstance(now, Preset):
+        why = "its file is gone" if now is None else f"its file is broken by now: {now.message}"
+        raise PresetError(f"it cannot be copied: {why}", where=preset.path)
+    own = read_preset_text(preset.path)
+    text = own.bytes_of(renamed(own.text, now, name.strip())).decode()
+    return place_preset(directory, name.strip(), stem_of(name.strip()), text)
+
+
+def _with_model(text: str, model: str) -> str:
+    try:
+        check_text(model)
+    except UnknownModel as fault:
+        raise ModelError(f'the model "{one_line(model, 80)}" {fault.why}', where="model", hint=fault.hint) from fault
+    line = f"model: {json.dumps(model, ensure_ascii=False)}"
+    return _MODEL.sub(lambda _: line, text, count=1)

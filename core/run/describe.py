@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ..offline_agent import NO_MODEL
 from ..text.plain import one_line
 from .model import Counts, RunReason, RunSnapshot, RunStatus
 
+NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
+"""How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
 GLYPHS: dict[RunStatus, str] = {
     RunStatus.RUNNING: "●",
     RunStatus.QUEUED: "◌",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..agents.base import add_usage
 from ..text.plain import one_line
 from .events import AssistantText, Event, Notice, Queued, RunEnded, RunStarted, ToolCall, UnknownEvent, UsageReported
 from .model import Usage
@@ -12,6 +11,23 @@ from .progress import ProgressFormatter
 
 ACTIVITY_LENGTH = 200
 """Characters."""
+
+
+UNCOUNTED_STOPS = frozenset({"error", "compaction"})
+"""Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
+
+
+def add_usage(total: Usage, event: UsageReported) -> Usage:
+    """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
+    return Usage(
+        input=total.input + event.input,
+        output=total.output + event.output,
+        cache_read=total.cache_read + event.cache_read,
+        cache_write=total.cache_write + event.cache_write,
+        cost=total.cost + event.cost,
+        turns=total.turns + (event.stop_reason not in UNCOUNTED_STOPS),
+        tool_uses=total.tool_uses,
+    )
 
 
 class Fold:

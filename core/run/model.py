@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 SCHEMA_VERSION = 1
 
@@ -340,3 +340,15 @@ class RunSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def is_terminal(self) -> bool:
         return self.status.is_terminal
+
+
+def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:
+    """Answer the lower of the two for each limit, and a sentence for each wish that has no effect."""
+    values: dict[str, float | None] = {}
+    warnings: list[str] = []
+    for name, cap in structs.asdict(settings).items():
+        wish = getattr(preset, name)
+        if wish is not None and cap is not None and wish > cap:
+            warnings.append(f"{name} {wish:g} of the preset is above the {cap:g} of the settings, which counts")
+        values[name] = min((value for value in (wish, cap) if value is not None), default=None)
+    return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - max_turns comes from max_turns

@@ -9,10 +9,32 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..agents.base import StreamFacts
 from ..text.plain import one_line, plain
 from .finalization import read_payload
-from .model import STATUS_OF, RunReason, RunStatus, StopRequest
+from .model import STATUS_OF, RunReason, RunStatus, StopRequest, Usage
+
+
+class StreamFacts(Struct, frozen=True):
+    """What the child's stream has said so far; what `outcome.decide` decides from."""
+
+    finished: bool = False
+    """A positive terminal event was seen, and nothing after it took it back."""
+    final_text: str | None = None
+    """Last assistant message with non-blank text."""
+    stop_reason: str | None = None
+    """Of the last assistant message."""
+    error_message: str | None = None
+    """Of the last assistant message, when it ended in an error."""
+    usage: Usage = Usage()
+    model: str = ""
+    """`provider/id` as the child reports it."""
+    session_id: str | None = None
+    finalized: dict[str, Any] | None = None
+    """What the child handed to its last successful `subagent_finalize` call."""
+    handing_over: bool = False
+    """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
+    unreadable: int = 0
+    """Lines so far that were no events."""
 
 
 class ChildExit(Struct, frozen=True):

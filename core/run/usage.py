@@ -7,9 +7,9 @@ from collections import deque
 
 from msgspec import Struct
 
-from ..agents.base import add_usage
 from ..paths import EVENTS
 from .events import UsageReported, decode_event
+from .fold import add_usage
 from .model import Usage
 from .tail import LineTail
 

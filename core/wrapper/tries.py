@@ -9,13 +9,13 @@ import traceback
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import AgentProgram, ChildStream, StreamFacts
+from ..agents.base import AgentProgram, ChildStream
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.events import Notice, Retry
 from ..run.finalization import Finalized, feedback, read_payload
 from ..run.model import RunMeta, RunReason, RunResult, Usage
-from ..run.outcome import Outcome, StartError, decide
+from ..run.outcome import Outcome, StartError, StreamFacts, decide
 from .attempt import Attempt
 from .queue import Signals
 from .records import Records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.answer import answer_details, answer_for_parent
+from subdeck.core.delegation.answers import answer_details, answer_for_parent
 from subdeck.core.run.model import RunReason
 
 from tests.factories import make_result

@@ -11,7 +11,7 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.bundled import BUNDLED
 from subdeck.core.presets.catalog import discover, preset_places
 from subdeck.core.presets.file import Preset, read_preset
-from subdeck.core.presets.preset_copy import bundled_presets, copy_bundled, needs_model
+from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
 from subdeck.core.run.model import PresetSource
 
 ON = Settings(bundled_presets=True)

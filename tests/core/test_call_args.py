@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.pi.stream import PiStream
-from subdeck.core.run.call_args import CUT, kept_args
-from subdeck.core.run.events import ARGS_LIMIT, ToolCall, encode_event
+from subdeck.core.run.events import ARGS_LIMIT, CUT, ToolCall, encode_event, kept_args
 
 
 def deep(levels: int) -> dict[str, Any]:

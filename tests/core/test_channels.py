@@ -17,12 +17,13 @@ from subdeck.core.delegation.channels import (
     STARTED,
     Channels,
     Emission,
+    Emitter,
     created,
+    emissions,
     ended,
     started,
 )
-from subdeck.core.delegation.details import AgentDetails
-from subdeck.core.delegation.emitting import Emitter, emissions
+from subdeck.core.delegation.report import AgentDetails
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
 from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.settings_example import example_settings
-from subdeck.core.presets.preset_schema import preset_schema
+from subdeck.core.config.schema import example_settings
+from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import subdeck, write_preset
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 from subdeck.core.cli.main import COMMANDS
-from subdeck.core.cli.preset_view_part import preset_document
+from subdeck.core.cli.presets import preset_document
 from subdeck.core.config.settings import Inheritance, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError

@@ -8,8 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec.structs import replace
-from subdeck.core.delegation.details import AgentDetails, details_of, model_name, status_of, tokens_text
-from subdeck.core.delegation.report import TextEntry, Timeline
+from subdeck.core.delegation.report import (
+    AgentDetails,
+    TextEntry,
+    Timeline,
+    details_of,
+    model_name,
+    status_of,
+    tokens_text,
+)
 from subdeck.core.run.model import (
     STATUS_OF,
     LaunchedBy,

@@ -6,8 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from subdeck.core.mcp.calls import Calls
-from subdeck.core.mcp.relay_part import Relay
+from subdeck.core.mcp.calls import Calls, Relay
 
 
 async def test_the_last_word_comes_before_the_answer() -> None:

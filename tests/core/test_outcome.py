@@ -6,9 +6,8 @@ import errno
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.base import StreamFacts
 from subdeck.core.run.model import STATUS_OF, RunReason, StopRequest
-from subdeck.core.run.outcome import ChildExit, StartError, decide
+from subdeck.core.run.outcome import ChildExit, StartError, StreamFacts, decide
 
 ANSWERED = StreamFacts(finished=True, final_text="The answer.", stop_reason="stop")
 WORKING = StreamFacts(final_text="I will look.", stop_reason="toolUse")

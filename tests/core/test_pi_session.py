@@ -11,7 +11,7 @@ import pytest
 from subdeck.core.agents.conversation import Message, Text, Thinking, ToolOutput, ToolUse
 from subdeck.core.agents.pi import branch as pi_branch
 from subdeck.core.agents.pi.session import SessionFileError, open_conversation
-from subdeck.core.system import backward
+from subdeck.core.system import line_file as backward
 
 from ..replay import RECORDINGS
 from .session_file import HEADER, SessionFile, line

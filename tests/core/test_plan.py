@@ -14,8 +14,7 @@ from subdeck.core.errors import ModelError, SettingsError, UsageError
 from subdeck.core.launch.plan import Plan
 from subdeck.core.paths import Project
 from subdeck.core.run.finalization import FINALIZE_TOOL
-from subdeck.core.run.limits import effective_limits
-from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest
+from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest, effective_limits
 
 PI = Settings(agent="pi", agents={"pi": AgentSettings(("/bin/true",))}, default_model="a/b")
 OFFLINE = Settings(agent="offline")

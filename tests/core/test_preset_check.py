@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.config.settings import Settings
-from subdeck.core.launch.preset_check import PresetCheck, PresetDraft, check_preset
+from subdeck.core.launch.preview import PresetCheck, PresetDraft, check_preset
 from subdeck.core.paths import Project
 from subdeck.core.run.model import PresetSource
 

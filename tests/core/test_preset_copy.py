@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.errors import PresetError
 from subdeck.core.presets.file import Preset, read_preset
-from subdeck.core.presets.preset_copy import duplicate, free_name
+from subdeck.core.presets.write import duplicate, free_name
 from subdeck.core.run.model import PresetSource
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.config.yaml_tree import DocumentError, parse_mapping
-from subdeck.core.presets.fields import FIELDS
+from subdeck.core.presets.fields import FIELDS, preset_schema
 from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
-from subdeck.core.presets.preset_schema import preset_schema
 from subdeck.core.run.model import Limits, PresetSource
 
 HEAD = "name: scout\ndescription: d\n"

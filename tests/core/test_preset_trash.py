@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
-from subdeck.core.presets.preset_tiers import next_after
+from subdeck.core.presets.catalog import next_after
 from subdeck.core.presets.trash import KEPT, delete_preset, restore_preset
 from subdeck.core.run.model import PresetSource
 

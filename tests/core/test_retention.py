@@ -10,9 +10,8 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
-from subdeck.core.project import cleaning
-from subdeck.core.project.cleaning import clean, read_stock, tidy
-from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose
+from subdeck.core.project import retention as cleaning
+from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose, clean, read_stock, tidy
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.schema import KEYS, ProjectMay, read_entries
+from subdeck.core.config.schema import KEYS, ProjectMay, example_settings, read_entries
 from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,
@@ -19,7 +19,6 @@ from subdeck.core.config.settings import (
     load_settings,
     value_of,
 )
-from subdeck.core.config.settings_example import example_settings
 from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project

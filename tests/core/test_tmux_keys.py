@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.runners.tmux_keys_part import KeyTable, in_words, through
+from subdeck.core.runners.tmux import KeyTable, in_words, through
 
 DETACH = "bind-key    -T prefix       d                    detach-client"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.delegation.background import ROWS
 from subdeck.core.delegation.call import session_name
 from subdeck.core.delegation.session_watch import SessionWatch
-from subdeck.core.delegation.status import ROWS
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
 from subdeck.core.run.model import Counts, LaunchedBy, RunReason, RunStatus

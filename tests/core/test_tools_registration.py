@@ -7,8 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
-from subdeck.core.delegation.registration import registration_key, should_register
-from subdeck.core.delegation.schema import ROLE_OR_THINKING, ToolSpec, described, models_of, specs, tools_for
+from subdeck.core.delegation.schema import (
+    ROLE_OR_THINKING,
+    ToolSpec,
+    described,
+    models_of,
+    registration_key,
+    should_register,
+    specs,
+    tools_for,
+)
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import user_settings_file

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.project.diagnosis import REASONS, Process, Signs, ago, why
-from subdeck.core.project.signs import WINDOW, SignReader
+from subdeck.core.project.diagnosis import REASONS, WINDOW, Process, SignReader, Signs, ago, why
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (

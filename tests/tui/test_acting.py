@@ -11,7 +11,7 @@ from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.runners.base import WayIn
-from subdeck.tui.commands import attaching_part as attaching
+from subdeck.tui.commands import runs as attaching
 from subdeck.tui.dialogs.confirm import ConfirmScreen
 from subdeck.tui.notify.notices import Notices
 from subdeck.tui.notify.toasts import ON_SCREEN, SECONDS, Toasts

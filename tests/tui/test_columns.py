@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from subdeck.core.run.model import Usage
 from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, Signs, columns, head_cells, run_cells
-from subdeck.tui.runs.grouping import as_one
+from subdeck.tui.runs.order import as_one
 
 from .fake_engine import a_run
 from .some_runs import a_group

@@ -13,10 +13,9 @@ from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownR
 from subdeck.core.launch.memory import LastValues, change_memory
 from subdeck.core.run.finalization import INSTRUCTION
 from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
-from subdeck.tui.launch.again import asked_prompt, asked_tools
 from subdeck.tui.launch.form import LaunchForm, Takes
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import Filled
+from subdeck.tui.launch.values import Filled, asked_prompt, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.widgets.choice import Choice
 from textual.widgets import Input, TextArea

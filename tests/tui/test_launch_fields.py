@@ -15,8 +15,7 @@ from subdeck.tui.actions import Place, Situation
 from subdeck.tui.actions.launch import LAUNCHING
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.path_choices import matching_paths
-from subdeck.tui.launch.path_input import PathInput
+from subdeck.tui.launch.path_input import PathInput, matching_paths
 from subdeck.tui.launch.problems import REST, by_field
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import Filled

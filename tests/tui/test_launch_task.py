@@ -9,12 +9,10 @@ from subdeck.core.errors import LaunchError
 from subdeck.core.launch.memory import memory_file, read_memory
 from subdeck.core.run.model import RunRequest
 from subdeck.tui.launch import screen as launch_module
-from subdeck.tui.launch.earlier import EarlierTask, earlier_tasks, matching
-from subdeck.tui.launch.load_file import LoadFileScreen
+from subdeck.tui.launch.load_file import LIMIT, LoadFileScreen
 from subdeck.tui.launch.path_input import PathInput
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.tasks import EarlierTasksScreen
-from subdeck.tui.launch.text_file import LIMIT
+from subdeck.tui.launch.tasks import EarlierTask, EarlierTasksScreen, earlier_tasks, matching
 from subdeck.tui.widgets.field import Problem
 
 from .deck import Deck, opened

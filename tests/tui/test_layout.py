@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import user_state_dir
 from subdeck.tui.actions import Place
-from subdeck.tui.deck import shape_file
+from subdeck.tui.deck import arrangement as shape_file
 from subdeck.tui.deck.arrangement import (
     LEAST_ABOVE,
     LEAST_PRESETS,
@@ -19,12 +19,13 @@ from subdeck.tui.deck.arrangement import (
     Shape,
     above_height,
     presets_width,
+    read_shape,
     visible_panes,
     with_above,
     with_presets,
+    write_shape,
 )
 from subdeck.tui.deck.opening import Opening
-from subdeck.tui.deck.shape_file import read_shape, write_shape
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events

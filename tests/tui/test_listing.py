@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from subdeck.core.run.model import RunSnapshot, Usage
 from subdeck.tui.runs.board import Board
 from subdeck.tui.runs.filter import EVERYTHING, Seen, parse_filter
-from subdeck.tui.runs.listing import BULK, Listing, Row
+from subdeck.tui.runs.listing import BULK, Listing, Row, next_of
 from subdeck.tui.runs.order import Section, Sort, section_of
-from subdeck.tui.runs.unseen import next_of
 
 from .fake_engine import a_run, run_id
 from .some_runs import a_group, a_mate, an_update

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.cells import cell_len
-from subdeck.core.offline_agent import NO_MODEL
 from subdeck.core.run import describe
+from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.model import Counts, RunReason
 from subdeck.tui.text import format as present
 from subdeck.tui.text.wrap import wrap

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
-from subdeck.core.launch.model_choices import model_choices
+from subdeck.core.launch.model import model_choices
 from subdeck.core.run.model import Limits
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.presets.copy import CopyPresetScreen

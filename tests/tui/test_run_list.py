@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import RunStatus, Usage
 from subdeck.tui.actions import Place
-from subdeck.tui.runs import resting
+from subdeck.tui.runs import list as resting
 from subdeck.tui.runs.memory import Arranged, ListMemory
 
 from .deck import Deck, opened

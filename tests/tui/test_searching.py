@@ -9,7 +9,7 @@ import pytest
 from subdeck.core.run.events import AssistantText, ErrorReported, Event, ToolCall, ToolResult
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
 from subdeck.tui.actions import Place
-from subdeck.tui.commands import taking_out_part as taking_out
+from subdeck.tui.commands import transcript as taking_out
 from textual.events import Paste
 from textual.widgets import Input
 

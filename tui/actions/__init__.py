@@ -1,7 +1,6 @@
 """What the operator can do: one registry, from which keys, footer, help and palette come."""
 
-from .model import PANES, Action, Place, Situation
-from .needs_part import TMUX
+from .model import PANES, TMUX, Action, Place, Situation
 from .registry import (
     ACTIONS,
     BY_ID,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from . import PANES, Action, Place, key_label, said
+from rich.cells import cell_len
+
+from ..text.wrap import wrap
+from . import ACTIONS, PANES, Action, Place, key_label, key_of, said
 
 EVERY_PANE = "every pane"
 DIALOGS = "dialogs"
@@ -65,3 +70,85 @@ def _places(action: Action) -> Iterator[tuple[str, str]]:
         labels = {place: keys for place, keys in labels.items() if place in _AROUND or keys != shared}
     for place, keys in labels.items():
         yield place.value, keys
+
+
+GAP = "    "
+
+
+def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Say for each action id what it is good for, behind its key: in one line where that fits, else a line each."""
+    keyed = [(key, words) for action_id, words in hints if (key := key_of(action_id, actions))]
+    one = GAP.join(f"{key}  {words}" for key, words in keyed)
+    if cell_len(one) + 2 <= width:
+        return [f"  {one}"]
+    widest = max((cell_len(key) for key, _ in keyed), default=0)
+    lines: list[str] = []
+    for key, words in keyed:
+        first, *more = wrap(words, max(8, width - widest - 2))
+        lines.append(f"{key}{' ' * (widest - cell_len(key))}  {first}")
+        lines += [" " * (widest + 2) + row for row in more]
+    return lines
+
+
+BEGIN, END = "<!-- keys -->", "<!-- /keys -->"
+
+LISTED = (
+    Place.APP,
+    Place.DECK,
+    *PANES,
+    Place.SEARCH,
+    Place.FILTER,
+    Place.LAUNCH,
+    Place.EDIT,
+    Place.COPY,
+    Place.DETAIL,
+    Place.CLEAN_UP,
+    Place.READING,
+    Place.CONFIRM,
+)
+"""Places whose keys are listed; those of the help are told by the help."""
+
+
+def key_table() -> str:
+    """Answer a markdown table with a row for each thing that can be done."""
+    doing: dict[str, list[Action]] = {}
+    for action in ACTIONS:
+        doing.setdefault(said(action.help), []).append(action)
+    rows = [f"| {keys} | {sentence} |" for sentence, actions in doing.items() if (keys := _keys(actions))]
+    return "\n".join(("| key | |", "|---|---|", *rows))
+
+
+def with_table(text: str) -> str:
+    """Replace what stands between the markers. Raises ValueError where they are missing."""
+    before, _, rest = text.partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise ValueError(f"the markers {BEGIN} and {END} are missing")
+    return f"{before}{BEGIN}\n{key_table()}\n{END}{after}"
+
+
+def _keys(actions: Sequence[Action]) -> str:
+    """Say the keys, and where they mean this unless it is the whole deck or all its panes."""
+    places: dict[tuple[str, ...], list[Place]] = {}
+    for place in LISTED:
+        if keys := tuple(key for action in actions for key in action.keys_in(place)):
+            places.setdefault(keys, []).append(place)
+    return ", ".join(" ".join(f"`{_label(key)}`" for key in keys) + _where(where) for keys, where in places.items())
+
+
+def _label(key: str) -> str:
+    return key_label(key).replace("^", "ctrl+").replace("⏎", "enter")
+
+
+def _where(places: Sequence[Place]) -> str:
+    everywhere = {Place.APP, Place.DECK} & set(places) or set(PANES) <= set(places)
+    return "" if everywhere else f" ({', '.join(places)})"
+
+
+def main() -> None:
+    file = Path(sys.argv[1])
+    file.write_text(with_table(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

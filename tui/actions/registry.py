@@ -8,18 +8,11 @@ from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from .cleaning_part import CLEANING
-from .deck import DECK
-from .detail_part import DETAIL
-from .dialogs_part import DIALOGS
-from .doctor_part import DOCTOR
-from .finding_part import FINDING
-from .launch import LAUNCHING
+from .deck import DECK, DIALOGS, DOCTOR
+from .launch import LAUNCHING, PRESETS
 from .model import MODES, Action, Place, Situation
-from .presets_part import PRESETS
-from .run_list_part import RUN_LIST
-from .runs import ACTING
-from .transcript import TRANSCRIPT
+from .runs import ACTING, CLEANING, RUN_LIST
+from .transcript import DETAIL, FINDING, TRANSCRIPT
 
 ACTIONS: tuple[Action, ...] = (
     *PRESETS,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from .model import Action, Place, at
-from .needs_part import needs_run
+from typing import TYPE_CHECKING
+
+from .model import NO_RUN, Action, Place, at, needs_run
+
+if TYPE_CHECKING:
+    from .model import Situation
 
 TRANSCRIPT = (
     Action(
@@ -32,4 +36,124 @@ TRANSCRIPT = (
     Action("wrap", at(Place.DECK, "w"), "wrap", "Wrap long lines of the transcript, or cut them."),
     Action("left", at(Place.TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
     Action("right", at(Place.TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
+)
+
+
+def _needs_paging(situation: Situation) -> str:
+    return needs_run(situation) or ("" if situation.can_suspend else "There is no terminal to lend to a pager.")
+
+
+def _needs_shown_run(situation: Situation) -> str:
+    return "" if situation.run else f"{NO_RUN} There is nothing to search."
+
+
+FINDING = (
+    Action(
+        "search",
+        at(Place.TRANSCRIPT, "/"),
+        "search",
+        "Search the transcript, folded text included; a capital letter makes case count.",
+        _needs_shown_run,
+        footer=5,
+    ),
+    Action("next_match", at(Place.SEARCH, "n"), "next", "Go to the next match.", footer=1),
+    Action("previous_match", at(Place.SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
+    Action("end_search", at(Place.SEARCH, "escape"), "end", "End the search and take its marks away.", footer=1),
+    Action(
+        "keep", at(Place.FILTER, "enter"), "keep", "Keep it, and give the keys back to the pane.", do="keep", footer=1
+    ),
+    Action("drop", at(Place.FILTER, "escape"), "end", "Take it back: all is as before.", do="drop", footer=2),
+    Action("next_error", at(Place.TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run),
+    Action(
+        "previous_error",
+        at(Place.TRANSCRIPT, "E"),
+        "previous error",
+        "Go to the previous error in the transcript.",
+        needs_run,
+    ),
+    Action(
+        "go_to_time",
+        at(Place.TRANSCRIPT, "@"),
+        "go to time",
+        "Go to a time in the transcript: 20:12, -5m from the end, +90s from the start, 50%.",
+        needs_run,
+    ),
+    Action("copy_entry", at(Place.TRANSCRIPT, "y"), "copy", "Copy the whole text under the cursor.", needs_run),
+    Action("copy_answer", at(Place.DECK, "Y"), "copy answer", "Copy the answer of the run.", needs_run),
+    Action(
+        "page_transcript",
+        at(Place.DECK, "v"),
+        "pager",
+        "Open the transcript in $PAGER, all of it unfolded.",
+        _needs_paging,
+    ),
+    Action(
+        "save_run",
+        at(Place.DECK, "S"),
+        "save",
+        "Save the run as a markdown file, after asking where.",
+        needs_run,
+        changes=True,
+    ),
+)
+
+
+_TABS = {
+    "transcript": "The end of what it did, as a person reads it.",
+    "answer": "The answer, or what there is of it so far.",
+    "prompt": "What the child read, and its system prompt.",
+    "facts": "What was decided before the start, and how it ended.",
+    "usage": "Tokens and cost of each message.",
+    "files": "The files of the run.",
+    "events": "The last events, as they are written.",
+}
+
+DETAIL = (
+    Action(
+        "detail",
+        at(Place.DECK, "i"),
+        "detail",
+        "Open the highlighted run: why it is not done, answer, prompt, facts, usage, files.",
+        needs_run,
+        footer=13,
+    ),
+    *(
+        Action(f"tab_{name}", at(Place.DETAIL, str(number)), name, sentence, do=f"screen.show_tab('{name}')")
+        for number, (name, sentence) in enumerate(_TABS.items(), start=1)
+    ),
+    Action("next_tab", at(Place.DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
+    Action(
+        "previous_tab",
+        at(Place.DETAIL, "left", "shift+tab"),
+        "previous tab",
+        "Go to the tab before.",
+        do="screen.turn(-1)",
+    ),
+    Action(
+        "open_shown",
+        at(Place.DETAIL, "enter"),
+        "open",
+        "Open what is shown: the transcript on the deck, a file in your pager.",
+        do="screen.open_shown",
+        footer=3,
+    ),
+    Action(
+        "copy_shown",
+        at(Place.DETAIL, "y"),
+        "copy",
+        "Copy what the tab shows, or the path of the highlighted file.",
+        do="screen.copy_shown",
+        footer=4,
+    ),
+    *(
+        Action(f"detail_{where}", at(Place.DETAIL, *keys), name, sentence, do=f"screen.move('{where}')")
+        for where, keys, name, sentence in (
+            ("down", ("j", "down"), "down", "One row down."),
+            ("up", ("k", "up"), "up", "One row up."),
+            ("page_down", ("pagedown",), "page down", "One page down."),
+            ("page_up", ("pageup",), "page up", "One page up."),
+            ("first", ("g", "home"), "first", "To the beginning."),
+            ("last", ("G", "end"), "last", "To the end."),
+        )
+    ),
 )

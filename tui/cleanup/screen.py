@@ -17,8 +17,7 @@ from textual.widgets import Button, Input, Static
 
 from ...core import paths
 from ...core.config.settings import Retention
-from ...core.project.cleaning import read_stock
-from ...core.project.retention import Selection, Stock, Stored, choose
+from ...core.project.retention import Selection, Stock, Stored, choose, read_stock
 from ...core.run import artifacts
 from ...core.text.plain import one_line, plain
 from ..actions import Place, bindings

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .attaching_part import AttachCommands
 from .base import Deck
-from .cleaning_part import CleaningCommands
-from .deck import DeckCommands
-from .detail_part import DetailCommands
-from .doctor_part import DoctorCommands
-from .finding_part import FindingCommands
+from .deck import DeckCommands, DoctorCommands, TellingCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
-from .run_list_part import RunListCommands
-from .runs import RunCommands
-from .taking_out_part import TakingOutCommands
-from .telling_part import TellingCommands
-from .transcript import TranscriptCommands
+from .runs import AttachCommands, CleaningCommands, RunCommands, RunListCommands
+from .transcript import DetailCommands, FindingCommands, TakingOutCommands, TranscriptCommands
 
 _ALL = (
     PresetCommands,

@@ -9,7 +9,7 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.confirm import ConfirmScreen
-from ..text.problem_text import problem_text
+from ..text.format import problem_text
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -11,9 +11,9 @@ from ...core.errors import PresetError, SubdeckError
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import Place, keys_line
-from ..launch.again import request_again
 from ..launch.form import LaunchForm, Takes
 from ..launch.memory import Remembered
+from ..launch.values import request_again
 from .base import Commands, Deck, first_of, name_of
 
 if TYPE_CHECKING:

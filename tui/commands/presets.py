@@ -9,16 +9,15 @@ from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import Place, keys_line
 from ..deck.undo import Deletion
-from ..presets.copy import CopyPresetScreen
+from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, judge, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
-from ..presets.template_part import read_template
 from ..terminal.handover import edit_file
 from ..text.format import short_path
 from .base import Commands, Deck
 
 if TYPE_CHECKING:
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.catalog import Preset, PresetProblem
     from ...core.presets.trash import DeletedPreset
 
@@ -95,7 +94,7 @@ class PresetCommands(Commands):
             self._say(f"Copied {one_line(template.name, 40)} to {short_path(path)}: it is yours to change.")
 
     async def _delete(self) -> None:
-        from ...core.presets.preset_tiers import next_after
+        from ...core.presets.catalog import next_after
         from ...core.presets.trash import delete_preset
 
         found, engine = self._highlighted, self._bridge.engine

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.system.user_state import state_file, write_state
 from ..actions import PANES, Place
+
+if TYPE_CHECKING:
+    from ..feed.bridge import Bridge
 
 WIDE = 100
 """From this many columns on the presets have their own place beside the runs."""
@@ -92,3 +100,43 @@ def with_above(shape: Shape, room: Room, rows: int) -> Shape:
     """Give what is above the transcript this many rows, or as many as can be."""
     bounded = above_height(Shape(above=rows / room.deck_height), room)
     return replace(shape, above=bounded / room.deck_height)
+
+
+NAME = "layout.json"
+
+
+class Remembering:
+    """Remembers a shape beside the event loop; a read-only app keeps it for as long as it is open."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._turn = asyncio.Lock()
+        self._shape = Shape()
+
+    def __call__(self, shape: Shape) -> None:
+        if not self._bridge.readonly:
+            self._shape = shape
+            self._bridge.spawn(self._write)
+
+    async def _write(self) -> None:
+        async with self._turn:
+            await self._bridge.call(write_shape, self._shape)  # as it is by now: the last one stays
+
+
+def read_shape() -> Shape:
+    """Answer what was remembered; a file that is missing or makes no sense remembers nothing."""
+    try:
+        with open(state_file(NAME), "rb") as file:
+            shape = msgspec.json.decode(file.read(4096), type=Shape)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return Shape()
+    return Shape(_share(shape.presets), _share(shape.above))
+
+
+def write_shape(shape: Shape) -> None:
+    """Remember it. Raises OSError."""
+    write_state(state_file(NAME), msgspec.json.encode(shape))
+
+
+def _share(written: float | None) -> float | None:
+    return written if written is not None and 0 < written < 1 else None

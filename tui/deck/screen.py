@@ -41,10 +41,10 @@ from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search.line import SearchLine
 from ..transcript.search.transcript_search import TranscriptSearch
+from .arrangement import Remembering, read_shape
 from .header import DeckHeader
 from .opening import Opening
 from .panes import Panes
-from .shape_file import Remembering, read_shape
 from .single_run import Alone
 from .startup_cleanup import Tidying
 from .status_bar import StatusBar

@@ -11,8 +11,7 @@ from ..actions import key_of
 from .undo import deletion_of
 
 if TYPE_CHECKING:
-    from ...core.project.cleaning import Cleaned
-    from ...core.project.retention import Selection
+    from ...core.project.retention import Cleaned, Selection
     from ..commands.base import Deck
 
 AFTER = 3.0
@@ -37,7 +36,7 @@ class Tidying:
             rule = bridge.engine.settings.retention
             if not rule.is_set:
                 return
-            from ...core.project.cleaning import tidy
+            from ...core.project.retention import tidy
 
             selection, cleaned = await bridge.call(tidy, bridge.engine.project, rule, time.time())
         except (SubdeckError, OSError) as error:

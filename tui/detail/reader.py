@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...core import paths
-from ...core.project.diagnosis import why
-from ...core.project.signs import SignReader
+from ...core.project.diagnosis import SignReader, why
 from ...core.run import artifacts
 from ...core.run.describe import size_text
 from ...core.run.model import RunSnapshot

@@ -21,7 +21,7 @@ from ...core.text.plain import one_line
 from ..actions import Action, Place, bindings, key_of, keys_line
 from ..feed.bridge import Bridge
 from ..terminal.handover import page_file
-from ..text.problem_text import problem_text
+from ..text.format import problem_text
 from .file_list import FileList
 from .page import Page, Tab
 from .page_view import PageView

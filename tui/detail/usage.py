@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.delegation.details import model_name
+from ...core.delegation.report import model_name
 from ...core.run.model import Usage
 from ...core.run.usage import Turn
 from ...core.text.plain import one_line

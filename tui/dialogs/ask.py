@@ -15,7 +15,7 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ..actions import Place, bindings
 from ..feed.bridge import Bridge
-from ..text.problem_text import problem_text
+from ..text.format import problem_text
 
 
 class AskScreen(ModalScreen[None]):

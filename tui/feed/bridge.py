@@ -27,8 +27,7 @@ from ..messages import (
     UpdateArrived,
 )
 from ..terminal.gc import freeze_once
-from .coalesce import merged
-from .frames import frame_after
+from .coalesce import frame_after, merged
 from .reader import RunReader
 from .views import View
 

@@ -25,3 +25,15 @@ def merged(earlier: Update | None, later: Update) -> Update:
         ended=(*earlier.ended, *later.ended),
         presets_changed=earlier.presets_changed or later.presets_changed,
     )
+
+
+FRAME = 1 / 40
+"""Seconds between two frames at the least."""
+PER_RUN = 1 / 1200
+"""Seconds more for each run that changed in the frame before."""
+SLOWEST = 1 / 8
+
+
+def frame_after(changed: int) -> float:
+    """Answer how many seconds to wait after a frame in which so many runs have changed."""
+    return min(SLOWEST, FRAME + changed * PER_RUN)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from ...core.run.describe import GLYPHS
@@ -24,12 +26,31 @@ from ...core.run.events import (
     UsageReported,
     decode_event,
 )
-from ...core.run.progress import ProgressFormatter
+from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.system.line_file import HELD
 from ...core.text.plain import one_line, plain
 from ..text.format import local_time
-from .beginnings import event_of_beginning
 from .views import View
+
+_LAST_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,4}|.?)$", re.DOTALL)
+_ENDS = (b'[\xe2\x80\xa6]"}', b'[\xe2\x80\xa6]"}}', b'"]}}')
+"""What closes a line that was cut within the text of an event, or within an argument of a call."""
+
+_TRIES = 4
+"""Escapes that are taken away from the cut end, until what is left is whole."""
+
+
+def event_of_beginning(line: bytes) -> Event | None:
+    """Decode an event of which only the beginning is there; None where no text can be made of it."""
+    text = line.decode("utf-8", "ignore").encode()
+    for _ in range(_TRIES):
+        for end in _ENDS:
+            if event := decode_event(text + end):
+                return event
+        escape = _LAST_ESCAPE.search(text, max(0, len(text) - 8))
+        text = text[: escape.start()] if escape else text[:-1]
+    return None
+
 
 TEXT_LIMIT = 200_000
 """Characters of one event that are laid out; the whole is in its file."""
@@ -144,3 +165,56 @@ def _kind(event: Event) -> Kind:
             return Kind.ENDED
         case _:
             return Kind.TEXT
+
+
+BODY_LIMIT = 20_000
+"""Characters of an opened line that are laid out."""
+
+
+def body_of_line(view: str, line: bytes) -> str:
+    """Answer what opening this line shows, cut at `BODY_LIMIT`."""
+    body = _raw_body(line) if view == View.RAW else body_of(event_of(line))
+    left = len(body) - BODY_LIMIT
+    return body if left <= 0 else f"{body[:BODY_LIMIT]}\n[… {left} more characters, not shown here]"
+
+
+def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
+    """Answer all that a line says, whatever its length, as plain text to be taken elsewhere."""
+    if view != View.READABLE:
+        return plain(line.decode("utf-8", "replace"))
+    event = event_of(line)
+    if isinstance(event, AssistantText | Thinking):
+        return plain(event.text).strip("\n")
+    entry: Entry | None = entry_of_line(view, line, formatter)
+    return "\n".join(filter(None, (entry.text.strip() if entry else "", body_of(event))))
+
+
+def body_of(event: Event | None) -> str:
+    """Answer all that opening an event may show."""
+    match event:
+        case Thinking(text=text):
+            return plain(text).strip("\n")
+        case ToolCall():
+            return arguments_text(event)
+        case ToolResult():
+            return _result(event)
+        case _:
+            return ""
+
+
+def _result(event: ToolResult) -> str:
+    facts = [
+        f"exit code {event.exit_code}" if event.exit_code is not None else "",
+        f"{event.duration_ms} ms" if event.duration_ms is not None else "",
+    ]
+    told = " · ".join(filter(None, facts))
+    content = plain(event.content).strip("\n").rstrip() or "(no output)"
+    cut = "[the run kept no more of it]" if event.truncated else ""
+    return "\n".join(filter(None, (told, content, cut)))
+
+
+def _raw_body(line: bytes) -> str:
+    try:
+        return plain(msgspec.json.format(line, indent=2).decode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return plain(line.decode("utf-8", "replace"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.errors import SubdeckError
-from ...core.launch.preset_words import limits_words, tools_words
+from ...core.launch.preview import limits_words, tools_words
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def written_facts(preset: Preset | None) -> LaunchFacts:
 
 def looked_up(engine: Engine, preset: Preset | None) -> LaunchFacts:
     """Answer what a run of the preset would really get here. Reads files."""
-    from ...core.launch.model_choices import model_choices
+    from ...core.launch.model import model_choices
     from ...core.launch.preview import preview
 
     view: Preview | None = None

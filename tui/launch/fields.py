@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
+from textual.events import Paste
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
 from ...core.launch.memory import LastValues
+from ...core.text.plain import plain
 from ..presets.draft import PROJECT, USER
 from ..widgets.choice import Choice
 from ..widgets.field import Fact, Field, Note, Problem
 from ..widgets.model_input import ModelInput
-from .count_input import CountInput
 from .facts import LaunchFacts
 from .form import PREVIOUS, LaunchForm
 from .path_input import PathInput
 from .problems import REST
-from .task_area import TaskArea
 from .values import COPIES, Filled, SaveAs
+
+
+class CountInput(Input):
+    """Takes digits; up and down count."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "count(1)", show=False),
+        Binding("down", "count(-1)", show=False),
+    ]
+
+    def __init__(self, value: str, most: int, *, name: str) -> None:
+        super().__init__(value, id=name, compact=True, restrict=r"[0-9]*", max_length=len(str(most)))
+        self._most = most
+
+    def action_count(self, step: int) -> None:
+        now = int(self.value) if self.value.isdecimal() else 0
+        self.value = str(max(1, min(self._most, now + step)))
+        self.cursor_position = len(self.value)
+
+
+class TaskArea(TextArea):
+    """Takes several lines; Tab leaves it."""
+
+    def on_paste(self, event: Paste) -> None:
+        # Terminals send a carriage return for each newline of what is pasted.
+        event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def put(self, text: str) -> None:
+        """Replace the text; what stood there comes back by undo."""
+        self.history.checkpoint()
+        self.replace(plain(text), (0, 0), self.document.end, maintain_selection_offset=False)
+        self.history.checkpoint()
+
 
 FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
 RUNNERS = ("process", "tmux")

@@ -13,8 +13,7 @@ from ...core.launch.memory import ADHOC, LastValues
 from ...core.run.model import RunRequest
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
-from .again import asked_model, asked_prompt, asked_tools
-from .values import COPIES, Filled, tool_names
+from .values import COPIES, Filled, asked_model, asked_prompt, asked_tools, tool_names
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings

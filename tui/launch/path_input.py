@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from .path_choices import matching_paths
+ENTRIES = 5000
+"""Of how many entries of a directory the names are looked at."""
+
+
+def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
+    """Answer the directories, with `files` the files too, whose paths begin as typed; directories end in a slash.
+
+    `~` is the home directory, what is relative starts at `base`. Names that begin with a dot are answered only where
+    one is typed; those that a screen cannot show as they are not at all.
+    """
+    if typed == "~":
+        return ("~/",)
+    head, beginning = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
+    try:
+        with os.scandir(os.path.join(base, os.path.expanduser(head))) as entries:
+            found = [
+                name + ("/" if is_directory else "")
+                for _, entry in zip(range(ENTRIES), entries, strict=False)
+                if (name := entry.name).startswith(beginning)
+                and name.isprintable()
+                and name.startswith(".") <= beginning.startswith(".")
+                and ((is_directory := entry.is_dir()) or files)
+            ]
+    except OSError:
+        return ()
+    return tuple(head + name for name in sorted(found, key=str.lower))
 
 
 class PathInput(Input):

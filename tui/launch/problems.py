@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
 from ...core.text.plain import one_line
-from ..text.problem_text import problem_text
+from ..text.format import problem_text
 
 REST = ""
 """Stands for the foot of the dialog."""

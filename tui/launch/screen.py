@@ -21,16 +21,14 @@ from ...core.errors import SubdeckError
 from ..actions import Place, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..text.problem_text import problem_text
-from .earlier import earlier_tasks
+from ..text.format import problem_text
 from .facts import looked_up, written_facts
-from .fields import LaunchFields
+from .fields import LaunchFields, TaskArea
 from .load_file import LoadFileScreen
 from .memory import Remembered
 from .problems import by_field
 from .start import FailedAfterSaving, Launched, launch, what_would_fail
-from .task_area import TaskArea
-from .tasks import EarlierTasksScreen
+from .tasks import EarlierTasksScreen, earlier_tasks
 from .values import Filled
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.file import Preset, PresetProblem
     from ...core.presets.text import PresetText
 
@@ -65,7 +65,7 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
 def judge(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
-    from ...core.launch.preset_check import PresetDraft, check_preset
+    from ...core.launch.preview import PresetDraft, check_preset
 
     if draft.path is None:
         target = PresetDraft(place_of(engine, where), source_of(where))

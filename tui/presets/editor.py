@@ -3,36 +3,128 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import Paste
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
 from ...core.errors import SubdeckError
-from ...core.text.plain import one_line
+from ...core.text.placeholders import held, released, shown
+from ...core.text.plain import one_line, plain
 from ..actions import Place, bindings
 from ..dialogs.confirm import ConfirmScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..text.format import short_path
-from ..text.problem_text import problem_text, tell_failure
+from ..text.format import problem_text, short_path, tell_failure
 from ..widgets.choice import Choice
-from .changed_file import ChangedFileScreen
-from .changed_file import Choice as Wish
 from .draft import PROJECT, USER, Draft, judge, place_of, save
-from .preset_area import PresetArea
 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.text import FileChanged
+
+OURS = frozenset(binding.key for binding in bindings(Place.EDIT) if not isinstance(binding, tuple))
+"""Keys that Textual gives to text areas and the editor to something else."""
+
+
+class PresetArea(TextArea):
+    """Holds the file's text with stand-ins for what a screen cannot take; Tab leaves it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+home", "go_to_end(False)", show=False),
+        Binding("ctrl+end", "go_to_end(True)", show=False),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__(held(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
+        for key in OURS & self._bindings.key_to_bindings.keys():
+            del self._bindings.key_to_bindings[key]
+
+    @property
+    def written(self) -> str:
+        """The text as it goes into the file."""
+        return released(self.text)
+
+    def put(self, text: str) -> None:
+        """Replace the text; what stood there comes back by undo."""
+        self.history.checkpoint()
+        self.replace(held(text), (0, 0), self.document.end, maintain_selection_offset=False)
+        self.history.checkpoint()
+
+    def action_go_to_end(self, last: bool) -> None:
+        """Put the cursor at the end of the text, or at its beginning."""
+        self.move_cursor(self.document.end if last else (0, 0))
+
+    def go_to_line(self, line: int) -> None:
+        """Put the cursor on a line, from 1."""
+        self.move_cursor((min(line, self.document.line_count) - 1, 0), center=True)
+
+    def get_line(self, line_index: int) -> Text:
+        return Text(shown(self.document.get_line(line_index)), end="", no_wrap=True)
+
+    def on_paste(self, event: Paste) -> None:
+        # Terminals send a carriage return for each newline of what is pasted.
+        event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+class Wish(StrEnum):
+    OVER = "over"
+    """Write what was typed over what is there now."""
+    RELOAD = "reload"
+    """Go on with what is there now; what was typed comes back by undo."""
+
+
+class ChangedFileScreen(ModalScreen[Wish]):
+    """Answers None for going back to the text, which is what Enter does."""
+
+    BINDINGS = bindings(Place.PICK)
+    CSS_PATH = "../dialogs/dialogs.tcss"
+
+    def __init__(self, what: str, path: str, *, gone: bool) -> None:
+        super().__init__()
+        self._what = f"{what[:1].upper()}{what[1:]}:\n{path}"
+        self._gone = gone
+
+    def compose(self) -> ComposeResult:
+        said = f"{self._what}\n\nNothing was written. Your text stays in the editor."
+        if not self._gone:
+            said += "\nReloading puts the file's text in its place; ^z there brings yours back."
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = "Not saved yet"
+            yield Static(Content(said), id="detail")
+            with Horizontal(classes="buttons"):
+                yield Button("Back to the text", id="back", compact=True)
+                if not self._gone:
+                    yield Button("Reload", id=Wish.RELOAD, compact=True)
+                yield Button("Write it again" if self._gone else "Write over", id=Wish.OVER, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#back", Button).focus()
+
+    @on(Button.Pressed, "#over")
+    def write_over(self) -> None:
+        self.dismiss(Wish.OVER)
+
+    @on(Button.Pressed, "#reload")
+    def reload(self) -> None:
+        self.dismiss(Wish.RELOAD)
+
+    @on(Button.Pressed, "#back")
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
 
 PAUSE = 0.25
 """Seconds without a key after which a text is looked at."""

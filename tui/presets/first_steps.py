@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.text.plain import one_line
 from ..actions import Action, key_of
-from ..actions.hints_part import hint_lines
+from ..actions.help import hint_lines
 from ..text.format import short_path
 from ..text.wrap import wrap
 

@@ -17,11 +17,9 @@ from textual.worker import Worker
 from ...core.text.plain import one_line
 from ..actions import Action, Place, bindings
 from ..messages import PresetHighlighted
-from ..text.format import fit
-from ..text.problem_text import tell_failure
+from ..text.format import fit, tell_failure
 from ..widgets.row_list import RowList
-from .cells import BADGE_WIDTH, WIDE, preset_cells, problem_cells
-from .facts_part import fact_lines, note
+from .cells import BADGE_WIDTH, WIDE, fact_lines, note, preset_cells, problem_cells
 from .first_steps import first_steps
 
 if TYPE_CHECKING:
@@ -150,7 +148,7 @@ class PresetList(RowList):
         )
 
     def _preview(self, preset: Preset) -> None:
-        from ...core.launch.preset_check import run_warnings
+        from ...core.launch.preview import run_warnings
 
         engine = self._engine
         found = run_warnings(preset, project=engine.project, cwd=engine.cwd, settings=engine.settings)

@@ -6,18 +6,23 @@ right: agent, cost, tokens, elapsed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
 from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
-from ..actions import TMUX
+from ..actions import ACTIONS, TMUX, Action, key_of
 from ..text.format import dollars, fit, tries
-from .grouping import GroupFacts
+from .order import GroupFacts
+
+if TYPE_CHECKING:
+    from .board import Board
+    from .listing import Listing
 
 Cell = tuple[str, str]
 """A text and the component class that colours it; empty for none."""
@@ -158,3 +163,29 @@ def _after_space(text: str, width: int, colour: str = "") -> Cell:
 
 def _colour(status: RunStatus) -> str:
     return _MUTED if status is RunStatus.QUEUED else f"row-list--{status.value}"
+
+
+FILTER_SHOWN = 40
+"""Characters of a filter that the title shows."""
+
+
+def upper_edge(listing: Listing, known: int) -> str:
+    """`Runs · 12 of 240 · status:failed · by cost`; what is as usual is not said."""
+    parts = ["Runs"]
+    if listing.filter:
+        parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
+    if listing.sort:
+        parts.append(listing.sort.value)
+    return " · ".join(parts)
+
+
+def lower_edge(board: Board, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
+    """`3 marked, 1 not shown · 2 need you  ] next`."""
+    parts: list[str] = []
+    if board.marked:
+        hidden = sum(listing.row_of(run_id) is None for run_id in board.marked)
+        parts.append(f"{len(board.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
+    if unseen := len(board.unseen):
+        verb = "needs" if unseen == 1 else "need"
+        parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
+    return " · ".join(parts)

@@ -10,21 +10,58 @@ from textual.content import Content
 from textual.geometry import Region
 
 from ..actions import ACTIONS, Action, Place, bindings, key_of
-from ..actions.hints_part import hint_lines
+from ..actions.help import hint_lines
 from ..messages import RunHighlighted
 from ..widgets.row_list import CURSOR, RowList
 from .board import Board
-from .columns import FOLDED, LAST_MEMBER, MEMBER, UNFOLDED, Signs, head_cells, run_cells, time_column
-from .edges import lower_edge, upper_edge
+from .columns import (
+    FOLDED,
+    LAST_MEMBER,
+    MEMBER,
+    UNFOLDED,
+    Signs,
+    head_cells,
+    lower_edge,
+    run_cells,
+    time_column,
+    upper_edge,
+)
 from .filter import Filter, parse_filter
 from .listing import Listing, Row
 from .order import Sort
-from .resting import Rest
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
     from .memory import ListMemory
+
+SECONDS = 1.5
+"""That the cursor has to stay. A run that ends under a cursor that was there before may have nobody in front of it."""
+
+
+class Rest:
+    """Takes the run of the cursor off those not looked at when the cursor has not moved for a while."""
+
+    def __init__(self, runs: RunList) -> None:
+        self._runs = runs
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """The operator has just put the cursor where it is."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._runs.is_unseen(self._runs.selected):
+            self._timer = self._runs.set_timer(SECONDS, self._end)
+
+    def _end(self) -> None:
+        if self._runs.app.app_focus and self._runs.screen.is_current:
+            self._runs.mark_seen(self._runs.selected)
+        else:  # a dialog is open, or another window has the keys
+            self.begin()
+
 
 HINTS = (
     ("launch", "launch the highlighted preset"),

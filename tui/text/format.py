@@ -7,10 +7,12 @@ from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
 
 from ...core.run.describe import moment, runs_word
 from ...core.run.model import Counts, RunSnapshot
-from ...core.text.plain import one_line
+from ...core.text.plain import one_line, plain
 
 
 @lru_cache(4096)
@@ -79,3 +81,16 @@ def farewell(counts: Counts) -> str:
     verb = "goes" if counts.running == 1 else "go"
     them = "it" if counts.running == 1 else "them"
     return f"{runs_word(counts.running)} {verb} on in the background; subdeck status shows {them}"
+
+
+def problem_text(error: Exception) -> str:
+    """What, where, what to do, fit for the screen."""
+    return plain(str(error)) or one_line(type(error).__name__)
+
+
+def tell_failure(node: Widget, event: Worker.StateChanged) -> None:
+    """Say that work beside the event loop went wrong; nothing where it ended otherwise."""
+    error = event.worker.error
+    if event.state is WorkerState.ERROR and error is not None:
+        text = problem_text(error) if isinstance(error, Exception) else type(error).__name__
+        node.notify(text, severity="error", markup=False)

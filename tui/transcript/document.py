@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, LineFile
-from ..feed.loading import load, prime
-from ..feed.opening import full_text
-from ..feed.reader import Part
+from ..feed.lines import full_text
+from ..feed.reader import Part, load, prime
 from ..feed.views import View
 from .chunks import ChunkTable
 from .rows import Rows

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .document import LAID_AT_ONCE, Document
 from .rows import Rows
+
+if TYPE_CHECKING:
+    from .document import Document
 
 
 class Spot(NamedTuple):
@@ -119,3 +122,28 @@ def _row_in(rows: Rows, entry: int, part: int) -> int:
     if entry >= len(rows.entries):
         return rows.height
     return rows.top(entry) + min(part, rows.count(entry) - 1)
+
+
+class Shown(NamedTuple):
+    spot: Spot
+    """The first row with the words; the line's first one where none has them."""
+    folded: bool
+    """No row has them, and opening the line may show them."""
+
+
+def words_in_line(document: Document, offset: int, words: str) -> Shown | None:
+    """Answer where a line shows these words, whatever their case; None where no line begins at this byte."""
+    if not len(document.table):
+        return None
+    rows = document.rows(document.table.holding(offset))
+    entry = rows.index_of(offset)
+    if entry >= len(rows.entries) or rows.offsets[entry] != offset:
+        return None
+    low = words.lower()
+    texts = [row.text.lower() for row in rows.cut(entry)]
+    # Words that are broken over two rows are shown by the first of them.
+    joined = [f"{text} {below}" for text, below in zip(texts, [*texts[1:], ""], strict=True)]
+    for sought in (texts, joined):
+        if (part := next((part for part, text in enumerate(sought) if low in text), None)) is not None:
+            return Shown(Spot(offset, part), False)
+    return Shown(Spot(offset), rows.entries[entry].opens and not document.is_open(offset))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...system.backward import CHUNK, Line, lines_backward
+from ...system.line_file import CHUNK, Line, lines_backward
 from .lines import UNREADABLE, decode
 
 LINE_LIMIT = 16 * 1024 * 1024

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import AgentUnavailable
-from ...models.thinking import LEVELS
+from ...models.references import LEVELS
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...run.call_args import kept_args
 from ...run.events import (
     ARGS_LIMIT,
     CONTENT_LIMIT,
@@ -22,11 +21,14 @@ from ...run.events import (
     ToolCall,
     ToolResult,
     UsageReported,
+    kept_args,
 )
 from ...run.finalization import FINALIZE_TOOL
+from ...run.fold import add_usage
 from ...run.model import Usage
+from ...run.outcome import StreamFacts
 from ...text.plain import one_line
-from ..base import Completion, Open, Settled, Settling, StreamFacts, add_usage
+from ..base import Completion, Open, Settled, Settling
 from .lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
 
 SENTENCE_LIMIT = 2048

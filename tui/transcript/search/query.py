@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from ....core.run.events import AssistantText, Thinking
 from ....core.run.progress import ProgressFormatter
 from ....core.text.plain import plain
-from ...feed.lines import entry_of, entry_of_line, event_of
-from ...feed.opening import body_of
+from ...feed.lines import body_of, entry_of, entry_of_line, event_of
 from ...feed.views import View
 
 if TYPE_CHECKING:
