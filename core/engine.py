@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .presets.catalog import PresetCatalog
     from .project.session import SessionFile
     from .run.tail import EventTail
-    from .runners.base import WayIn
+    from .runners.base import AttachInfo
     from .system.line_file import LineFile
 
 __all__ = ["Engine", "Update"]
@@ -200,7 +200,7 @@ class Engine:
             told.append(run.run_id)
         return tuple(told)
 
-    def way_in(self, run_id: str) -> WayIn:
+    def attach_command(self, run_id: str) -> AttachInfo:
         """Answer how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
         facts = artifacts.read_runner(self.project.run_dir(run_id))
         if facts is None or facts.tmux is None:
@@ -209,9 +209,9 @@ class Engine:
                 where=run_id,
                 hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
             )
-        from .runners.tmux import way_in
+        from .runners.tmux import attach_command
 
-        return way_in(facts.tmux, os.environ)
+        return attach_command(facts.tmux, os.environ)
 
     def claim(self, run: RunSnapshot) -> bool:
         """Claim the telling of the end of one of this session's background runs; True once, for one caller."""

@@ -13,7 +13,7 @@ from textual.notifications import Notify, SeverityLevel
 from textual.screen import ModalScreen
 
 from ..core.text.plain import one_line, plain
-from .actions import Place, bindings, key_of
+from .actions import KeyContext, bindings, key_of
 from .actions.keymap import keymap, with_own_keys
 from .deck.opening import AS_USUAL, Opening
 from .deck.palette import ActionProvider
@@ -27,8 +27,8 @@ from .theme import DARK, OURS, TERMINAL
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
-    from .commands import Deeds
-    from .commands.base import Deck
+    from .commands import Handlers
+    from .commands.base import DeckView
 
 
 class SubdeckApp(App[str], inherit_bindings=False):
@@ -37,7 +37,7 @@ class SubdeckApp(App[str], inherit_bindings=False):
     TITLE = "subdeck"
     CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
     """The first screen's rules too: those of a default screen are not read by themselves."""
-    BINDINGS = bindings(Place.APP)
+    BINDINGS = bindings(KeyContext.APP)
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
 
     def __init__(self, engine: Engine, opening: Opening = AS_USUAL) -> None:
@@ -63,7 +63,7 @@ class SubdeckApp(App[str], inherit_bindings=False):
             vars(capture)["encoding"] = "utf-8"
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self._engine, self._actions, self.notices, self._opening, _deeds)
+        return MainScreen(self._engine, self._actions, self.notices, self._opening, _handlers)
 
     def refresh_css(self, animate: bool = True) -> None:
         """Leave out what Textual asks for before the first screen is there: its rules are read with these colours."""
@@ -130,7 +130,7 @@ class SubdeckApp(App[str], inherit_bindings=False):
         self.notify(f"{key_of('quit', self._actions)} quits; runs go on in the background.", timeout=3, markup=False)
 
 
-def _deeds(deck: Deck) -> Deeds:
-    from .commands import deeds  # with them come the dialogs, which the first paint does not need
+def _handlers(deck: DeckView) -> Handlers:
+    from .commands import handlers  # with them come the dialogs, which the first paint does not need
 
-    return deeds(deck)
+    return handlers(deck)

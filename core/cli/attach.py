@@ -22,11 +22,11 @@ def command(word: str, as_json: bool) -> int:
     With --json the command and the keys that leave the pane are printed, and nothing is executed.
     """
     engine = Engine.open()
-    way_in = engine.way_in(engine.find((word,))[0])
+    attach_command = engine.attach_command(engine.find((word,))[0])
     if as_json:
-        document({"argv": way_in.argv, "leave": way_in.leave})
+        document({"argv": attach_command.argv, "leave": attach_command.leave})
         return 0
-    argv = way_in.argv
+    argv = attach_command.argv
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("a pane needs a terminal to be shown in", where="attach", hint="subdeck logs -f needs none")
     try:

@@ -62,7 +62,7 @@ INTERRUPTED = 130
 """What a shell reports of a program that ctrl-C ended."""
 
 
-class Deck(click.Group):
+class CommandGroup(click.Group):
     """Knows its commands by the table; help names them without loading one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -109,11 +109,11 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         drop_unwritten()
 
 
-def _deck(open_app: OpenApp) -> Deck:
+def _deck(open_app: OpenApp) -> CommandGroup:
     # The width of help is the one click would choose, found without its shutil.
     settings = {"help_option_names": ["-h", "--help"], "terminal_width": max(50, min(80, terminal_width()) - 2)}
 
-    @click.command(cls=Deck, invoke_without_command=True, context_settings=settings)
+    @click.command(cls=CommandGroup, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
     @click.option("--run", "run", metavar="RUN", help="Open the app at this run, its transcript in full.")
     @click.option("--readonly", is_flag=True, help="Open the app so that nothing can be changed from it.")

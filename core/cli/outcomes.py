@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..project.diagnosis import SignReader, Signs, why
+from ..project.diagnosis import DiagnosisReader, Signs, why
 from ..run.model import RunResult, RunSnapshot, RunStatus
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
@@ -25,7 +25,7 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 
 def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
     """Say why a run is not done, or how it ended."""
-    signs = Signs(result=result) if run.is_terminal else SignReader(engine.project, run.run_id).read(run)
+    signs = Signs(result=result) if run.is_terminal else DiagnosisReader(engine.project, run.run_id).read(run)
     return why(run, signs, datetime.now(UTC))
 
 

@@ -111,7 +111,7 @@ No presets yet. Write one:
   Answer with file:line evidence.
   END
 
-Looked for *.md in:
+Inspection for *.md in:
 {places}"""
 
 

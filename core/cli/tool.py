@@ -151,7 +151,7 @@ def _call(name: str) -> int:
 def _watch() -> int:
     from ..delegation.channels import Emitter
     from ..delegation.session_watch import SessionWatch
-    from ..system.iterate_in_thread import arriving
+    from ..system.iterate_in_thread import iterate_in_thread
 
     stop = threading.Event()
     with Canceller() as canceller:
@@ -172,7 +172,7 @@ def _watch() -> int:
                 put(update)
 
         try:
-            for update in arriving(follow, emitter.due_in if emitter else lambda: None):
+            for update in iterate_in_thread(follow, emitter.due_in if emitter else lambda: None):
                 for emission in _emitted(emitter, update):
                     write_line({"type": "event", "channel": emission.channel, "payload": emission.payload})
                 for line in watch.take(update) if update else ():

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..project.follower import Update
 from ..run.model import RunMeta, RunResult, RunSnapshot, RunStatus
-from ..system.iterate_in_thread import arriving
+from ..system.iterate_in_thread import iterate_in_thread
 from ..text.plain import one_line
 from .live_run import LiveRun, PresetNames
 from .report import AgentDetails
@@ -133,7 +133,7 @@ def emissions(
             put(update)
 
     try:
-        for update in arriving(follow, emitter.due_in):
+        for update in iterate_in_thread(follow, emitter.due_in):
             yield from emitter.flush() if update is None else emitter.take(update)
     finally:
         stop.set()

@@ -12,7 +12,7 @@ import msgspec
 from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.model import RunResult, RunSnapshot, RunStatus
-from ..system.iterate_in_thread import arriving
+from ..system.iterate_in_thread import iterate_in_thread
 from ..text.plain import one_line
 from . import answers as rows
 from .answers import ToolAnswer, ToolProgress, answer_for_parent
@@ -57,7 +57,7 @@ def subagent(
     with _cancelling(engine, run_ids, cancelled):
         try:
             board.tell()
-            for update in arriving(wait, board.due_in):
+            for update in iterate_in_thread(wait, board.due_in):
                 board.take(update)
         except BaseException:
             _cancel(engine, run_ids)

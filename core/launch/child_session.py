@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import UsageError
-from ..project.liveness import Proof, look_after
+from ..project.liveness import Proof, reconcile
 from ..run import artifacts
 from ..text.plain import one_line
 
@@ -107,7 +107,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
         result = artifacts.read_result(run_dir)
         if wanted not in (meta.child_session_id, result.child_session_id if result else None):
             continue
-        if result is None and look_after(project, name, by="launcher") is not Proof.FINISHED:
+        if result is None and reconcile(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
                 f"run {name[-6:]} still goes on with the child session {wanted}",
                 where="session id",

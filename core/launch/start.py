@@ -11,7 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
-from ..project.liveness import hold, look_after
+from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners.base import Started, WrapperCall
@@ -133,7 +133,7 @@ def _await_sign(project: paths.Project, launching: _Launching, deadline: float) 
         time.sleep(LOOK_AGAIN)
     os.close(launching.lock)
     if gone:
-        look_after(project, run_id, by="launcher")
+        reconcile(project, run_id, by="launcher")
 
 
 def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:

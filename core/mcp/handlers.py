@@ -20,7 +20,7 @@ from ..errors import AgentUnavailable, SubdeckError
 from ..text.plain import one_line, plain
 from .calls import Calls, Relay
 from .listeners import Listeners
-from .refresh import Learner
+from .refresh import ModelListRefresher
 from .wire import prompt_text, prompts_of, result_of, tool_of
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Door:
         self._session = session
         self._calls = calls
         self._listeners = listeners
-        self._learner = Learner(engine)
+        self._learner = ModelListRefresher(engine)
 
     def tools(self) -> list[types.Tool]:
         """Answer the tools by the rules of registration, asked anew each time. Raises SettingsError."""

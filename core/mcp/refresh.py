@@ -15,7 +15,7 @@ from ..presets.catalog import preset_places
 from ..project.watch import watch
 
 
-class Learner:
+class ModelListRefresher:
     """Asks at most once for each state of the files that the list depends on, also where the answer is none."""
 
     def __init__(self, engine: Engine) -> None:

@@ -98,7 +98,7 @@ def discover(project: Project, cwd: str, settings: Settings) -> PresetCatalog:
             if isinstance(found, PresetProblem):
                 problems.append(found)
             elif found.name not in presets:
-                presets[found.name] = _noting(found, broken_nearer.get(found.name))
+                presets[found.name] = _with_warning(found, broken_nearer.get(found.name))
     by_name = tuple(presets[name] for name in sorted(presets))
     return PresetCatalog(by_name, tuple(problems), tuple(directory for _, directory in places))
 
@@ -125,7 +125,7 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
             yield found
 
 
-def _noting(preset: Preset, broken: PresetProblem | None) -> Preset:
+def _with_warning(preset: Preset, broken: PresetProblem | None) -> Preset:
     """Say it when a preset stands in for a nearer one that is broken."""
     if broken is None:
         return preset

@@ -180,7 +180,7 @@ _SUBJECTS = ("command", "pattern", "query", "path", "file_path", "url")
 """Arguments that say best what a call is about, the best first."""
 
 
-class SignReader:
+class DiagnosisReader:
     """Looks at one run again and again; each event is read once."""
 
     def __init__(self, project: paths.Project, run_id: str) -> None:

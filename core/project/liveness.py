@@ -38,7 +38,7 @@ class Proof(Enum):
     """There is no such run directory."""
 
 
-def look_after(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
+def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
     """Find out whether somebody is responsible for a run; where nobody is, finish it.
 
     What it left running is ended, then the result is written as who looks (`by`; None only looks). Blocks for up to

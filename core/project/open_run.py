@@ -6,7 +6,7 @@ import os
 
 from .. import paths
 from ..run import artifacts
-from ..run.artifacts import Doorbell
+from ..run.artifacts import ActivityRecord
 from ..run.fold import Fold
 from ..run.model import RunMeta, RunSnapshot, RunStatus
 from ..run.tail import EventTail
@@ -22,14 +22,14 @@ class OpenRun:
         self._bell_path = os.path.join(project.active, meta.run_id)
         self._events_path = os.path.join(project.run_dir(meta.run_id), paths.EVENTS)
         self._tail = EventTail(self._events_path)
-        self._bell = Doorbell()
+        self._bell = ActivityRecord()
         self._bell_rung = 0
 
     def drain(self) -> None:
         self._bell_rung = _modified(self._bell_path)
         for event in self._tail.read():
             self.fold.apply(event)
-        self._bell = artifacts.read_doorbell(self._bell_path)
+        self._bell = artifacts.read_activity(self._bell_path)
 
     def has_news(self) -> bool:
         """Tell by a size and a time whether draining would bring anything; a sweep asks this of every run."""

@@ -34,7 +34,7 @@ class Registry:
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
-        self._mates: dict[str, OpenRun | None] = {}
+        self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._changed: set[str] = set()
         self._tally: Counter[RunStatus] = Counter()
@@ -115,11 +115,11 @@ class Registry:
 
     def _look_at_open(self, run_id: str, run: OpenRun | None, prove: bool) -> None:
         """Look at a run that had no result a moment ago."""
-        from .liveness import Proof, look_after
+        from .liveness import Proof, reconcile
         from .open_run import OpenRun
 
         run_dir = self._project.run_dir(run_id)
-        proof = look_after(self._project, run_id, by=self._by) if prove else None
+        proof = reconcile(self._project, run_id, by=self._by) if prove else None
         if proof is Proof.GONE or (proof and not os.path.isdir(run_dir)):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
@@ -162,28 +162,28 @@ class Registry:
         if not ours:
             return
         lines: Counter[str] = Counter()
-        for run in sorted((*ours, *self._queued_mates()), key=lambda run: _turn(run.meta)):
+        for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta)):
             line = _line(run.meta)
             if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0))
             lines[line] += 1
 
-    def _queued_mates(self) -> list[OpenRun]:
+    def _queued_siblings(self) -> list[OpenRun]:
         """Answer the queued runs that this registry was not asked for: they count for those that it was."""
         if self._only is None:
             return []
         from .open_run import OpenRun
 
         for run_id in self._listed(self._project.active, only=None):
-            if run_id not in self._only and run_id not in self._mates:
+            if run_id not in self._only and run_id not in self._siblings:
                 meta = artifacts.read_meta(self._project.run_dir(run_id))
-                self._mates[run_id] = OpenRun(self._project, meta) if meta else None
-        for run_id, mate in self._mates.items():
-            if mate is not None:
-                mate.drain()
-                if not mate.is_queued or not _is_unfinished(self._project.run_dir(run_id)):
-                    self._mates[run_id] = None
-        return [mate for mate in self._mates.values() if mate]
+                self._siblings[run_id] = OpenRun(self._project, meta) if meta else None
+        for run_id, sibling in self._siblings.items():
+            if sibling is not None:
+                sibling.drain()
+                if not sibling.is_queued or not _is_unfinished(self._project.run_dir(run_id)):
+                    self._siblings[run_id] = None
+        return [sibling for sibling in self._siblings.values() if sibling]
 
     def _listed(self, directory: str, only: frozenset[str] | None) -> list[str]:
         try:

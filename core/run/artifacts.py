@@ -39,7 +39,7 @@ class RunnerFacts(Struct, frozen=True, rename="camel"):
     tmux: TmuxPlace | None = None
 
 
-class Doorbell(Struct, frozen=True):
+class ActivityRecord(Struct, frozen=True):
     """`active/<run id>`: how far the events are, and the end of the sentence being written after that event."""
 
     seq: int = 0
@@ -51,7 +51,7 @@ _meta = msgspec.json.Decoder(RunMeta)
 _result = msgspec.json.Decoder(RunResult)
 _stop = msgspec.json.Decoder(StopRequest)
 _runner = msgspec.json.Decoder(RunnerFacts)
-_doorbell = msgspec.json.Decoder(Doorbell)
+_activity_record = msgspec.json.Decoder(ActivityRecord)
 
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
@@ -82,13 +82,13 @@ def read_runner(run_dir: str) -> RunnerFacts | None:
     return _decoded(_runner, os.path.join(run_dir, paths.RUNNER))
 
 
-def read_doorbell(path: str) -> Doorbell:
+def read_activity(path: str) -> ActivityRecord:
     """Read an `active/` record; what is torn or missing says nothing."""
     try:
         with open(path, "rb") as file:
-            return _doorbell.decode(file.read().partition(b"\n")[0])
+            return _activity_record.decode(file.read().partition(b"\n")[0])
     except (OSError, msgspec.DecodeError):
-        return Doorbell()
+        return ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:

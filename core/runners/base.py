@@ -29,7 +29,7 @@ class WrapperCall(Struct, frozen=True):
         return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
 
 
-class WayIn(Struct, frozen=True):
+class AttachInfo(Struct, frozen=True):
     """How a person gets into the pane of a run, and out of it again."""
 
     argv: tuple[str, ...]

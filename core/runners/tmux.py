@@ -18,7 +18,7 @@ from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
 from ..run.artifacts import TmuxPlace
 from ..system import processes
-from .base import WayIn, WrapperCall
+from .base import AttachInfo, WrapperCall
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
 """What to ask a tmux server for; its answer is what `KeyTable` reads."""
@@ -155,7 +155,7 @@ def find_pane(place: TmuxPlace) -> Pane | None:
     return next((pane for pane in panes if (pane.session, pane.window) == (place.session, place.window)), None)
 
 
-def way_in(place: TmuxPlace, environment: Mapping[str, str]) -> WayIn:
+def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachInfo:
     """Answer how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
     pane = find_pane(place)
     if pane is None:
@@ -169,14 +169,14 @@ def way_in(place: TmuxPlace, environment: Mapping[str, str]) -> WayIn:
     leaving = keys.keys_to("detach-client", usual="d")
     around = environment.get("TMUX", "").partition(",")[0]
     if not around:
-        return WayIn((*ours, "attach-session", "-t", pane.id), in_words(leaving))
+        return AttachInfo((*ours, "attach-session", "-t", pane.id), in_words(leaving))
     if os.path.basename(around) == place.socket:
         back = keys.keys_to("switch-client", "-l", usual="L")
-        return WayIn((*ours, "switch-client", "-t", pane.id), in_words(back), switches=True)
+        return AttachInfo((*ours, "switch-client", "-t", pane.id), in_words(back), switches=True)
     # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
     outer = KeyTable(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout)
     argv = ("env", "-u", "TMUX", *ours, "attach-session", "-t", pane.id)
-    return WayIn(argv, in_words(through(outer, leaving)))
+    return AttachInfo(argv, in_words(through(outer, leaving)))
 
 
 def close_pane(place: TmuxPlace) -> None:

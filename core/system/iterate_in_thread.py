@@ -13,7 +13,9 @@ PARTING = 2.0
 """Seconds to wait for the source when nobody takes from it any more."""
 
 
-def arriving(fill: Callable[[Callable[[T], None]], object], patience: Callable[[], float | None]) -> Iterator[T | None]:
+def iterate_in_thread(
+    fill: Callable[[Callable[[T], None]], object], patience: Callable[[], float | None]
+) -> Iterator[T | None]:
     """Yield what `fill` puts in, in a thread of its own, and None whenever nothing came for `patience()` seconds.
 
     Ends when `fill` returns; what it raises is raised here. Whoever stops taking has to tell the source itself to end.
@@ -28,7 +30,7 @@ def arriving(fill: Callable[[Callable[[T], None]], object], patience: Callable[[
         else:
             box.put(None)
 
-    thread = threading.Thread(target=work, name="arriving", daemon=True)
+    thread = threading.Thread(target=work, name="iterate_in_thread", daemon=True)
     thread.start()
     try:
         while True:

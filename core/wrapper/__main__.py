@@ -70,10 +70,10 @@ def _take_over_sessions(places: list[Place]) -> None:
             continue
         before = place.holder_before
         if before and not os.path.exists(os.path.join(before, paths.RESULT)):
-            from ..project.liveness import look_after
+            from ..project.liveness import reconcile
 
             home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(before))))
-            look_after(paths.Project(home), os.path.basename(before), by="wrapper")
+            reconcile(paths.Project(home), os.path.basename(before), by="wrapper")
         place.sign()
 
 

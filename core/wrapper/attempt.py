@@ -18,7 +18,7 @@ from ..run.model import RunMeta, RunReason, StopRequest
 from ..run.outcome import ChildExit, Outcome, decide
 from ..system import processes
 from .child import Child, read_available
-from .escalation import Ladder, Step
+from .escalation import Step, StopEscalation
 from .intake import Intake
 from .queue import Signals
 from .records import Records
@@ -38,7 +38,7 @@ class Attempt:
         self._signals = signals
         self._stream = stream
         self._intake = Intake(stream, records)
-        self._ladder = Ladder(meta.grace_seconds)
+        self._ladder = StopEscalation(meta.grace_seconds)
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self._limit: RunReason | None = None
@@ -149,7 +149,7 @@ class Attempt:
         self._records.ring()
         settled = self._settled_at()
         if settled is not None and settled <= now:
-            self._ladder.let_go(now)
+            self._ladder.begin_grace(now)
         if not self._ladder.climbing and self._limit is None:
             facts = self._stream.facts
             goes_on = facts.stop_reason == "toolUse" and not facts.handing_over
@@ -176,7 +176,7 @@ class Attempt:
                 self._watchdog.heard(self._heard, self._stream.running_tools)
             else:
                 # Nothing more can be said; without a word of its end it will not have finished.
-                self._ladder.let_go(time.monotonic())
+                self._ladder.begin_grace(time.monotonic())
             return bool(chunk)
         return True
 

@@ -12,7 +12,7 @@ class Step(Enum):
     """To the child and all below it."""
 
 
-class Ladder:
+class StopEscalation:
     """Pure: is told what happens and when, answers the step that is due. Times are monotonic seconds.
 
     A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished gets the
@@ -31,7 +31,7 @@ class Ladder:
         """True once anything has been asked for."""
         return self._next is not None or bool(self._taken)
 
-    def let_go(self, now: float) -> None:
+    def begin_grace(self, now: float) -> None:
         """The child has finished, or can say nothing more: it goes by itself, or with TERM after the grace."""
         if not self.climbing:
             self._plan(Step.TERM, now + self._grace)

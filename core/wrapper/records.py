@@ -10,7 +10,7 @@ import msgspec
 
 from .. import paths
 from ..paths import now_iso
-from ..run.artifacts import Doorbell
+from ..run.artifacts import ActivityRecord
 from ..run.events import Event, Notice, UnknownEvent, encode_event
 from ..run.progress import ProgressFormatter
 
@@ -80,13 +80,13 @@ class AppendedFile:
         return True
 
 
-class Bell:
+class ActivityFile:
     """The `active/` record: rung in place, not more often than readers can follow."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._doorbell = Doorbell()
-        self._written = Doorbell()
+        self._activity_record = ActivityRecord()
+        self._written = ActivityRecord()
         self._last_ring = 0.0
         self._descriptor = -1
         try:
@@ -94,14 +94,14 @@ class Bell:
         except OSError:
             pass  # only a doorbell: readers sweep the sizes of open runs as well
 
-    def update(self, doorbell: Doorbell) -> None:
-        self._doorbell = doorbell
+    def update(self, doorbell: ActivityRecord) -> None:
+        self._activity_record = doorbell
 
     def due(self) -> float | None:
         """When to ring, in monotonic seconds; None when nothing has changed."""
-        if self._doorbell == self._written or self._descriptor < 0:
+        if self._activity_record == self._written or self._descriptor < 0:
             return None
-        new_events = self._doorbell.seq != self._written.seq
+        new_events = self._activity_record.seq != self._written.seq
         return self._last_ring + (EVENT_RINGS if new_events else SENTENCE_RINGS)
 
     def ring(self, now: float) -> None:
@@ -109,10 +109,10 @@ class Bell:
         if due is None or due > now:
             return
         try:
-            os.pwrite(self._descriptor, msgspec.json.encode(self._doorbell) + b"\n", 0)
+            os.pwrite(self._descriptor, msgspec.json.encode(self._activity_record) + b"\n", 0)
         except OSError:
             self._silence()
-        self._written = self._doorbell
+        self._written = self._activity_record
         self._last_ring = now
 
     def remove(self) -> None:
@@ -144,7 +144,7 @@ class Records:
         self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.troubles)
         self._formatter = ProgressFormatter()
         self._show = show
-        self.bell = Bell(doorbell)
+        self.bell = ActivityFile(doorbell)
 
     def event(self, event: Event) -> None:
         """Number an event, write it, and write its progress text."""
@@ -153,13 +153,13 @@ class Records:
         self._events.append(encode_event(numbered))
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
             self.transcript(text)
-        self.bell.update(Doorbell(self.seq))
+        self.bell.update(ActivityRecord(self.seq))
 
     def notice(self, text: str, level: str = "warning") -> None:
         self.event(Notice(level=level, text=text))
 
     def sentence(self, text: str) -> None:
-        self.bell.update(Doorbell(self.seq, text))
+        self.bell.update(ActivityRecord(self.seq, text))
 
     def transcript(self, text: str) -> None:
         piece = text.encode("utf-8", "replace") + b"\n"

@@ -13,7 +13,7 @@ from ..run.model import RunReason, RunResult, RunStatus
 from ..text.plain import plain
 from .pane import header, pane
 from .queue import Signals
-from .records import Bell, Records
+from .records import ActivityFile, Records
 from .tries import Tries
 
 
@@ -25,7 +25,7 @@ def supervise(run_dir: str, doorbell: str, signals: Signals, events_written: int
     meta = artifacts.read_meta(run_dir)
     if meta is None:
         artifacts.write_result(run_dir, _unreadable(run_dir))
-        Bell(doorbell).remove()
+        ActivityFile(doorbell).remove()
         return
     caps = (meta.log_caps.stdout, meta.log_caps.stderr)
     records = Records(run_dir, doorbell, caps=caps, written=events_written, show=pane())

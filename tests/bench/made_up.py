@@ -106,7 +106,7 @@ class HeldRun:
         """Write an event under the next number and ring; answer the number."""
         self.seq += 1
         os.write(self._events, encode_event(replace(event, seq=self.seq, ts=paths.now_iso())))
-        os.pwrite(self._bell, msgspec.json.encode(artifacts.Doorbell(self.seq)) + b"\n", 0)
+        os.pwrite(self._bell, msgspec.json.encode(artifacts.ActivityRecord(self.seq)) + b"\n", 0)
         return self.seq
 
 

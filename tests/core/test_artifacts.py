@@ -10,7 +10,7 @@ from subdeck.core import paths
 from subdeck.core.errors import LaunchError
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.run.artifacts import Doorbell, RunnerFacts, TmuxPlace
+from subdeck.core.run.artifacts import ActivityRecord, RunnerFacts, TmuxPlace
 from subdeck.core.run.model import Group, Limits, StopRequest, Tools
 
 from tests.factories import make_meta, make_result, make_run
@@ -46,7 +46,7 @@ def test_broken_files_say_nothing(project: Project, content: bytes) -> None:
         (directory / name).write_bytes(content)
     read = (artifacts.read_meta, artifacts.read_result, artifacts.read_stop, artifacts.read_runner)
     assert [None] * 4 == [reader(str(directory)) for reader in read]
-    assert Doorbell() == artifacts.read_doorbell(str(directory / "bell"))
+    assert ActivityRecord() == artifacts.read_activity(str(directory / "bell"))
 
 
 def test_unknown_fields_are_accepted(project: Project) -> None:
@@ -71,7 +71,7 @@ def test_small_records_round_trip(tmp_path: Path) -> None:
 def test_a_doorbell_ends_at_its_newline(tmp_path: Path) -> None:
     """What a longer record left behind the newline is not read."""
     (tmp_path / "bell").write_bytes(b'{"seq":7,"sentence":"ab"}\nence":"longer"}\n')
-    assert Doorbell(7, "ab") == artifacts.read_doorbell(str(tmp_path / "bell"))
+    assert ActivityRecord(7, "ab") == artifacts.read_activity(str(tmp_path / "bell"))
 
 
 def test_the_first_result_stays(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from subdeck.core.delegation.report import AgentDetails
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
 from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus
-from subdeck.core.system.iterate_in_thread import arriving
+from subdeck.core.system.iterate_in_thread import iterate_in_thread
 
 from tests.core.conversing import write_preset
 from tests.factories import make_result, open_engine, request, run_to_end, start, wait_for_end
@@ -316,7 +316,7 @@ def test_arriving_hands_out_and_raises() -> None:
 
     taken: list[int | None] = []
     with pytest.raises(ValueError, match="over"):
-        for item in arriving(fill, lambda: None):
+        for item in iterate_in_thread(fill, lambda: None):
             taken.append(item)
     assert [1, 2] == taken
 
@@ -324,7 +324,7 @@ def test_arriving_hands_out_and_raises() -> None:
 def test_arriving_gives_a_turn_in_silence() -> None:
     """While nothing comes, who takes gets None, as often as it asks for."""
     enough = threading.Event()
-    items = arriving(lambda put: enough.wait(), lambda: 0.001)
+    items = iterate_in_thread(lambda put: enough.wait(), lambda: 0.001)
     assert [None, None] == [next(items), next(items)]
     enough.set()
     assert set(items) <= {None}

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.project.liveness import Proof, hold, look_after
+from subdeck.core.project.liveness import Proof, hold, reconcile
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, RunEnded, RunStarted, encode_event
@@ -75,7 +75,7 @@ def test_a_held_run_is_alive(project: Project, holders: int) -> None:
     others = [os.open(path, os.O_RDWR) for _ in range(holders - 1)]
     for other in others:
         fcntl.flock(other, fcntl.LOCK_SH)
-    assert Proof.ALIVE is look_after(project, meta.run_id, by="test")
+    assert Proof.ALIVE is reconcile(project, meta.run_id, by="test")
     assert artifacts.read_result(project.run_dir(meta.run_id)) is None
     for descriptor in (lock, *others):
         os.close(descriptor)
@@ -84,7 +84,7 @@ def test_a_held_run_is_alive(project: Project, holders: int) -> None:
 def test_looking_leaves_no_lock(project: Project) -> None:
     """After a look at a living run its holders are the only ones: it can be taken once they have gone."""
     meta, lock = make_run(project)
-    look_after(project, meta.run_id, by="test")
+    reconcile(project, meta.run_id, by="test")
     os.close(lock)
     taken = hold(project.run_dir(meta.run_id))
     assert taken is not None
@@ -98,7 +98,7 @@ def test_an_abandoned_run_is_lost(project: Project) -> None:
         RunStarted(seq=1, ts="2026-01-01T00:00:00.000Z", pid=1, child_pid=1, attempt=1, max_attempts=1),
         AssistantText(seq=2, text="So far so good."),
     )
-    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
     assert ("failed", "lost", "test") == (result.status, result.reason, result.written_by)
@@ -110,7 +110,7 @@ def test_a_launcher_that_died_first(project: Project) -> None:
     """A run that never had a wrapper says that its launcher died."""
     meta, lock = make_run(project)
     os.close(lock)
-    look_after(project, meta.run_id, by="test")
+    reconcile(project, meta.run_id, by="test")
     result = artifacts.read_result(project.run_dir(meta.run_id))
     assert result is not None
     assert ("lost", "its launcher died before the wrapper was started") == (result.reason, result.error_message)
@@ -121,7 +121,7 @@ def test_a_wrapper_that_could_not_start(project: Project) -> None:
     meta, lock = make_run(project)
     Path(project.run_dir(meta.run_id), paths.STDERR).write_text("Traceback …\nModuleNotFoundError: no msgspec\n")
     os.close(lock)
-    look_after(project, meta.run_id, by="test")
+    reconcile(project, meta.run_id, by="test")
     result = artifacts.read_result(project.run_dir(meta.run_id))
     assert result is not None
     assert "start_failed" == result.reason
@@ -137,7 +137,7 @@ def test_an_end_that_was_written_counts(project: Project, status: str, reason: s
     run_id, directory = abandoned(
         project, AssistantText(seq=1, text="42"), RunEnded(seq=2, status=status, reason=reason)
     )
-    look_after(project, run_id, by="test")
+    reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
     assert (expected, "42") == (result.reason, result.final_text)
@@ -151,7 +151,7 @@ def test_a_wish_to_stop_counts(project: Project, force: bool, reason: str, expec
     """A run that was told to stop and lost its wrapper on the way was aborted."""
     run_id, directory = abandoned(project)
     artifacts.write_stop(str(directory), StopRequest(by="someone", force=force, at="", reason=reason))
-    look_after(project, run_id, by="test")
+    reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
     assert ("aborted", expected) == (result.status, result.reason)
@@ -161,7 +161,7 @@ def test_a_result_is_never_overwritten(project: Project) -> None:
     """Whoever comes second finds the first one's result, and keeps it."""
     meta = make_finished(project, final_text="first")
     directory = project.run_dir(meta.run_id)
-    assert Proof.FINISHED is look_after(project, meta.run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, meta.run_id, by="test")
     assert not artifacts.write_result(directory, make_result(meta.run_id, final_text="second"))
     result = artifacts.read_result(directory)
     assert result is not None and "first" == result.final_text
@@ -176,7 +176,7 @@ def test_many_find_a_lost_run_at_once(project: Project) -> None:
 
     def look(name: str) -> None:
         together.wait()
-        proofs.append(look_after(project, run_id, by=name))
+        proofs.append(reconcile(project, run_id, by=name))
 
     threads = [threading.Thread(target=look, args=(f"looker {number}",)) for number in range(8)]
     for thread in threads:
@@ -184,7 +184,7 @@ def test_many_find_a_lost_run_at_once(project: Project) -> None:
     for thread in threads:
         thread.join()
     assert Proof.FINISHED in proofs and Proof.GONE not in proofs
-    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None and result.written_by.startswith("looker")
 
@@ -195,7 +195,7 @@ def test_a_prober_is_waited_for(project: Project) -> None:
     other = os.open(directory / paths.LOCK, os.O_RDWR)
     fcntl.flock(other, fcntl.LOCK_EX)
     threading.Timer(0.004, os.close, (other,)).start()
-    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
 
 
 @pytest.mark.parametrize("strange", ["host", "boot_id", "pid_namespace"])
@@ -206,7 +206,7 @@ def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None
     elsewhere = facts(**{strange: "another", "pid": pid, "pid_started": began})
     started = RunStarted(seq=1, pid=pid, child_pid=pid, child_pid_started=began, attempt=1, max_attempts=1)
     run_id, directory = abandoned(project, started, runner=elsewhere)
-    assert Proof.UNKNOWN is look_after(project, run_id, by="test")
+    assert Proof.UNKNOWN is reconcile(project, run_id, by="test")
     assert artifacts.read_result(str(directory)) is None
     assert lives(pid)
 
@@ -215,7 +215,7 @@ def test_what_a_lost_run_left_is_ended(project: Project) -> None:
     """Processes with the run's mark are ended; those of other runs are not."""
     run_id, _ = abandoned(project)
     ours, other = sleeper(SUBDECK_RUN_ID=run_id), sleeper(SUBDECK_RUN_ID="20260101-000000-abcdef")
-    look_after(project, run_id, by="test")
+    reconcile(project, run_id, by="test")
     wait_until_gone(ours)
     assert lives(other)
 
@@ -230,7 +230,7 @@ def test_a_child_without_its_mark_is_ended(project: Project) -> None:
     began = processes.start_time(child.pid)
     started = RunStarted(seq=1, pid=1, child_pid=child.pid, child_pid_started=began, attempt=1, max_attempts=1)
     run_id, _ = abandoned(project, started)
-    look_after(project, run_id, by="test")
+    reconcile(project, run_id, by="test")
     wait_until_gone(child.pid, grandchild)
 
 
@@ -241,7 +241,7 @@ def test_a_pid_that_is_somebody_elses_now(project: Project) -> None:
     assert began is not None
     started = RunStarted(seq=1, pid=1, child_pid=pid, child_pid_started=began - 1, attempt=1, max_attempts=1)
     run_id, _ = abandoned(project, started)
-    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
     assert lives(pid)
 
 
@@ -249,7 +249,7 @@ def test_the_environment_file_goes_with_a_lost_run(project: Project) -> None:
     """What a launcher left for a wrapper that never came may hold secrets, and is removed."""
     run_id, directory = abandoned(project)
     (directory / paths.ENVIRONMENT).write_text("KEY=secret\0")
-    look_after(project, run_id, by="test")
+    reconcile(project, run_id, by="test")
     assert not (directory / paths.ENVIRONMENT).exists()
 
 
@@ -258,7 +258,7 @@ def test_a_torn_record_is_no_obstacle(project: Project) -> None:
     run_id, directory = abandoned(project)
     for name in (paths.RUNNER, paths.STOP, paths.EVENTS, paths.META):
         (directory / name).write_bytes(b'{"kind": "pro\xff')
-    assert Proof.FINISHED is look_after(project, run_id, by="test")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
     assert ("lost", "meta.json is missing or broken and nobody holds the run") == (result.reason, result.error_message)
@@ -266,7 +266,7 @@ def test_a_torn_record_is_no_obstacle(project: Project) -> None:
 
 def test_no_run_is_gone(project: Project) -> None:
     """A run without a directory is gone."""
-    assert Proof.GONE is look_after(project, "20260101-000000-abcdef", by="test")
+    assert Proof.GONE is reconcile(project, "20260101-000000-abcdef", by="test")
 
 
 def test_holding_excludes(project: Project) -> None:

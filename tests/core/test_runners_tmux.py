@@ -18,7 +18,7 @@ from subdeck.core.errors import RunnerUnavailable, SubdeckError
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import TmuxPlace
 from subdeck.core.run.model import RunSnapshot
-from subdeck.core.runners.tmux import StartedPane, find_pane, session_name, way_in, window_name
+from subdeck.core.runners.tmux import StartedPane, attach_command, find_pane, session_name, window_name
 
 from tests.factories import (
     RECORDER,
@@ -222,14 +222,14 @@ def test_attaching_from_a_plain_terminal(engine: Engine, monkeypatch: pytest.Mon
     pane = place_of(engine, run).pane
     monkeypatch.delenv("TMUX", raising=False)
     expected = (shutil.which("tmux"), "-L", SOCKET, "attach-session", "-t", pane)
-    assert (expected, ("ctrl+b", "d"), False) == astuple(engine.way_in(run.run_id))
+    assert (expected, ("ctrl+b", "d"), False) == astuple(engine.attach_command(run.run_id))
 
 
 def test_attaching_inside_the_same_tmux(engine: Engine) -> None:
     """Inside the run's own server the client switches; the key to its last session leads back."""
     place = place_of(engine, run_to_end(engine, "answer ok"))
     argv = (shutil.which("tmux"), "-L", SOCKET, "switch-client", "-t", place.pane)
-    assert (argv, ("ctrl+b", "L"), True) == astuple(way_in(place, {"TMUX": f"/tmp/tmux-0/{SOCKET},123,0"}))
+    assert (argv, ("ctrl+b", "L"), True) == astuple(attach_command(place, {"TMUX": f"/tmp/tmux-0/{SOCKET},123,0"}))
 
 
 def test_attaching_inside_another_tmux(engine: Engine) -> None:
@@ -237,11 +237,11 @@ def test_attaching_inside_another_tmux(engine: Engine) -> None:
     place = place_of(engine, run_to_end(engine, "answer ok"))
     subprocess.run(["tmux", "-L", "outside", "-f", "/dev/null", "new-session", "-d", "cat"], check=True)
     socket = subprocess.check_output(["tmux", "-L", "outside", "display", "-p", "#{socket_path}"], text=True).strip()
-    found = way_in(place, {"TMUX": f"{socket},123,0"})
+    found = attach_command(place, {"TMUX": f"{socket},123,0"})
     argv = ("env", "-u", "TMUX", shutil.which("tmux"), "-L", SOCKET, "attach-session", "-t", place.pane)
     assert (argv, ("ctrl+b", "ctrl+b", "d"), False) == astuple(found)
     subprocess.run(["tmux", "-L", "outside", "set-option", "-g", "prefix", "C-a"], check=True)
-    assert ("ctrl+b", "d") == way_in(place, {"TMUX": f"{socket},123,0"}).leave
+    assert ("ctrl+b", "d") == attach_command(place, {"TMUX": f"{socket},123,0"}).leave
 
 
 def test_an_operators_own_keys_are_told(engine: Engine) -> None:
@@ -250,10 +250,10 @@ def test_an_operators_own_keys_are_told(engine: Engine) -> None:
     tmux("set-option", "-g", "prefix", "M-a")
     tmux("unbind-key", "d")
     tmux("bind-key", "C-x", "detach-client")
-    assert ("alt+a", "ctrl+x") == engine.way_in(run.run_id).leave
+    assert ("alt+a", "ctrl+x") == engine.attach_command(run.run_id).leave
     tmux("bind-key", "-n", "F12", "detach-client")
     tmux("unbind-key", "C-x")
-    assert ("F12",) == engine.way_in(run.run_id).leave
+    assert ("F12",) == engine.attach_command(run.run_id).leave
 
 
 def test_attaching_works(engine: Engine) -> None:
@@ -261,7 +261,7 @@ def test_attaching_works(engine: Engine) -> None:
     outside = ["tmux", "-L", "outside"]
     for name in ("first", "second"):
         run = run_to_end(engine, f"answer The {name}.")
-        argv = way_in(place_of(engine, run), {"TMUX": "/tmp/outside,1,0"}).argv
+        argv = attach_command(place_of(engine, run), {"TMUX": "/tmp/outside,1,0"}).argv
         subprocess.run([*outside, "new-session", "-d", "-s", name, *argv], check=True)
         look = [*outside, "capture-pane", "-p", "-t", name]
         wait_until(
@@ -274,11 +274,11 @@ def test_attaching_to_nothing(engine: Engine) -> None:
     """A plain run has no pane, and a closed pane is gone; both are errors that say what to do instead."""
     plain = run_to_end(engine, "answer ok", runner="process")
     with pytest.raises(SubdeckError, match="has no tmux pane"):
-        engine.way_in(plain.run_id)
+        engine.attach_command(plain.run_id)
     run = run_to_end(engine, "answer ok")
     tmux("kill-server")
     with pytest.raises(SubdeckError, match="pane of this run is gone"):
-        engine.way_in(run.run_id)
+        engine.attach_command(run.run_id)
 
 
 def test_launchers_share_one_session(engine: Engine, project_dir: Path) -> None:

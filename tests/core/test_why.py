@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.project.diagnosis import REASONS, WINDOW, Process, SignReader, Signs, ago, why
+from subdeck.core.project.diagnosis import REASONS, WINDOW, DiagnosisReader, Process, Signs, ago, why
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (
@@ -158,7 +158,7 @@ class Scene:
         os.close(lock)
         self.run_dir = project.run_dir(self.meta.run_id)
         self.run = make_snapshot(self.meta, status=RunStatus.RUNNING, reason=None, ended_at=None)
-        self.reader = SignReader(project, self.meta.run_id)
+        self.reader = DiagnosisReader(project, self.meta.run_id)
         self._seq = 0
 
     def write(self, *events: Event) -> None:
@@ -262,7 +262,7 @@ def test_processes_of_another_machine_are_not_looked_for(project: Project) -> No
 def test_a_finished_run_has_its_result(project: Project) -> None:
     """Of a run that ended, nothing but its result is read."""
     meta = make_finished(project, exit_code=0)
-    looked = SignReader(project, meta.run_id).read(make_snapshot(meta))
+    looked = DiagnosisReader(project, meta.run_id).read(make_snapshot(meta))
     assert looked.result is not None and looked.result.exit_code == 0
     assert looked.calls == ()
 
@@ -272,7 +272,7 @@ def test_a_real_run(project_dir: Path) -> None:
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     child = started(engine, run).child_pid
-    reader = SignReader(engine.project, run.run_id)
+    reader = DiagnosisReader(engine.project, run.run_id)
 
     def said() -> str:
         (now,) = engine.snapshots([run.run_id])

@@ -25,7 +25,7 @@ from subdeck.core.project.follower import Update
 from subdeck.core.project.registry import count
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunReason, RunRequest, RunSnapshot, RunStatus
-from subdeck.core.runners.base import WayIn
+from subdeck.core.runners.base import AttachInfo
 from subdeck.core.system.line_file import Chunk, LineFile
 
 START = datetime.now(UTC) - timedelta(minutes=30)
@@ -141,7 +141,7 @@ class FakeEngine:
         self.launch_error: Exception | None = None
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
-        self.attach: WayIn | SubdeckError = SubdeckError("it has no pane")
+        self.attach: AttachInfo | SubdeckError = SubdeckError("it has no pane")
         self.deaf = False
         self.files: dict[str, str] = {}
         """Of every run, name to path."""
@@ -253,7 +253,7 @@ class FakeEngine:
             self.tell(*(structs.replace(self.runs[name], status=RunStatus.ABORTED) for name in names))
         return tuple(self.runs[name] for name in names)
 
-    def way_in(self, name: str) -> WayIn:
+    def attach_command(self, name: str) -> AttachInfo:
         if isinstance(self.attach, SubdeckError):
             raise self.attach
         return self.attach

@@ -15,7 +15,7 @@ from subdeck.tui.feed.views import View
 from subdeck.tui.messages import ViewChosen
 from subdeck.tui.theme import DARK
 from subdeck.tui.transcript.pane import Transcript
-from subdeck.tui.transcript.position import Spot
+from subdeck.tui.transcript.position import TextPosition
 from textual import on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -107,7 +107,7 @@ class Pane:
         return str(self.transcript.border_subtitle)
 
     @property
-    def cursor(self) -> Spot | None:
+    def cursor(self) -> TextPosition | None:
         return self.transcript.cursor
 
     async def press(self, *keys: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
-from subdeck.core.runners.base import WayIn
+from subdeck.core.runners.base import AttachInfo
 from subdeck.tui.commands import runs as attaching
 from subdeck.tui.dialogs.confirm import ConfirmScreen
 from subdeck.tui.notify.notices import Notices
@@ -248,7 +248,7 @@ async def test_the_run_looked_at_ends_silently() -> None:
         await deck.until(lambda: deck.toasts, "the toast of the other")
         assert deck.toasts == ["✓ completed  repo-scout\n–"]
         assert engine.claimed == [run_id(2), run_id(1)]
-        assert deck.main.situation.unseen == 0
+        assert deck.main.action_context.unseen == 0
 
 
 async def test_a_run_in_sight_is_told_in_few_words() -> None:
@@ -297,7 +297,7 @@ async def test_what_ended_unseen_is_summed_up() -> None:
         await deck.until(lambda: deck.toasts, "the line")
         assert deck.toasts == ["While you were away 3 runs ended: 2 completed, 1 failed."]
         assert engine.claimed == [run_id(1), run_id(2), run_id(3)]
-        await deck.until(lambda: deck.main.situation.unseen == 1, "the failed one to need me")
+        await deck.until(lambda: deck.main.action_context.unseen == 1, "the failed one to need me")
 
 
 async def test_attach_to_a_process_run_opens_its_transcript() -> None:
@@ -305,14 +305,14 @@ async def test_attach_to_a_process_run_opens_its_transcript() -> None:
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("a")
-        await deck.until(lambda: deck.main.situation.zoomed, "the zoom")
+        await deck.until(lambda: deck.main.action_context.zoomed, "the zoom")
         assert deck.main.transcript.has_focus
 
 
 async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """The detach key is told before the first time; then the engine's argv gets the terminal."""
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
-    engine.attach = WayIn(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
+    engine.attach = AttachInfo(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
     handed: list[tuple[str, ...]] = []
     monkeypatch.setattr(attaching, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine, (80, 24)) as deck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.tui.actions import ACTIONS, BY_ID, PANES, Place, Situation, bindings, footer_hints, meanings, said
+from subdeck.tui.actions import ACTIONS, BY_ID, PANES, ActionContext, KeyContext, bindings, footer_hints, meanings, said
 from subdeck.tui.deck.status_bar import fitting
 from subdeck.tui.dialogs.help import help_text
 from textual.keys import key_to_character
@@ -12,8 +12,8 @@ from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run
 
 
-@pytest.mark.parametrize("place", list(Place))
-def test_no_key_has_two_meanings(place: Place) -> None:
+@pytest.mark.parametrize("place", list(KeyContext))
+def test_no_key_has_two_meanings(place: KeyContext) -> None:
     """In one place, with the places around it, a key means one thing."""
     meant: dict[str, set[str]] = {}
     for key, action in meanings(place):
@@ -23,8 +23,8 @@ def test_no_key_has_two_meanings(place: Place) -> None:
 
 def test_a_mode_hides_the_keys_around_it() -> None:
     """While a transcript is searched, n and Escape belong to the search; all other keys mean what they did."""
-    searching = {key: action.id for key, action in meanings(Place.SEARCH)}
-    reading = {key: action.id for key, action in meanings(Place.TRANSCRIPT)}
+    searching = {key: action.id for key, action in meanings(KeyContext.SEARCH)}
+    reading = {key: action.id for key, action in meanings(KeyContext.TRANSCRIPT)}
     assert {key: searching[key] for key in ("n", "N", "escape")} == {
         "n": "next_match",
         "N": "previous_match",
@@ -71,15 +71,15 @@ def test_help_can_be_filtered() -> None:
 
 def test_footer_offers_only_what_is_possible() -> None:
     """A finished run cannot be stopped, so the footer does not say it."""
-    running = footer_hints(Situation(run=a_run(1)))
-    over = footer_hints(Situation(run=a_run(1, "completed")))
+    running = footer_hints(ActionContext(run=a_run(1)))
+    over = footer_hints(ActionContext(run=a_run(1, "completed")))
     assert "stop" in [hint.name for hint in running]
     assert "stop" not in [hint.name for hint in over]
 
 
 def test_narrow_footer_keeps_the_way_to_help() -> None:
     """With room for a few hints, help is among them."""
-    hints = footer_hints(Situation(preset=a_preset(), run=a_run(1), unseen=1))
+    hints = footer_hints(ActionContext(preset=a_preset(), run=a_run(1), unseen=1))
     assert "help" in [hint.name for hint in fitting(hints, 34)]
     assert len(fitting(hints, 34)) < len(hints)
 
@@ -97,7 +97,7 @@ def test_each_pane_moves_alike() -> None:
 async def test_bindings_of_the_app_come_from_the_registry() -> None:
     """Every key of the deck and its panes is one of the registry, besides those Textual needs."""
     async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
-        known = {b.key for place in (Place.APP, Place.DECK, *PANES) for b in bindings(place)}
+        known = {b.key for place in (KeyContext.APP, KeyContext.DECK, *PANES) for b in bindings(place)}
         active = {printed(key) for key in deck.main.active_bindings}
         assert active - known <= {"super+c"}
 

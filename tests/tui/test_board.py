@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.tui.feed.coalesce import merged
-from subdeck.tui.runs.board import Board
+from subdeck.tui.runs.board import RunStore
 
 from .fake_engine import a_run, run_id
 from .some_runs import an_update
@@ -14,7 +14,7 @@ from .some_runs import an_update
 
 def test_totals_follow_changes() -> None:
     """Tokens and cost are the sums over the runs that are there."""
-    board = Board()
+    board = RunStore()
     board.apply(an_update(a_run(1, usage=Usage(input=10, cost=0.5)), a_run(2, usage=Usage(input=5))))
     board.apply(an_update(a_run(1, usage=Usage(input=30, cost=0.75)), removed=(run_id(2),)))
     assert (board.tokens, board.cost) == (30, 0.75)
@@ -22,7 +22,7 @@ def test_totals_follow_changes() -> None:
 
 def test_only_failures_need_the_operator() -> None:
     """An answer or an ordered stop needs nobody, a failure does until it is looked at."""
-    board = Board()
+    board = RunStore()
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "aborted"), a_run(4, "failed"))
     board.apply(an_update(*runs, ended=runs))
     assert board.unseen == {run_id(2), run_id(4)}
@@ -41,7 +41,7 @@ def test_only_failures_need_the_operator() -> None:
 )
 def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, unread: bool) -> None:
     """An answer and an end by a limit are there to be read; who stopped a run knows that it ended."""
-    board = Board()
+    board = RunStore()
     run = a_run(1, status, reason=reason)
     board.apply(an_update(run, ended=(run,)))
     assert (run_id(1) in board.unread, board.unseen) == (unread, set())
@@ -51,7 +51,7 @@ def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, un
 
 def test_what_was_noted_of_a_run_goes_with_it() -> None:
     """A run that vanished is neither marked nor unseen."""
-    board = Board()
+    board = RunStore()
     runs = (a_run(1, "failed"), a_run(2, "completed"))
     board.apply(an_update(*runs, ended=runs))
     board.marked.update((run_id(1), run_id(2)))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from rich.style import Style
-from subdeck.tui.actions import Place, Situation, footer_hints, keys_line
+from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_line
 from subdeck.tui.deck.status_bar import fitting
 from subdeck.tui.notify.toasts import ends_text
 from subdeck.tui.runs.columns import Signs, run_cells
-from subdeck.tui.runs.memory import Arranged, ListMemory
+from subdeck.tui.runs.memory import ListLayout, RunListMemory
 from subdeck.tui.runs.order import Sort
 from subdeck.tui.transcript.painter import Painter
 
@@ -30,7 +30,7 @@ async def test_a_dialog_is_not_covered() -> None:
         await deck.until(lambda: len(deck.app.screen_stack) == 2, "the dialog")
         assert deck.toasts == []
         engine.tell(a_run(3, "failed"))
-        await deck.until(lambda: deck.main.situation.unseen == 2, "the end to be known")
+        await deck.until(lambda: deck.main.action_context.unseen == 2, "the end to be known")
         await deck.until(lambda: deck.main._toasts._waiting, "the end to wait")
         assert deck.toasts == []
         await deck.press("escape")
@@ -60,14 +60,14 @@ async def test_acting_on_a_run_looks_at_it() -> None:
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         engine.tell(a_run(2, "failed"))
-        await deck.until(lambda: deck.main.situation.unseen == 1, "the marker")
+        await deck.until(lambda: deck.main.action_context.unseen == 1, "the marker")
         await deck.press("]")
         await deck.until(lambda: deck.main.run and deck.main.run.status == "failed", "the failed one")
         deck.main.runs.mark_unseen([a_run(2, "failed")])
-        assert deck.main.situation.unseen == 1
+        assert deck.main.action_context.unseen == 1
         await deck.press("i")
         await deck.until(lambda: len(deck.app.screen_stack) == 2, "the detail")
-        assert deck.main.situation.unseen == 0
+        assert deck.main.action_context.unseen == 0
 
 
 async def test_sort_and_folds_are_remembered() -> None:
@@ -75,12 +75,12 @@ async def test_sort_and_folds_are_remembered() -> None:
     runs = (*a_group("completed", "completed"), a_run(9, "completed"))
     async with opened(FakeEngine(*runs)) as deck:
         await deck.press("2", "g", "o")
-        await deck.until(lambda: ListMemory("/src/shop").read().sort is Sort.COST, "the sort in the file")
+        await deck.until(lambda: RunListMemory("/src/shop").read().sort is Sort.COST, "the sort in the file")
         await deck.until(lambda: len(deck.main.runs.listing) == 4, "the rows")
         unit = next(iter(deck.main.runs.listing._groups))
         deck.main.runs.select(deck.main.runs.listing.group(unit).members[0])  # type: ignore[union-attr]
         await deck.press("left")
-        await deck.until(lambda: ListMemory("/src/shop").read().folded == (unit,), "the fold in the file")
+        await deck.until(lambda: RunListMemory("/src/shop").read().folded == (unit,), "the fold in the file")
     async with opened(FakeEngine(*runs)) as deck:
         await deck.until(lambda: "by cost" in str(deck.main.runs.border_title), "the sort")
         await deck.until(lambda: len(deck.main.runs.listing) == 2, "the group to be folded")
@@ -88,11 +88,11 @@ async def test_sort_and_folds_are_remembered() -> None:
 
 def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
     """Whatever stands in the file, the list begins as at first."""
-    memory = ListMemory("/a")
-    memory.write(Arranged("x", Sort.COST))
+    memory = RunListMemory("/a")
+    memory.write(ListLayout("x", Sort.COST))
     for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):
         Path(memory._path).write_text(text)
-        assert memory.read() == Arranged()
+        assert memory.read() == ListLayout()
 
 
 @pytest.mark.parametrize(("words", "marked"), [("auth", ["Auth", "auth"]), ("Auth", ["Auth"])])
@@ -116,17 +116,17 @@ async def test_hardly_any_screen_has_no_column_of_times(width: int, shown: bool)
 
 def test_a_search_says_how_it_ends() -> None:
     """At 80 columns the way out of a search stands in the footer."""
-    hints = footer_hints(Situation(place=Place.SEARCH, preset=a_preset(), run=a_run(1)))
+    hints = footer_hints(ActionContext(place=KeyContext.SEARCH, preset=a_preset(), run=a_run(1)))
     shown = {hint.key for hint in fitting(hints, 80 - len(" bg: 12 running / 50 total "))}
     assert {"n", "N", "esc", "?"} <= shown
 
 
 def test_what_is_only_read_is_closed() -> None:
     """There is nothing to cancel in a detail, a list, the help."""
-    assert [keys_line(place).split("   ")[-1] for place in (Place.DETAIL, Place.READING, Place.HELP)] == [
-        "esc close"
-    ] * 3
-    assert "esc cancel" in keys_line(Place.LAUNCH)
+    assert [
+        keys_line(place).split("   ")[-1] for place in (KeyContext.DETAIL, KeyContext.READING, KeyContext.HELP)
+    ] == ["esc close"] * 3
+    assert "esc cancel" in keys_line(KeyContext.LAUNCH)
 
 
 def test_hardly_any_list_says_the_state_by_its_sign() -> None:
@@ -148,8 +148,8 @@ async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
 def test_a_zoomed_transcript_says_the_way_back() -> None:
     """What is shown in full already is not offered, and the key that leads back is."""
     run = a_run(1)
-    zoomed = footer_hints(Situation(place=Place.TRANSCRIPT, run=run, zoomed=True))
-    usual = footer_hints(Situation(place=Place.TRANSCRIPT, run=run))
+    zoomed = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run, zoomed=True))
+    usual = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run))
     assert "full" in [hint.name for hint in usual]
     assert "back" not in [hint.name for hint in usual]
     assert "full" not in [hint.name for hint in zoomed]

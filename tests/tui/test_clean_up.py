@@ -297,7 +297,7 @@ async def test_read_only_nothing_is_changed(project_dir: Path, monkeypatch: pyte
     """With --readonly neither the start nor the key deletes anything."""
     monkeypatch.setattr(tidying, "AFTER", 0.01)
     begun: list[object] = []
-    monkeypatch.setattr(tidying.Tidying, "_tidy", lambda self: begun.append(self))
+    monkeypatch.setattr(tidying.StartupCleanup, "_tidy", lambda self: begun.append(self))
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir, retention={"days": 30}), readonly=True) as deck:
         await deck.press("D")

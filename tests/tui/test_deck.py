@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.model import PresetSource, RunReason, RunStatus, Usage
-from subdeck.tui.actions import Place
+from subdeck.tui.actions import KeyContext
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events
@@ -77,7 +77,7 @@ async def test_empty_state_teaches() -> None:
         assert "/src/shop/.pi/subagents" in deck.screen_text
         assert "No runs yet." in deck.screen_text
         assert "N  run a task without a preset" in deck.screen_text
-        assert deck.main.panes.place is Place.PRESETS
+        assert deck.main.panes.place is KeyContext.PRESETS
 
 
 async def test_presets_follow_their_files() -> None:
@@ -164,7 +164,7 @@ async def test_tab_goes_round_the_panes() -> None:
         for key in ("tab", "tab", "tab", "shift+tab"):
             await deck.press(key)
             visited.append(deck.main.panes.place)
-        assert visited == [Place.TRANSCRIPT, Place.PRESETS, Place.RUNS, Place.PRESETS]
+        assert visited == [KeyContext.TRANSCRIPT, KeyContext.PRESETS, KeyContext.RUNS, KeyContext.PRESETS]
 
 
 async def test_tiny_terminal_and_back() -> None:

@@ -7,7 +7,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import LaunchError, ModelError
 from subdeck.core.run.model import PresetSource, RunRequest
 from subdeck.tui.launch.form import LaunchForm
-from subdeck.tui.launch.values import Filled
+from subdeck.tui.launch.values import LaunchValues
 from textual.widgets import Input, TextArea
 
 from .deck import opened
@@ -150,9 +150,9 @@ def test_form_asks_only_for_what_was_changed() -> None:
     """Prefilled values are left to the engine, so that the call wins only where the operator chose."""
     form = LaunchForm(a_preset(), Settings(), "/src/shop")
     assert (form.first.model, form.origin_of(form.first.model)) == ("fake/test", "from the preset")
-    unchanged = form.request(Filled(task="t", model="fake/test", cwd="/src/shop", runner="process"))
+    unchanged = form.request(LaunchValues(task="t", model="fake/test", cwd="/src/shop", runner="process"))
     assert unchanged == RunRequest(task="t", preset="repo-scout")
-    changed = form.request(Filled(task="t", model="b/c", cwd="/tmp", runner="tmux"))
+    changed = form.request(LaunchValues(task="t", model="b/c", cwd="/tmp", runner="tmux"))
     assert changed == RunRequest(task="t", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
 
 

@@ -15,7 +15,7 @@ from subdeck.core.run.finalization import INSTRUCTION
 from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
 from subdeck.tui.launch.form import LaunchForm, Takes
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import Filled, asked_prompt, asked_tools
+from subdeck.tui.launch.values import LaunchValues, asked_prompt, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.widgets.choice import Choice
 from textual.widgets import Input, TextArea
@@ -125,7 +125,7 @@ async def test_a_task_that_had_the_word_keeps_it() -> None:
         await deck.until_text("(•) as written")
         assert request_of(dialog).previous is None
     form = LaunchForm(a_preset(), Settings(), "/", run=a_run(1, "completed"), takes=Takes.ALL)
-    assert form.request(Filled(task="check {previous}", runner="process")).previous == run_id(1)
+    assert form.request(LaunchValues(task="check {previous}", runner="process")).previous == run_id(1)
 
 
 def test_what_a_run_had_is_written_as_the_fields_have_it() -> None:

@@ -11,14 +11,14 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
 from subdeck.core.launch.memory import LastValues, change_memory, read_memory
 from subdeck.core.run.model import RunRequest, RunSnapshot
-from subdeck.tui.actions import Place, Situation
+from subdeck.tui.actions import ActionContext, KeyContext
 from subdeck.tui.actions.launch import LAUNCHING
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.launch.form import LaunchForm
 from subdeck.tui.launch.path_input import PathInput, matching_paths
 from subdeck.tui.launch.problems import REST, by_field
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import Filled
+from subdeck.tui.launch.values import LaunchValues
 from subdeck.tui.widgets.choice import Choice
 from subdeck.tui.widgets.field import Problem
 from textual.widgets import Button, Input
@@ -149,8 +149,8 @@ async def test_a_second_press_launches_nothing_more() -> None:
 
 def test_a_read_only_app_launches_nothing() -> None:
     """All that starts runs is refused there; fetching a text is not."""
-    situation = Situation(place=Place.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True)
-    refused = {action.id for action in LAUNCHING if action.refusal(situation) == READONLY}
+    action_context = ActionContext(place=KeyContext.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True)
+    refused = {action.id for action in LAUNCHING if action.refusal(action_context) == READONLY}
     assert refused == {action.id for action in LAUNCHING} - {"edit_task", "load_task", "earlier_tasks"}
 
 
@@ -208,7 +208,7 @@ async def test_last_values_are_remembered() -> None:
         assert read_memory(engine.project).values_of("repo-scout") == LastValues(model="b/c", copies=2)
         dialog = await dialog_on(deck)
         await deck.until_text("as last time: model, copies")
-        assert dialog._fields.filled == Filled(model="b/c", cwd="/src/shop", runner="process", copies="2")
+        assert dialog._fields.filled == LaunchValues(model="b/c", cwd="/src/shop", runner="process", copies="2")
         assert "b/c" in deck.screen_text
 
 
@@ -324,6 +324,6 @@ async def test_everything_is_reached_on_a_low_screen(size: tuple[int, int]) -> N
 def test_a_directory_is_asked_for_as_it_is_shown() -> None:
     """`~` and a slash at the end are only ways to write it."""
     form = LaunchForm(a_preset(), Settings(), os.path.expanduser("~"))
-    assert form.request(Filled(task="t", cwd="~/", runner="process")).cwd is None
-    assert form.request(Filled(task="t", cwd="~/x/", runner="process")).cwd == os.path.expanduser("~/x")
-    assert form.request(Filled(task="t", cwd="/", runner="process")).cwd == "/"
+    assert form.request(LaunchValues(task="t", cwd="~/", runner="process")).cwd is None
+    assert form.request(LaunchValues(task="t", cwd="~/x/", runner="process")).cwd == os.path.expanduser("~/x")
+    assert form.request(LaunchValues(task="t", cwd="/", runner="process")).cwd == "/"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import user_state_dir
-from subdeck.tui.actions import Place
+from subdeck.tui.actions import KeyContext
 from subdeck.tui.deck import arrangement as shape_file
 from subdeck.tui.deck.arrangement import (
     LEAST_ABOVE,
@@ -89,8 +89,8 @@ def test_a_wish_beyond_the_bound_is_the_bound() -> None:
 def test_little_room_is_for_the_pane_with_the_keys() -> None:
     """Below 40 columns or 12 rows the focused pane is alone."""
     for room in (Room(39, 50), Room(200, 11)):
-        assert visible_panes(room, Place.TRANSCRIPT, None) == {Place.TRANSCRIPT}
-    assert len(visible_panes(Room(40, 12), Place.TRANSCRIPT, None)) == 2
+        assert visible_panes(room, KeyContext.TRANSCRIPT, None) == {KeyContext.TRANSCRIPT}
+    assert len(visible_panes(Room(40, 12), KeyContext.TRANSCRIPT, None)) == 2
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"presets": "x"}', '{"presets": -3, "above": 7}', "\x00"])
@@ -145,7 +145,7 @@ async def test_keys_move_the_borders() -> None:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows + 2), "the borders to be elsewhere")
         await deck.press("+", "+")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "a higher transcript")
-        assert deck.main.panes.place is Place.RUNS
+        assert deck.main.panes.place is KeyContext.RUNS
         await deck.until(lambda: remembered().get("above"), "the file")
     async with opened(an_engine()) as deck:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "the same borders")
@@ -216,7 +216,7 @@ async def test_the_border_beside_is_dragged() -> None:
         for held in (columns - 1, columns + 5):
             await drag(deck, (held, 4), (held + 5, 6))
         await deck.until(lambda: sizes(deck) == (columns + 10, rows), "the border to be elsewhere")
-        assert deck.main.panes.place is Place.TRANSCRIPT
+        assert deck.main.panes.place is KeyContext.TRANSCRIPT
         assert deck.app.mouse_captured is None
         await deck.until(lambda: remembered().get("presets"), "the file")
 
@@ -232,7 +232,7 @@ async def test_the_border_below_is_dragged(size: tuple[int, int]) -> None:
         await deck.until(
             lambda: deck.main.transcript.outer_size.height == LEAST_TRANSCRIPT, "the transcript at its least"
         )
-        assert deck.main.panes.place is Place.RUNS
+        assert deck.main.panes.place is KeyContext.RUNS
 
 
 async def test_a_click_beside_a_border_is_a_click() -> None:
@@ -240,7 +240,7 @@ async def test_a_click_beside_a_border_is_a_click() -> None:
     async with opened(an_engine()) as deck:
         before = sizes(deck)
         await deck.pilot.click(offset=(5, 3))
-        await deck.until(lambda: deck.main.panes.place is Place.PRESETS, "the presets to have the keys")
+        await deck.until(lambda: deck.main.panes.place is KeyContext.PRESETS, "the presets to have the keys")
         assert sizes(deck) == before
         assert remembered() == {}
 

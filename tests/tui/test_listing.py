@@ -7,7 +7,7 @@ import random
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import RunSnapshot, Usage
-from subdeck.tui.runs.board import Board
+from subdeck.tui.runs.board import RunStore
 from subdeck.tui.runs.filter import EVERYTHING, Seen, parse_filter
 from subdeck.tui.runs.listing import BULK, Listing, Row, next_of
 from subdeck.tui.runs.order import Section, Sort, section_of
@@ -16,14 +16,14 @@ from .fake_engine import a_run, run_id
 from .some_runs import a_group, a_mate, an_update
 
 
-def listed(*runs: RunSnapshot) -> tuple[Board, Listing]:
-    board = Board()
+def listed(*runs: RunSnapshot) -> tuple[RunStore, Listing]:
+    board = RunStore()
     listing = Listing(board)
     tell(board, listing, *runs)
     return board, listing
 
 
-def tell(board: Board, listing: Listing, *runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
+def tell(board: RunStore, listing: Listing, *runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
     update = an_update(*runs, removed=removed)
     board.apply(update)
     listing.take(update)
@@ -226,7 +226,7 @@ def test_next_and_previous_go_round_the_end() -> None:
 FILTERS = ("", "status:failed,running", "-status:completed task", "is:marked", "preset:b -is:unseen", "zzz")
 
 
-def expected_units(board: Board, listing: Listing) -> list[tuple[object, ...]]:
+def expected_units(board: RunStore, listing: Listing) -> list[tuple[object, ...]]:
     """Sort everything anew, the slow way: each unit's key with the runs of it that are shown."""
     units: dict[str, list[RunSnapshot]] = {}
     for run in board.runs:
@@ -276,7 +276,7 @@ def test_random_changes_keep_the_rows_true(seed: int) -> None:
     assert len(board)
 
 
-def check(board: Board, listing: Listing) -> None:
+def check(board: RunStore, listing: Listing) -> None:
     rows = [listing.row(place) for place in range(len(listing))]
     assert [listing.place_of(row) for row in rows] == list(range(len(rows)))
     shown_ids = listing.shown_ids()
@@ -298,5 +298,5 @@ def check(board: Board, listing: Listing) -> None:
     assert [run.run_id for run in slow if listing.row_of(run.run_id)] == shown_ids
 
 
-def unit_section(board: Board, ids: list[str]) -> Section:
+def unit_section(board: RunStore, ids: list[str]) -> Section:
     return min(section_of(board.get(run_id).status) for run_id in ids)

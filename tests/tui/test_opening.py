@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.run.model import Counts
-from subdeck.tui.actions import ACTIONS, BY_ID, Place, Situation
+from subdeck.tui.actions import ACTIONS, BY_ID, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.deck.opening import Opening
 from subdeck.tui.terminal.window_title import has_title, title
@@ -90,13 +90,16 @@ async def test_a_run_by_itself_that_comes_back() -> None:
 def test_what_changes_something_is_refused(name: str) -> None:
     """Each action that launches, stops, deletes or writes says so, and a read-only deck refuses it."""
     assert BY_ID[name].changes
-    assert BY_ID[name].refusal(Situation(run=a_run(1), preset=a_preset(), readonly=True)) == READONLY
+    assert BY_ID[name].refusal(ActionContext(run=a_run(1), preset=a_preset(), readonly=True)) == READONLY
 
 
 def test_every_key_that_ends_a_form_changes_something() -> None:
     """What is bound to ctrl+s in a dialog writes or launches, but where it is only read."""
     ends = [
-        action.id for action in ACTIONS for place, key in action.keys if key == "ctrl+s" and place is not Place.DECK
+        action.id
+        for action in ACTIONS
+        for place, key in action.keys
+        if key == "ctrl+s" and place is not KeyContext.DECK
     ]
     assert ends and [name for name in ends if not BY_ID[name].changes] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SettingsError
-from subdeck.tui.actions import ACTIONS, Place
+from subdeck.tui.actions import ACTIONS, KeyContext
 from subdeck.tui.actions.keymap import keymap, with_own_keys
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.help import help_text
@@ -14,9 +14,9 @@ from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
 
 
-def keys_of(keys: dict[str, str], name: str) -> dict[Place, list[str]]:
+def keys_of(keys: dict[str, str], name: str) -> dict[KeyContext, list[str]]:
     (action,) = (action for action in with_own_keys(keys) if action.id == name)
-    found: dict[Place, list[str]] = {}
+    found: dict[KeyContext, list[str]] = {}
     for place, key in action.keys:
         found.setdefault(place, []).append(key)
     return found
@@ -30,20 +30,20 @@ def test_without_keys_nothing_changes() -> None:
 
 def test_an_own_key_replaces_the_letter() -> None:
     """Several may be named; the former letter is free again."""
-    assert keys_of({"stop": "ctrl+x, K"}, "stop") == {Place.DECK: ["ctrl+x", "K"]}
-    assert keys_of({"stop": "r", "rerun": "x"}, "stop") == {Place.DECK: ["r"]}
+    assert keys_of({"stop": "ctrl+x, K"}, "stop") == {KeyContext.DECK: ["ctrl+x", "K"]}
+    assert keys_of({"stop": "r", "rerun": "x"}, "stop") == {KeyContext.DECK: ["r"]}
 
 
 def test_keys_that_everybody_expects_stay() -> None:
     """Enter, Escape and arrows keep their meaning beside an own key, in every place of the action."""
-    assert keys_of({"launch": "l"}, "launch") == {Place.DECK: ["l"], Place.PRESETS: ["l", "enter"]}
-    assert keys_of({"down": "ctrl+n"}, "down")[Place.TRANSCRIPT] == ["ctrl+n", "down"]
+    assert keys_of({"launch": "l"}, "launch") == {KeyContext.DECK: ["l"], KeyContext.PRESETS: ["l", "enter"]}
+    assert keys_of({"down": "ctrl+n"}, "down")[KeyContext.TRANSCRIPT] == ["ctrl+n", "down"]
 
 
 def test_spellings() -> None:
     """Names that Textual has for characters, and shift with a letter, are what they write."""
-    assert keys_of({"stop": "percent_sign"}, "stop") == {Place.DECK: ["%"]}
-    assert keys_of({"stop": "shift+z"}, "stop") == {Place.DECK: ["Z"]}
+    assert keys_of({"stop": "percent_sign"}, "stop") == {KeyContext.DECK: ["%"]}
+    assert keys_of({"stop": "shift+z"}, "stop") == {KeyContext.DECK: ["Z"]}
 
 
 @pytest.mark.parametrize(

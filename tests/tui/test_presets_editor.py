@@ -289,9 +289,9 @@ async def test_nothing_is_selected() -> None:
 
 async def test_readonly_leaves_presets_alone() -> None:
     """What would write a file is refused in a read-only app."""
-    from subdeck.tui.actions import BY_ID, Place, Situation
+    from subdeck.tui.actions import BY_ID, ActionContext, KeyContext
 
-    situation = Situation(place=Place.PRESETS, preset=a_preset(), readonly=True)
+    action_context = ActionContext(place=KeyContext.PRESETS, preset=a_preset(), readonly=True)
     for action in ("create_preset", "edit_preset", "edit_preset_outside", "copy_preset", "delete_preset"):
-        assert "--readonly" in BY_ID[action].refusal(situation)
-    assert BY_ID["doctor"].allowed(situation)
+        assert "--readonly" in BY_ID[action].refusal(action_context)
+    assert BY_ID["doctor"].allowed(action_context)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import RunStatus, Usage
-from subdeck.tui.actions import Place
+from subdeck.tui.actions import KeyContext
 from subdeck.tui.runs import list as resting
-from subdeck.tui.runs.memory import Arranged, ListMemory
+from subdeck.tui.runs.memory import ListLayout, RunListMemory
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -40,7 +40,7 @@ def title(deck: Deck) -> str:
 async def write(deck: Deck, text: str) -> None:
     """Open the filter and write into it."""
     await deck.press("/")
-    await deck.until(lambda: deck.main.situation.place is Place.FILTER, "the line of the filter")
+    await deck.until(lambda: deck.main.action_context.place is KeyContext.FILTER, "the line of the filter")
     await deck.type(text)
 
 
@@ -124,7 +124,7 @@ async def test_a_mistake_is_said_and_not_kept() -> None:
         await deck.until_text("stauts: is no key; did you mean status?")
         assert numbers(deck) == [3, 2, 1]
         await deck.press("enter")
-        assert deck.main.situation.place is Place.FILTER
+        assert deck.main.action_context.place is KeyContext.FILTER
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
 
@@ -145,12 +145,12 @@ async def test_the_filter_is_remembered() -> None:
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "status:failed")
         await deck.press("enter")
-        await deck.until(lambda: ListMemory("/src/shop").read().filter == "status:failed", "the file")
+        await deck.until(lambda: RunListMemory("/src/shop").read().filter == "status:failed", "the file")
     async with opened(FakeEngine(*SINGLES)) as deck:
         await deck.until(lambda: "status:failed" in title(deck), "the filter")
         assert numbers(deck) == [2]
         await deck.press("2", "escape")
-        await deck.until(lambda: ListMemory("/src/shop").read().filter == "", "the file to be empty")
+        await deck.until(lambda: RunListMemory("/src/shop").read().filter == "", "the file to be empty")
 
 
 async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +161,14 @@ async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyP
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         assert numbers(deck) == [2]
-        assert ListMemory("/src/shop").read().filter == ""
+        assert RunListMemory("/src/shop").read().filter == ""
 
 
 def test_each_project_has_its_filter() -> None:
     """What was written for one is not there for another, and a read-only app writes none."""
-    ListMemory("/a").write(Arranged("one"))
-    ListMemory("/b", readonly=True).write(Arranged("two"))
-    assert [ListMemory(root).read().filter for root in ("/a", "/b")] == ["one", ""]
+    RunListMemory("/a").write(ListLayout("one"))
+    RunListMemory("/b", readonly=True).write(ListLayout("two"))
+    assert [RunListMemory(root).read().filter for root in ("/a", "/b")] == ["one", ""]
 
 
 async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:
@@ -272,7 +272,7 @@ async def test_marks() -> None:
         assert targets(deck) == [3]
         await deck.press("space", "space")
         assert targets(deck) == [3, 2]
-        assert (deck.main.situation.marked, deck.main.run.run_id) == (2, run_id(1))
+        assert (deck.main.action_context.marked, deck.main.run.run_id) == (2, run_id(1))
         assert deck.screen_text.count("◆") == 2
         await deck.until_text("2 marked")
         await deck.press("k", "space")
@@ -305,7 +305,7 @@ async def test_marking_a_head_marks_its_runs() -> None:
         await deck.press("space")
         assert targets(deck) == [10, 11, 12, 13]
         await deck.press("k", "space")
-        assert deck.main.situation.marked == 0
+        assert deck.main.action_context.marked == 0
 
 
 async def test_a_run_that_vanished_is_not_marked() -> None:

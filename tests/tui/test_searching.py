@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from subdeck.core.run.events import AssistantText, ErrorReported, Event, ToolCall, ToolResult
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
-from subdeck.tui.actions import Place
+from subdeck.tui.actions import KeyContext
 from subdeck.tui.commands import transcript as taking_out
 from textual.events import Paste
 from textual.widgets import Input
@@ -67,7 +67,7 @@ async def test_search_goes_from_match_to_match() -> None:
         await deck.until_text("line 100 needle")
         await deck.press("escape")
         await deck.until(lambda: "match" not in subtitle(deck), "the end of the search")
-        assert deck.main.panes.place is Place.TRANSCRIPT
+        assert deck.main.panes.place is KeyContext.TRANSCRIPT
 
 
 async def test_the_search_is_a_mode() -> None:

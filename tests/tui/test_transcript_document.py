@@ -12,7 +12,7 @@ from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.feed.views import View
 from subdeck.tui.transcript.document import FEW, KEPT, Document
-from subdeck.tui.transcript.position import Spot, first, last, near, place_at, row_of, spot_at, step
+from subdeck.tui.transcript.position import TextPosition, first, last, near, place_at, row_of, spot_at, step
 
 from .fake_engine import stamp
 
@@ -59,9 +59,9 @@ def opened(file: LineFile, view: View = View.READABLE) -> Document:
     return read_all(RunReader("run", view, file), Document(file, view))
 
 
-def shown(document: Document, top: int) -> list[tuple[Spot, str]]:
+def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
     """What stands in the rows of a view."""
-    rows: list[tuple[Spot, str]] = []
+    rows: list[tuple[TextPosition, str]] = []
     for row in range(top, top + VIEW):
         place = place_at(document, row)
         if place is not None:
@@ -90,7 +90,7 @@ def test_going_up_shows_every_row_once(tmp_path: Path) -> None:
     assert [text.split()[1] for spot, text in seen if spot.part == 0] == [str(n) for n in range(1, 2500)]
 
 
-def shown_row(document: Document, row: int) -> list[tuple[Spot, str]]:
+def shown_row(document: Document, row: int) -> list[tuple[TextPosition, str]]:
     place = place_at(document, row)
     return [(place.spot, place.rows.cut(place.entry)[place.part].text)] if place else []
 
@@ -215,9 +215,9 @@ def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
     offsets = [sum(len(encode_event(event)) for event in events[:n]) for n in range(4)]
     document = opened(a_file(tmp_path, *events))
     assert [near(document, offset) for offset in (0, offsets[1], offsets[3], 10**9)] == [
-        Spot(0),
-        Spot(offsets[3]),
-        Spot(offsets[3]),
+        TextPosition(0),
+        TextPosition(offsets[3]),
+        TextPosition(offsets[3]),
         last(document),
     ]
 

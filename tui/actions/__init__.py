@@ -1,6 +1,6 @@
 """What the operator can do: one registry, from which keys, footer, help and palette come."""
 
-from .model import PANES, TMUX, Action, Place, Situation
+from .model import PANES, TMUX, Action, ActionContext, KeyContext
 from .registry import (
     ACTIONS,
     BY_ID,
@@ -21,9 +21,9 @@ __all__ = [
     "PANES",
     "TMUX",
     "Action",
+    "ActionContext",
     "Hint",
-    "Place",
-    "Situation",
+    "KeyContext",
     "binding_id",
     "bindings",
     "footer_hints",

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from ..text.wrap import wrap
-from . import ACTIONS, PANES, Action, Place, key_label, key_of, said
+from . import ACTIONS, PANES, Action, KeyContext, key_label, key_of, said
 
 EVERY_PANE = "every pane"
 DIALOGS = "dialogs"
 
-_AROUND = (Place.APP, Place.DECK, *PANES, Place.SEARCH)
+_AROUND = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH)
 """Places that are no dialogs."""
 
 
@@ -29,25 +29,25 @@ class Explained(NamedTuple):
 
 class Group(NamedTuple):
     heading: str
-    place: Place | None
+    place: KeyContext | None
     """None for what works in several places."""
     rows: tuple[Explained, ...]
 
     @property
     def concerns_deck(self) -> bool:
-        """Whether the situation of the deck decides what is possible."""
+        """Whether the context of the deck decides what is possible."""
         return self.heading == EVERY_PANE or self.place in _AROUND
 
 
-def key_groups(actions: Sequence[Action], here: Place) -> tuple[Group, ...]:
+def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
     """Answer every action with a key, what works in the pane `here` first."""
     panes = (here, *(pane for pane in PANES if pane is not here))
-    order: tuple[tuple[str, Place | None], ...] = (
-        *((place.value, place) for place in (panes[0], Place.DECK)),
+    order: tuple[tuple[str, KeyContext | None], ...] = (
+        *((place.value, place) for place in (panes[0], KeyContext.DECK)),
         (EVERY_PANE, None),
-        *((place.value, place) for place in (*panes[1:], Place.SEARCH, Place.APP)),
+        *((place.value, place) for place in (*panes[1:], KeyContext.SEARCH, KeyContext.APP)),
         (DIALOGS, None),
-        *((place.value, place) for place in Place if place not in _AROUND),
+        *((place.value, place) for place in KeyContext if place not in _AROUND),
     )
     listed: dict[str, list[Explained]] = {heading: [] for heading, _ in order}
     for action in actions:
@@ -58,7 +58,9 @@ def key_groups(actions: Sequence[Action], here: Place) -> tuple[Group, ...]:
 
 def _places(action: Action) -> Iterator[tuple[str, str]]:
     """Say where an action has which keys; what is alike in all panes, or in several dialogs, is said once."""
-    labels = {place: " ".join(key_label(key) for key in keys) for place in Place if (keys := action.keys_in(place))}
+    labels = {
+        place: " ".join(key_label(key) for key in keys) for place in KeyContext if (keys := action.keys_in(place))
+    }
     in_panes = {labels.get(pane) for pane in PANES}
     if len(in_panes) == 1 and (keys := in_panes.pop()) is not None:
         yield EVERY_PANE, keys
@@ -93,18 +95,18 @@ def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], widt
 BEGIN, END = "<!-- keys -->", "<!-- /keys -->"
 
 LISTED = (
-    Place.APP,
-    Place.DECK,
+    KeyContext.APP,
+    KeyContext.DECK,
     *PANES,
-    Place.SEARCH,
-    Place.FILTER,
-    Place.LAUNCH,
-    Place.EDIT,
-    Place.COPY,
-    Place.DETAIL,
-    Place.CLEAN_UP,
-    Place.READING,
-    Place.CONFIRM,
+    KeyContext.SEARCH,
+    KeyContext.FILTER,
+    KeyContext.LAUNCH,
+    KeyContext.EDIT,
+    KeyContext.COPY,
+    KeyContext.DETAIL,
+    KeyContext.CLEAN_UP,
+    KeyContext.READING,
+    KeyContext.CONFIRM,
 )
 """Places whose keys are listed; those of the help are told by the help."""
 
@@ -129,7 +131,7 @@ def with_table(text: str) -> str:
 
 def _keys(actions: Sequence[Action]) -> str:
     """Say the keys, and where they mean this unless it is the whole deck or all its panes."""
-    places: dict[tuple[str, ...], list[Place]] = {}
+    places: dict[tuple[str, ...], list[KeyContext]] = {}
     for place in LISTED:
         if keys := tuple(key for action in actions for key in action.keys_in(place)):
             places.setdefault(keys, []).append(place)
@@ -140,8 +142,8 @@ def _label(key: str) -> str:
     return key_label(key).replace("^", "ctrl+").replace("⏎", "enter")
 
 
-def _where(places: Sequence[Place]) -> str:
-    everywhere = {Place.APP, Place.DECK} & set(places) or set(PANES) <= set(places)
+def _where(places: Sequence[KeyContext]) -> str:
+    everywhere = {KeyContext.APP, KeyContext.DECK} & set(places) or set(PANES) <= set(places)
     return "" if everywhere else f" ({', '.join(places)})"
 
 

@@ -10,7 +10,7 @@ from textual.keys import Keys, key_to_character
 from ...core.errors import SettingsError, nearest
 from ...core.paths import user_settings_file
 from ...core.text.plain import one_line
-from . import ACTIONS, BY_ID, Action, Place, binding_id, key_label, meanings
+from . import ACTIONS, BY_ID, Action, KeyContext, binding_id, key_label, meanings
 
 KEPT = frozenset(
     (
@@ -33,15 +33,15 @@ KEPT = frozenset(
 
 TEXT_PLACES = frozenset(
     (
-        Place.LAUNCH,
-        Place.EDIT,
-        Place.COPY,
-        Place.CLEAN_UP,
-        Place.READING,
-        Place.FILTER,
-        Place.PICK,
-        Place.ASK,
-        Place.HELP,
+        KeyContext.LAUNCH,
+        KeyContext.EDIT,
+        KeyContext.COPY,
+        KeyContext.CLEAN_UP,
+        KeyContext.READING,
+        KeyContext.FILTER,
+        KeyContext.PICK,
+        KeyContext.ASK,
+        KeyContext.HELP,
     )
 )
 """Where a character is written, so that it cannot act."""
@@ -78,7 +78,7 @@ def keymap(actions: Sequence[Action]) -> dict[str, str]:
 def _remapped(action: Action, written: str) -> Action:
     own = tuple(dict.fromkeys(_checked(action, word.strip()) for word in written.split(",")))
     places = tuple(dict.fromkeys(place for place, _ in action.keys))
-    changed: list[tuple[Place, str]] = []
+    changed: list[tuple[KeyContext, str]] = []
     for place in places:
         former = action.keys_in(place)
         fitting = tuple(key for key in own if place not in TEXT_PLACES or len(key) > 1)
@@ -103,7 +103,7 @@ def _checked(action: Action, written: str) -> str:
 
 
 def _refuse_collisions(actions: Sequence[Action], keys: Mapping[str, str]) -> None:
-    for place in Place:
+    for place in KeyContext:
         meant: dict[str, Action] = {}
         for key, action in meanings(place, actions):
             other = meant.setdefault(key, action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .model import (
     Action,
-    Place,
+    KeyContext,
     at,
     needs_conversation,
     needs_copyable,
@@ -18,7 +18,7 @@ from .model import (
 LAUNCHING = (
     Action(
         "launch",
-        (*at(Place.DECK, "n"), *at(Place.PRESETS, "enter")),
+        (*at(KeyContext.DECK, "n"), *at(KeyContext.PRESETS, "enter")),
         "launch",
         "Launch the highlighted preset: asks for the task.",
         needs_preset,
@@ -27,7 +27,7 @@ LAUNCHING = (
     ),
     Action(
         "ad_hoc",
-        at(Place.DECK, "N"),
+        at(KeyContext.DECK, "N"),
         "ad hoc",
         "Run a task without a preset: model, tools and prompt as typed.",
         footer=10,
@@ -35,7 +35,7 @@ LAUNCHING = (
     ),
     Action(
         "rerun",
-        at(Place.DECK, "r"),
+        at(KeyContext.DECK, "r"),
         "rerun",
         "Launch the same again; all marked runs, as a group, after asking.",
         needs_run,
@@ -44,7 +44,7 @@ LAUNCHING = (
     ),
     Action(
         "rerun_edited",
-        at(Place.DECK, "R"),
+        at(KeyContext.DECK, "R"),
         "rerun with edits",
         "Open the launch dialog with all that the run was asked for.",
         needs_run,
@@ -52,7 +52,7 @@ LAUNCHING = (
     ),
     Action(
         "follow_up",
-        at(Place.DECK, "s"),
+        at(KeyContext.DECK, "s"),
         "follow up",
         "Go on with the conversation of a finished run: same preset and place, another task.",
         needs_session,
@@ -61,7 +61,7 @@ LAUNCHING = (
     ),
     Action(
         "with_context",
-        at(Place.DECK, "C"),
+        at(KeyContext.DECK, "C"),
         "with context",
         "Launch the highlighted preset with the conversation of the highlighted run as context.",
         needs_conversation,
@@ -70,7 +70,7 @@ LAUNCHING = (
     ),
     Action(
         "start",
-        at(Place.LAUNCH, "ctrl+s"),
+        at(KeyContext.LAUNCH, "ctrl+s"),
         "launch",
         "Launch what is filled in.",
         do="screen.start",
@@ -79,7 +79,7 @@ LAUNCHING = (
     ),
     Action(
         "edit_task",
-        at(Place.LAUNCH, "ctrl+e"),
+        at(KeyContext.LAUNCH, "ctrl+e"),
         "$EDITOR",
         "Write the task, or the prompt, in $EDITOR.",
         do="screen.edit_task",
@@ -87,7 +87,7 @@ LAUNCHING = (
     ),
     Action(
         "load_task",
-        at(Place.LAUNCH, "ctrl+o"),
+        at(KeyContext.LAUNCH, "ctrl+o"),
         "file",
         "Load the task from a file.",
         do="screen.load_task",
@@ -95,7 +95,7 @@ LAUNCHING = (
     ),
     Action(
         "earlier_tasks",
-        at(Place.LAUNCH, "ctrl+r"),
+        at(KeyContext.LAUNCH, "ctrl+r"),
         "earlier",
         "Choose a task from the earlier ones.",
         do="screen.earlier_tasks",
@@ -105,10 +105,10 @@ LAUNCHING = (
 
 
 PRESETS = (
-    Action("presets", at(Place.DECK, "1"), "presets", "Go to the presets.", footer=1),
+    Action("presets", at(KeyContext.DECK, "1"), "presets", "Go to the presets.", footer=1),
     Action(
         "create_preset",
-        at(Place.PRESETS, "c"),
+        at(KeyContext.PRESETS, "c"),
         "create",
         "Write a new preset, for this project or for all your projects.",
         footer=6,
@@ -116,7 +116,7 @@ PRESETS = (
     ),
     Action(
         "edit_preset",
-        at(Place.PRESETS, "e"),
+        at(KeyContext.PRESETS, "e"),
         "edit",
         "Edit the file of the highlighted preset, a broken one too.",
         needs_preset_file,
@@ -125,7 +125,7 @@ PRESETS = (
     ),
     Action(
         "edit_preset_outside",
-        at(Place.PRESETS, "E"),
+        at(KeyContext.PRESETS, "E"),
         "in $EDITOR",
         "Open the file of the highlighted preset in $EDITOR.",
         needs_preset_file,
@@ -133,7 +133,7 @@ PRESETS = (
     ),
     Action(
         "copy_preset",
-        at(Place.PRESETS, "b"),
+        at(KeyContext.PRESETS, "b"),
         "copy",
         "Copy a preset under another name; one that comes with subdeck into the project or for all your projects.",
         needs_copyable,
@@ -142,7 +142,7 @@ PRESETS = (
     ),
     Action(
         "delete_preset",
-        at(Place.PRESETS, "d"),
+        at(KeyContext.PRESETS, "d"),
         "delete",
         "Delete the file of the highlighted preset, after asking; undo brings it back.",
         needs_own_preset,
@@ -150,7 +150,7 @@ PRESETS = (
     ),
     Action(
         "save_preset",
-        at(Place.EDIT, "ctrl+s"),
+        at(KeyContext.EDIT, "ctrl+s"),
         "save",
         "Save the preset, once nothing is wrong with it.",
         do="screen.start",
@@ -159,7 +159,7 @@ PRESETS = (
     ),
     Action(
         "edit_outside",
-        at(Place.EDIT, "ctrl+e"),
+        at(KeyContext.EDIT, "ctrl+e"),
         "in $EDITOR",
         "Go on with the text in $EDITOR.",
         do="screen.edit_outside",
@@ -167,7 +167,7 @@ PRESETS = (
     ),
     Action(
         "write_copy",
-        at(Place.COPY, "ctrl+s"),
+        at(KeyContext.COPY, "ctrl+s"),
         "copy",
         "Write the copy.",
         do="screen.start",

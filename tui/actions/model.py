@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 READONLY = "The app was opened with --readonly: nothing is changed from here."
 
 
-class Place(StrEnum):
+class KeyContext(StrEnum):
     """Where a key has a meaning; the value is the help's heading."""
 
     APP = "everywhere"
@@ -43,27 +43,27 @@ class Place(StrEnum):
     HELP = "help"
 
     @property
-    def around(self) -> tuple[Place, ...]:
+    def around(self) -> tuple[KeyContext, ...]:
         """The places whose keys work here too."""
-        if self is Place.SEARCH:
-            return (Place.TRANSCRIPT, Place.DECK, Place.APP)
+        if self is KeyContext.SEARCH:
+            return (KeyContext.TRANSCRIPT, KeyContext.DECK, KeyContext.APP)
         if self in PANES:
-            return (Place.DECK, Place.APP)
-        return () if self is Place.APP else (Place.APP,)
+            return (KeyContext.DECK, KeyContext.APP)
+        return () if self is KeyContext.APP else (KeyContext.APP,)
 
 
-PANES = (Place.PRESETS, Place.RUNS, Place.TRANSCRIPT)
+PANES = (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT)
 
 ALL_PANES = frozenset(PANES)
 
-MODES = frozenset((Place.SEARCH,))
+MODES = frozenset((KeyContext.SEARCH,))
 """Places whose keys come before those of the places around them, for as long as the mode lasts."""
 
 
-class Situation(Struct, frozen=True):
+class ActionContext(Struct, frozen=True):
     """What decides whether an action is possible."""
 
-    place: Place = Place.RUNS
+    place: KeyContext = KeyContext.RUNS
     preset: Preset | None = None
     problem: PresetProblem | None = None
     """The highlighted preset file that cannot be used."""
@@ -73,7 +73,7 @@ class Situation(Struct, frozen=True):
     """Runs that are marked; what acts on runs acts on them instead of the highlighted one."""
     undoable: bool = False
     zoomed: bool = False
-    shown: frozenset[Place] = ALL_PANES
+    shown: frozenset[KeyContext] = ALL_PANES
     """The panes on the screen."""
     unseen: int = 0
     """Runs that need the operator."""
@@ -82,37 +82,37 @@ class Situation(Struct, frozen=True):
     readonly: bool = False
 
 
-def _always(_: Situation) -> str:
+def _always(_: ActionContext) -> str:
     return ""
 
 
 class Action(Struct, frozen=True):
     id: str
-    keys: tuple[tuple[Place, str], ...]
+    keys: tuple[tuple[KeyContext, str], ...]
     """Textual's key names, each with the place where it means this."""
     name: str
     """One or two words for the footer."""
     help: str
     """One sentence."""
-    obstacle: Callable[[Situation], str] = _always
+    obstacle: Callable[[ActionContext], str] = _always
     """Why it is not possible now, for a person; empty when it is."""
     footer: int = 0
     """Rank in the footer, 1 first; 0 keeps it out."""
     do: str = ""
     """Textual's action; empty: the deck's `act`."""
-    name_here: Callable[[Situation], str] | None = None
-    """The footer's word where it depends on the situation; empty leaves it out."""
+    name_here: Callable[[ActionContext], str] | None = None
+    """The footer's word where it depends on the context; empty leaves it out."""
     changes: bool = False
     """Whether it changes something outside the screen, so that a read-only app refuses it."""
 
-    def refusal(self, situation: Situation) -> str:
+    def refusal(self, context: ActionContext) -> str:
         """Say why it is not possible now; empty when it is."""
-        return READONLY if self.changes and situation.readonly else self.obstacle(situation)
+        return READONLY if self.changes and context.readonly else self.obstacle(context)
 
-    def allowed(self, situation: Situation) -> bool:
-        return not self.refusal(situation)
+    def allowed(self, context: ActionContext) -> bool:
+        return not self.refusal(context)
 
-    def keys_in(self, place: Place) -> tuple[str, ...]:
+    def keys_in(self, place: KeyContext) -> tuple[str, ...]:
         return tuple(key for where, key in self.keys if where is place)
 
     @property
@@ -121,21 +121,21 @@ class Action(Struct, frozen=True):
 
     @property
     def in_palette(self) -> bool:
-        return not self.do and any(place in (Place.DECK, *PANES) for place, _ in self.keys)
+        return not self.do and any(place in (KeyContext.DECK, *PANES) for place, _ in self.keys)
 
 
-def at(place: Place, *keys: str) -> tuple[tuple[Place, str], ...]:
+def at(place: KeyContext, *keys: str) -> tuple[tuple[KeyContext, str], ...]:
     """Answer keys with the one place where they mean something."""
     return tuple((place, key) for key in keys)
 
 
-def in_panes(*keys: str) -> tuple[tuple[Place, str], ...]:
+def in_panes(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
     return tuple((place, key) for place in PANES for key in keys)
 
 
-def at_a_run(*keys: str) -> tuple[tuple[Place, str], ...]:
+def at_a_run(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
     """Answer keys that are about the highlighted run, in the two panes that show it."""
-    return tuple((place, key) for place in (Place.RUNS, Place.TRANSCRIPT) for key in keys)
+    return tuple((place, key) for place in (KeyContext.RUNS, KeyContext.TRANSCRIPT) for key in keys)
 
 
 TMUX = "tmux"
@@ -146,71 +146,71 @@ NO_RUN = "No run is selected."
 NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to go on from."
 
 
-def needs_preset(situation: Situation) -> str:
-    return "" if situation.preset else NO_PRESET
+def needs_preset(context: ActionContext) -> str:
+    return "" if context.preset else NO_PRESET
 
 
-def needs_run(situation: Situation) -> str:
-    return "" if situation.run else NO_RUN
+def needs_run(context: ActionContext) -> str:
+    return "" if context.run else NO_RUN
 
 
-def needs_active(situation: Situation) -> str:
-    if situation.marked:
+def needs_active(context: ActionContext) -> str:
+    if context.marked:
         return ""
-    if not situation.run:
+    if not context.run:
         return NO_RUN
-    return f"This run has ended already ({situation.run.status})." if situation.run.is_terminal else ""
+    return f"This run has ended already ({context.run.status})." if context.run.is_terminal else ""
 
 
-def needs_terminal(situation: Situation) -> str:
-    return needs_run(situation) or ("" if situation.can_suspend else "There is no terminal to attach from.")
+def needs_terminal(context: ActionContext) -> str:
+    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to attach from.")
 
 
-def needs_conversation(situation: Situation) -> str:
-    if not situation.run:
+def needs_conversation(context: ActionContext) -> str:
+    if not context.run:
         return NO_RUN
-    return "" if situation.run.meta.session_path else NO_CONVERSATION
+    return "" if context.run.meta.session_path else NO_CONVERSATION
 
 
-def needs_session(situation: Situation) -> str:
-    if not situation.run:
+def needs_session(context: ActionContext) -> str:
+    if not context.run:
         return NO_RUN
-    meta = situation.run.meta
+    meta = context.run.meta
     if not meta.session_path or not meta.child_session_id:
         return NO_CONVERSATION
-    return "" if situation.run.is_terminal else f"This run is {situation.run.status}: it goes on by itself."
+    return "" if context.run.is_terminal else f"This run is {context.run.status}: it goes on by itself."
 
 
-def needs_preset_file(situation: Situation) -> str:
-    return "" if situation.preset or situation.problem else "No preset is selected: {create_preset} creates one."
+def needs_preset_file(context: ActionContext) -> str:
+    return "" if context.preset or context.problem else "No preset is selected: {create_preset} creates one."
 
 
-def needs_own_preset(situation: Situation) -> str:
-    if situation.preset and situation.preset.source is PresetSource.BUNDLED:
+def needs_own_preset(context: ActionContext) -> str:
+    if context.preset and context.preset.source is PresetSource.BUNDLED:
         return "This preset comes with subdeck: bundled_presets: false in the settings leaves it out."
-    return needs_preset_file(situation)
+    return needs_preset_file(context)
 
 
-def needs_copyable(situation: Situation) -> str:
+def needs_copyable(context: ActionContext) -> str:
     """Where no preset is selected, one that comes with subdeck is copied."""
-    return "This file is broken: mend it first ({edit_preset})." if situation.problem else ""
+    return "This file is broken: mend it first ({edit_preset})." if context.problem else ""
 
 
-def needs_undoable(situation: Situation) -> str:
-    return "" if situation.undoable else "Nothing was deleted that could come back."
+def needs_undoable(context: ActionContext) -> str:
+    return "" if context.undoable else "Nothing was deleted that could come back."
 
 
-def needs_unseen(situation: Situation) -> str:
-    return "" if situation.unseen else "No run needs you."
+def needs_unseen(context: ActionContext) -> str:
+    return "" if context.unseen else "No run needs you."
 
 
-def needs_beside(situation: Situation) -> str:
-    if {Place.PRESETS, Place.RUNS} <= situation.shown:
+def needs_beside(context: ActionContext) -> str:
+    if {KeyContext.PRESETS, KeyContext.RUNS} <= context.shown:
         return ""
     return "Presets and runs are not beside each other now: there is no border to move."
 
 
-def needs_above(situation: Situation) -> str:
-    if Place.TRANSCRIPT in situation.shown and len(situation.shown) > 1:
+def needs_above(context: ActionContext) -> str:
+    if KeyContext.TRANSCRIPT in context.shown and len(context.shown) > 1:
         return ""
     return "One pane has the whole screen now: there is no border to move."

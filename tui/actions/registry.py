@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from .deck import DECK, DIALOGS, DOCTOR
 from .launch import LAUNCHING, PRESETS
-from .model import MODES, Action, Place, Situation
+from .model import MODES, Action, ActionContext, KeyContext
 from .runs import ACTING, CLEANING, RUN_LIST
 from .transcript import DETAIL, FINDING, TRANSCRIPT
 
@@ -61,12 +61,12 @@ def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
     return _KEY_IN_A_SENTENCE.sub(lambda match: key_of(match[1], actions) or match[0], text)
 
 
-def binding_id(action: Action, place: Place) -> str:
+def binding_id(action: Action, place: KeyContext) -> str:
     """By which Textual's keymap finds the bindings of an action in a place."""
     return f"{action.id}@{place.name}"
 
 
-def bindings(place: Place) -> list[BindingType]:
+def bindings(place: KeyContext) -> list[BindingType]:
     """Answer the bindings of a place, not those of the places around it."""
     return [
         Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
@@ -84,7 +84,7 @@ class Hint(NamedTuple):
     name: str
 
 
-def meanings(place: Place, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
+def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
     """Answer the keys of a place with what they mean there; the keys of a mode hide those of the places around it."""
     hidden = {key for action in actions for key in action.keys_in(place)} if place in MODES else frozenset[str]()
     return [
@@ -95,19 +95,19 @@ def meanings(place: Place, actions: Sequence[Action] = ACTIONS) -> list[tuple[st
     ]
 
 
-def footer_hints(situation: Situation, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
+def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
     """Answer what is possible here, in the order of the registry."""
     keys: dict[str, str] = {}
-    for key, action in meanings(situation.place, actions):
+    for key, action in meanings(context.place, actions):
         keys.setdefault(action.id, key)
     return [
         Hint(action.footer, key_label(keys[action.id]), name)
         for action in actions
-        if action.footer and action.id != situation.place and action.id in keys and action.allowed(situation)
-        if (name := action.name_here(situation) if action.name_here else action.name)
+        if action.footer and action.id != context.place and action.id in keys and action.allowed(context)
+        if (name := action.name_here(context) if action.name_here else action.name)
     ]
 
 
-def keys_line(place: Place, actions: Sequence[Action] = ACTIONS) -> str:
+def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> str:
     """Say which keys end a dialog."""
-    return "   ".join(f"{hint.key} {hint.name}" for hint in footer_hints(Situation(place=place), actions))
+    return "   ".join(f"{hint.key} {hint.name}" for hint in footer_hints(ActionContext(place=place), actions))

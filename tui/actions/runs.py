@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .model import (
     TMUX,
     Action,
-    Place,
+    KeyContext,
     at,
     at_a_run,
     needs_active,
@@ -18,19 +18,19 @@ from .model import (
 )
 
 if TYPE_CHECKING:
-    from .model import Situation
+    from .model import ActionContext
 
 
-def _way_in(situation: Situation) -> str:
-    if situation.run and situation.run.meta.runner == TMUX:
+def _way_in(context: ActionContext) -> str:
+    if context.run and context.run.meta.runner == TMUX:
         return "attach"
-    return "" if situation.zoomed and situation.place is Place.TRANSCRIPT else "full"
+    return "" if context.zoomed and context.place is KeyContext.TRANSCRIPT else "full"
 
 
 ACTING = (
     Action(
         "attach",
-        at(Place.DECK, "a"),
+        at(KeyContext.DECK, "a"),
         "attach",
         "Go into the tmux pane of the run; a run without one opens its transcript in full.",
         needs_terminal,
@@ -39,7 +39,7 @@ ACTING = (
     ),
     Action(
         "stop",
-        at(Place.DECK, "x"),
+        at(KeyContext.DECK, "x"),
         "stop",
         "Stop the run, or all marked ones, softly; each keeps what it has.",
         needs_active,
@@ -48,7 +48,7 @@ ACTING = (
     ),
     Action(
         "kill",
-        at(Place.DECK, "X"),
+        at(KeyContext.DECK, "X"),
         "kill",
         "Kill the run, or all marked ones, with all processes, after asking.",
         needs_active,
@@ -62,22 +62,22 @@ ACTING = (
         needs_run,
         changes=True,
     ),
-    Action("undo", at(Place.DECK, "u"), "undo", "Bring back what was deleted last.", needs_undoable, changes=True),
+    Action("undo", at(KeyContext.DECK, "u"), "undo", "Bring back what was deleted last.", needs_undoable, changes=True),
     Action(
         "copy_id",
-        at(Place.RUNS, "y"),
+        at(KeyContext.RUNS, "y"),
         "copy id",
         "Copy the run id, or those of all marked ones, to the clipboard.",
         needs_run,
     ),
-    Action("messages", at(Place.DECK, "M"), "messages", "Show all messages since the app was opened."),
+    Action("messages", at(KeyContext.DECK, "M"), "messages", "Show all messages since the app was opened."),
 )
 
 
 RUN_LIST = (
     Action(
         "open",
-        at(Place.RUNS, "enter"),
+        at(KeyContext.RUNS, "enter"),
         "open",
         "Go to the transcript of the highlighted run; fold or unfold the highlighted group.",
         needs_run,
@@ -85,26 +85,32 @@ RUN_LIST = (
     ),
     Action(
         "filter",
-        at(Place.RUNS, "/"),
+        at(KeyContext.RUNS, "/"),
         "filter",
         "Show only some runs: words, status:failed, preset:x, is:unseen, -not; {back} shows all again.",
         footer=9,
     ),
-    Action("sort", at(Place.RUNS, "o"), "sort", "Sort the runs by age, cost, tokens, elapsed or preset in turn."),
+    Action("sort", at(KeyContext.RUNS, "o"), "sort", "Sort the runs by age, cost, tokens, elapsed or preset in turn."),
     Action(
         "mark",
-        at(Place.RUNS, "space"),
+        at(KeyContext.RUNS, "space"),
         "mark",
         "Mark the run, or take its mark off, and go one down; actions are about the marked runs.",
         needs_run,
         footer=13,
     ),
-    Action("mark_all", at(Place.RUNS, "*"), "mark all", "Mark all runs that are shown; again: none."),
-    Action("fold", at(Place.RUNS, "left"), "fold", "Fold the group: show it as one row.", needs_run),
-    Action("unfold", at(Place.RUNS, "right"), "unfold", "Unfold the group: show each of its runs.", needs_run),
-    Action("next_unseen", at(Place.DECK, "]"), "next ✗", "Go to the next run that needs you.", needs_unseen, footer=7),
+    Action("mark_all", at(KeyContext.RUNS, "*"), "mark all", "Mark all runs that are shown; again: none."),
+    Action("fold", at(KeyContext.RUNS, "left"), "fold", "Fold the group: show it as one row.", needs_run),
+    Action("unfold", at(KeyContext.RUNS, "right"), "unfold", "Unfold the group: show each of its runs.", needs_run),
     Action(
-        "previous_unseen", at(Place.DECK, "["), "previous ✗", "Go to the previous run that needs you.", needs_unseen
+        "next_unseen", at(KeyContext.DECK, "]"), "next ✗", "Go to the next run that needs you.", needs_unseen, footer=7
+    ),
+    Action(
+        "previous_unseen",
+        at(KeyContext.DECK, "["),
+        "previous ✗",
+        "Go to the previous run that needs you.",
+        needs_unseen,
     ),
 )
 
@@ -112,14 +118,14 @@ RUN_LIST = (
 CLEANING = (
     Action(
         "clean_up",
-        at(Place.DECK, "D"),
+        at(KeyContext.DECK, "D"),
         "clean up",
         "Delete old runs by age, number or size; shows what that frees, and asks.",
         changes=True,
     ),
     Action(
         "clean",
-        at(Place.CLEAN_UP, "ctrl+s"),
+        at(KeyContext.CLEAN_UP, "ctrl+s"),
         "clean up",
         "Delete what the rules take, after asking.",
         do="screen.start",

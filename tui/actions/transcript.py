@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .model import NO_RUN, Action, Place, at, needs_run
+from .model import NO_RUN, Action, KeyContext, at, needs_run
 
 if TYPE_CHECKING:
-    from .model import Situation
+    from .model import ActionContext
 
 TRANSCRIPT = (
     Action(
         "open_entry",
-        at(Place.TRANSCRIPT, "enter", "space"),
+        at(KeyContext.TRANSCRIPT, "enter", "space"),
         "open",
         "Open what is folded at the cursor, arguments and results of a tool call or thinking; again folds it.",
         needs_run,
@@ -20,76 +20,85 @@ TRANSCRIPT = (
     ),
     Action(
         "open_all",
-        at(Place.TRANSCRIPT, "O"),
+        at(KeyContext.TRANSCRIPT, "O"),
         "open all",
         "Open all tool calls and thinking; again folds all.",
         needs_run,
     ),
     Action(
         "view",
-        at(Place.DECK, "t"),
+        at(KeyContext.DECK, "t"),
         "view",
         "Show the transcript readable, as raw events, or what the agent wrote to stderr.",
         needs_run,
     ),
-    Action("follow", at(Place.DECK, "f"), "follow", "Follow the end of the transcript, or let go of it.", needs_run),
-    Action("wrap", at(Place.DECK, "w"), "wrap", "Wrap long lines of the transcript, or cut them."),
-    Action("left", at(Place.TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
-    Action("right", at(Place.TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
+    Action(
+        "follow", at(KeyContext.DECK, "f"), "follow", "Follow the end of the transcript, or let go of it.", needs_run
+    ),
+    Action("wrap", at(KeyContext.DECK, "w"), "wrap", "Wrap long lines of the transcript, or cut them."),
+    Action("left", at(KeyContext.TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
+    Action("right", at(KeyContext.TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
 )
 
 
-def _needs_paging(situation: Situation) -> str:
-    return needs_run(situation) or ("" if situation.can_suspend else "There is no terminal to lend to a pager.")
+def _needs_paging(context: ActionContext) -> str:
+    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to a pager.")
 
 
-def _needs_shown_run(situation: Situation) -> str:
-    return "" if situation.run else f"{NO_RUN} There is nothing to search."
+def _needs_shown_run(context: ActionContext) -> str:
+    return "" if context.run else f"{NO_RUN} There is nothing to search."
 
 
 FINDING = (
     Action(
         "search",
-        at(Place.TRANSCRIPT, "/"),
+        at(KeyContext.TRANSCRIPT, "/"),
         "search",
         "Search the transcript, folded text included; a capital letter makes case count.",
         _needs_shown_run,
         footer=5,
     ),
-    Action("next_match", at(Place.SEARCH, "n"), "next", "Go to the next match.", footer=1),
-    Action("previous_match", at(Place.SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
-    Action("end_search", at(Place.SEARCH, "escape"), "end", "End the search and take its marks away.", footer=1),
+    Action("next_match", at(KeyContext.SEARCH, "n"), "next", "Go to the next match.", footer=1),
+    Action("previous_match", at(KeyContext.SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
+    Action("end_search", at(KeyContext.SEARCH, "escape"), "end", "End the search and take its marks away.", footer=1),
     Action(
-        "keep", at(Place.FILTER, "enter"), "keep", "Keep it, and give the keys back to the pane.", do="keep", footer=1
+        "keep",
+        at(KeyContext.FILTER, "enter"),
+        "keep",
+        "Keep it, and give the keys back to the pane.",
+        do="keep",
+        footer=1,
     ),
-    Action("drop", at(Place.FILTER, "escape"), "end", "Take it back: all is as before.", do="drop", footer=2),
-    Action("next_error", at(Place.TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run),
+    Action("drop", at(KeyContext.FILTER, "escape"), "end", "Take it back: all is as before.", do="drop", footer=2),
+    Action(
+        "next_error", at(KeyContext.TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run
+    ),
     Action(
         "previous_error",
-        at(Place.TRANSCRIPT, "E"),
+        at(KeyContext.TRANSCRIPT, "E"),
         "previous error",
         "Go to the previous error in the transcript.",
         needs_run,
     ),
     Action(
         "go_to_time",
-        at(Place.TRANSCRIPT, "@"),
+        at(KeyContext.TRANSCRIPT, "@"),
         "go to time",
         "Go to a time in the transcript: 20:12, -5m from the end, +90s from the start, 50%.",
         needs_run,
     ),
-    Action("copy_entry", at(Place.TRANSCRIPT, "y"), "copy", "Copy the whole text under the cursor.", needs_run),
-    Action("copy_answer", at(Place.DECK, "Y"), "copy answer", "Copy the answer of the run.", needs_run),
+    Action("copy_entry", at(KeyContext.TRANSCRIPT, "y"), "copy", "Copy the whole text under the cursor.", needs_run),
+    Action("copy_answer", at(KeyContext.DECK, "Y"), "copy answer", "Copy the answer of the run.", needs_run),
     Action(
         "page_transcript",
-        at(Place.DECK, "v"),
+        at(KeyContext.DECK, "v"),
         "pager",
         "Open the transcript in $PAGER, all of it unfolded.",
         _needs_paging,
     ),
     Action(
         "save_run",
-        at(Place.DECK, "S"),
+        at(KeyContext.DECK, "S"),
         "save",
         "Save the run as a markdown file, after asking where.",
         needs_run,
@@ -111,27 +120,27 @@ _TABS = {
 DETAIL = (
     Action(
         "detail",
-        at(Place.DECK, "i"),
+        at(KeyContext.DECK, "i"),
         "detail",
         "Open the highlighted run: why it is not done, answer, prompt, facts, usage, files.",
         needs_run,
         footer=13,
     ),
     *(
-        Action(f"tab_{name}", at(Place.DETAIL, str(number)), name, sentence, do=f"screen.show_tab('{name}')")
+        Action(f"tab_{name}", at(KeyContext.DETAIL, str(number)), name, sentence, do=f"screen.show_tab('{name}')")
         for number, (name, sentence) in enumerate(_TABS.items(), start=1)
     ),
-    Action("next_tab", at(Place.DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
+    Action("next_tab", at(KeyContext.DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
     Action(
         "previous_tab",
-        at(Place.DETAIL, "left", "shift+tab"),
+        at(KeyContext.DETAIL, "left", "shift+tab"),
         "previous tab",
         "Go to the tab before.",
         do="screen.turn(-1)",
     ),
     Action(
         "open_shown",
-        at(Place.DETAIL, "enter"),
+        at(KeyContext.DETAIL, "enter"),
         "open",
         "Open what is shown: the transcript on the deck, a file in your pager.",
         do="screen.open_shown",
@@ -139,14 +148,14 @@ DETAIL = (
     ),
     Action(
         "copy_shown",
-        at(Place.DETAIL, "y"),
+        at(KeyContext.DETAIL, "y"),
         "copy",
         "Copy what the tab shows, or the path of the highlighted file.",
         do="screen.copy_shown",
         footer=4,
     ),
     *(
-        Action(f"detail_{where}", at(Place.DETAIL, *keys), name, sentence, do=f"screen.move('{where}')")
+        Action(f"detail_{where}", at(KeyContext.DETAIL, *keys), name, sentence, do=f"screen.move('{where}')")
         for where, keys, name, sentence in (
             ("down", ("j", "down"), "down", "One row down."),
             ("up", ("k", "up"), "up", "One row up."),

@@ -20,7 +20,7 @@ from ...core.config.settings import Retention
 from ...core.project.retention import Selection, Stock, Stored, choose, read_stock
 from ...core.run import artifacts
 from ...core.text.plain import one_line, plain
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..widgets.choice import Choice
 from .form import FIELDS, loss_text, now_line, read_rule, room_line, spared_line, taken_line, written
@@ -48,7 +48,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
     """Answers what is to go, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "cleanup.tcss"]
-    BINDINGS = bindings(Place.CLEAN_UP)
+    BINDINGS = bindings(KeyContext.CLEAN_UP)
 
     def __init__(
         self,

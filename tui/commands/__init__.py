@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .base import Deck
+from .base import DeckView
 from .deck import DeckCommands, DoctorCommands, TellingCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
 from .runs import AttachCommands, CleaningCommands, RunCommands, RunListCommands
-from .transcript import DetailCommands, FindingCommands, TakingOutCommands, TranscriptCommands
+from .transcript import DetailCommands, ExportCommands, FindingCommands, TranscriptCommands
 
 _ALL = (
     PresetCommands,
@@ -19,7 +19,7 @@ _ALL = (
     AttachCommands,
     TranscriptCommands,
     FindingCommands,
-    TakingOutCommands,
+    ExportCommands,
     DeckCommands,
     DoctorCommands,
     TellingCommands,
@@ -28,10 +28,10 @@ _ALL = (
 )
 
 
-Deeds = dict[str, Callable[[], object]]
+Handlers = dict[str, Callable[[], object]]
 """What to call for each action, by its id."""
 
 
-def deeds(deck: Deck) -> Deeds:
+def handlers(deck: DeckView) -> Handlers:
     """Answer what each action does on this deck."""
     return {action_id: deed for commands in _ALL for action_id, deed in commands(deck).table.items()}

@@ -9,21 +9,21 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.confirm import ConfirmScreen
-from ..text.format import problem_text
+from ..text.format import format_error
 
 if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
     from ...core.run.model import Counts, RunSnapshot
-    from ..actions import Action, Situation
+    from ..actions import Action, ActionContext
     from ..app import SubdeckApp
     from ..deck.panes import Panes
     from ..deck.undo import Undo
     from ..feed.bridge import Bridge
     from ..notify.notices import Notices
     from ..presets.list import PresetList
-    from ..runs.board import Board
+    from ..runs.board import RunStore
     from ..runs.list import RunList
     from ..transcript.pane import Transcript
     from ..transcript.search.line import SearchLine
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-class Deck(Protocol):
+class DeckView(Protocol):
     """The deck's parts, for what acts on them."""
 
     @property
@@ -44,7 +44,7 @@ class Deck(Protocol):
         ...
 
     @property
-    def board(self) -> Board: ...
+    def board(self) -> RunStore: ...
     @property
     def panes(self) -> Panes: ...
     @property
@@ -70,7 +70,7 @@ class Deck(Protocol):
         ...
 
     @property
-    def situation(self) -> Situation:
+    def action_context(self) -> ActionContext:
         """What decides which actions are possible now."""
         ...
 
@@ -82,7 +82,7 @@ class Deck(Protocol):
 class Commands:
     """Some of the deck's actions, by id; their work goes on beside the event loop, and what fails is told."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         self._deck = deck
         self._bridge = deck.bridge
         self.table: dict[str, Callable[[], object]] = {}
@@ -111,7 +111,7 @@ class Commands:
             try:
                 await work(*args, **kwargs)
             except (SubdeckError, OSError) as error:
-                self._say(problem_text(error), error=True)
+                self._say(format_error(error), error=True)
 
         self._bridge.spawn(telling_errors)
 

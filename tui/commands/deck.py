@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from ...core.text.plain import one_line
-from ..actions import Place
+from ..actions import KeyContext
 from ..dialogs.help import HelpScreen
 from ..dialogs.reading import ReadingScreen
 from ..text.format import farewell
 from ..text.wrap import wrap
 from ..theme import next_theme
-from .base import Commands, Deck
+from .base import Commands, DeckView
 from .runs import clear_filter
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class DeckCommands(Commands):
     """Go to panes, zoom, help and quit."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         panes = deck.panes
         self.table = {
@@ -32,15 +32,15 @@ class DeckCommands(Commands):
             "wider": lambda: panes.widen_presets(1),
             "lower": lambda: panes.lower_transcript(1),
             "higher": lambda: panes.lower_transcript(-1),
-            "as_at_first": panes.as_at_first,
+            "reset_layout": panes.reset_layout,
             "theme": self._next_theme,
-            "presets": lambda: panes.go_to(Place.PRESETS),
-            "runs": lambda: panes.go_to(Place.RUNS),
-            "transcript": lambda: panes.go_to(Place.TRANSCRIPT),
+            "presets": lambda: panes.go_to(KeyContext.PRESETS),
+            "runs": lambda: panes.go_to(KeyContext.RUNS),
+            "transcript": lambda: panes.go_to(KeyContext.TRANSCRIPT),
             "next_pane": lambda: panes.go_round(1),
             "previous_pane": lambda: panes.go_round(-1),
             "back": lambda: clear_filter(deck) or panes.go_back(),
-            "help": lambda: self._app.push_screen(HelpScreen(deck.actions, deck.situation)),
+            "help": lambda: self._app.push_screen(HelpScreen(deck.actions, deck.action_context)),
             "quit": lambda: self._app.exit(farewell(deck.counts)),
         }
 
@@ -65,7 +65,7 @@ COLOURS = {"ok": "$text-success", "warn": "$text-warning", "problem": "$text-err
 class DoctorCommands(Commands):
     """Examine, and show it."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {"doctor": self._open}
 
@@ -117,7 +117,7 @@ def check_lines(check: Check) -> Content:
 class TellingCommands(Commands):
     """List the messages of this session of the app."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {"messages": self._list_messages}
 

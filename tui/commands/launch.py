@@ -10,11 +10,11 @@ from msgspec import structs
 from ...core.errors import PresetError, SubdeckError
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
-from ..actions import Place, keys_line
+from ..actions import KeyContext, keys_line
 from ..launch.form import LaunchForm, Takes
 from ..launch.memory import Remembered
 from ..launch.values import request_again
-from .base import Commands, Deck, first_of, name_of
+from .base import Commands, DeckView, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -28,7 +28,7 @@ NAMED = 6
 class LaunchCommands(Commands):
     """Each ends with the cursor on what was launched."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self._remembered = Remembered(deck.bridge)
         self.table = {
@@ -47,7 +47,7 @@ class LaunchCommands(Commands):
         engine, run = self._bridge.engine, self._deck.run
         marked = [target for target in self._deck.runs.targets if target != run]
         form = LaunchForm(preset, engine.settings, engine.cwd, run=run, takes=takes, marked=len(marked))
-        keys = keys_line(Place.LAUNCH, self._deck.actions)
+        keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
         board = self._deck.board
         screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: board.runs)
         self._app.push_screen(screen, self._launched)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
-from ..actions import Place, keys_line
+from ..actions import KeyContext, keys_line
 from ..deck.undo import Deletion
 from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, judge, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
 from ..terminal.handover import edit_file
 from ..text.format import short_path
-from .base import Commands, Deck
+from .base import Commands, DeckView
 
 if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class PresetCommands(Commands):
     """Get presets of one's own, change them, take them away; each ends with the cursor on what it was about."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {
             "create_preset": lambda: self._spawn_dialog(self._create),
@@ -53,7 +53,7 @@ class PresetCommands(Commands):
         await self._open(await self._bridge.call(read_draft, found))
 
     async def _open(self, draft: Draft) -> None:
-        screen = PresetEditorScreen(self._bridge, draft, keys_line(Place.EDIT, self._deck.actions))
+        screen = PresetEditorScreen(self._bridge, draft, keys_line(KeyContext.EDIT, self._deck.actions))
         if path := await self._app.push_screen_wait(screen):
             self._deck.presets.select(path)
             self._say(f"Saved {short_path(path, 60)}")
@@ -87,7 +87,7 @@ class PresetCommands(Commands):
 
     async def _copy(self, preset: Preset | None) -> None:
         template = await self._bridge.call(read_template, self._bridge.engine, preset, self._deck.presets.names)
-        keys = keys_line(Place.COPY, self._deck.actions)
+        keys = keys_line(KeyContext.COPY, self._deck.actions)
         path = await self._app.push_screen_wait(CopyPresetScreen(self._bridge, template, keys))
         if path:
             self._deck.presets.select(path)

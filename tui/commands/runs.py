@@ -11,17 +11,17 @@ from ...core.errors import RunBusy
 from ...core.project.retention import Cleaned, clean
 from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line
-from ..actions import TMUX, Place, keys_line
+from ..actions import TMUX, KeyContext, keys_line
 from ..deck.undo import Deletion, deletion_of
 from ..runs.filter_line import FilterLine
 from ..runs.listing import next_of
 from ..terminal.handover import NO_TERMINAL, hand_over
-from .base import Commands, Deck, first_of, name_of
+from .base import Commands, DeckView, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
     from ...core.run.model import RunSnapshot
-    from ...core.runners.base import WayIn
+    from ...core.runners.base import AttachInfo
 
 NAMED = 5
 """Runs that a question names; more are counted."""
@@ -34,7 +34,7 @@ Runs = Sequence["RunSnapshot"]
 class RunCommands(Commands):
     """Stop, kill and delete runs, and bring them back."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {
             "stop": self._stop_targets,
@@ -145,7 +145,7 @@ def _delete(engine: Engine, run_ids: Sequence[str]) -> tuple[str, ...]:
 class RunListCommands(Commands):
     """Open a run, filter, sort, mark and fold, go to those that need the operator."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {
             "open": self._open,
@@ -164,7 +164,7 @@ class RunListCommands(Commands):
         if runs.here is not None and not runs.here.run_id:
             self._fold(runs.here.unit not in runs.listing.folded)
         else:
-            self._deck.panes.go_to(Place.TRANSCRIPT)
+            self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
     def _sort(self) -> None:
         runs = self._deck.runs
@@ -196,16 +196,16 @@ class RunListCommands(Commands):
             runs.select(run_id)
 
 
-def clear_filter(deck: Deck) -> bool:
+def clear_filter(deck: DeckView) -> bool:
     """Show all runs again, where the runs have the keys; answer whether there was a filter."""
-    if deck.panes.place is not Place.RUNS or not deck.runs.listing.filter:
+    if deck.panes.place is not KeyContext.RUNS or not deck.runs.listing.filter:
         return False
     deck.runs.filter_by("")
     remember(deck)
     return True
 
 
-def remember(deck: Deck) -> None:
+def remember(deck: DeckView) -> None:
     """Keep how the list is arranged for the next start."""
     if memory := deck.runs.memory:
         deck.bridge.spawn(memory.keep, deck.runs)
@@ -218,7 +218,7 @@ SWITCH_SECONDS = 5.0
 class AttachCommands(Commands):
     """Lends the terminal to the run's pane; what would fail is found out before, and the way back is told."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self._explained: tuple[str, ...] = ()
         """The keys that lead back, as they were told last."""
@@ -227,41 +227,46 @@ class AttachCommands(Commands):
     def _attach_or_zoom(self) -> None:
         """What is no pane is shown alone, from its end on."""
         if (run := self._deck.run) and run.meta.runner != TMUX:
-            self._deck.panes.zoom(Place.TRANSCRIPT)
+            self._deck.panes.zoom(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:
             self._with_run(self._attach, opens=True)
 
     async def _attach(self, run: RunSnapshot) -> None:
-        way_in = await self._bridge.call(self._bridge.engine.way_in, run.run_id)
-        if way_in.leave != self._explained:
-            if not await self._confirmed(f"Attach to {name_of(run)}", attach_note(way_in), "Attach", harmless=True):
+        attach = await self._bridge.call(self._bridge.engine.attach_command, run.run_id)
+        if attach.leave != self._explained:
+            if not await self._confirmed(f"Attach to {name_of(run)}", attach_note(attach), "Attach", harmless=True):
                 return
-            self._explained = way_in.leave
-        if way_in.switches:
-            problem = await self._bridge.call(_switch, way_in)
+            self._explained = attach.leave
+        if attach.switches:
+            problem = await self._bridge.call(_switch, attach)
         else:
-            problem = hand_over(self._app, way_in.argv)
+            problem = hand_over(self._app, attach.argv)
         if problem == NO_TERMINAL:
             problem = f"{NO_TERMINAL} In a shell: subdeck attach {run.meta.short_id}"
         if problem:
             self._say(problem, error=True)
 
 
-def attach_note(way_in: WayIn) -> str:
+def attach_note(attach: AttachInfo) -> str:
     """Say what attaching does and how one comes back."""
-    keys = ", then ".join(way_in.leave)
-    if way_in.switches:
+    keys = ", then ".join(attach.leave)
+    if attach.switches:
         what = "This tmux shows the run's pane instead of the app; app and run go on."
         return f"{what}\nTo come back here press {keys}."
     return f"The terminal goes to the run's tmux pane; the run does not notice.\nTo come back here press {keys}."
 
 
-def _switch(way_in: WayIn) -> str:
+def _switch(attach: AttachInfo) -> str:
     """Show the pane in the tmux that this app runs in; answer what went wrong, or an empty string."""
     try:
         done = subprocess.run(
-            way_in.argv, check=False, capture_output=True, text=True, timeout=SWITCH_SECONDS, stdin=subprocess.DEVNULL
+            attach.argv,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SWITCH_SECONDS,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"tmux could not be asked: {error}"
@@ -275,7 +280,7 @@ BUSY = 2.0
 class CleaningCommands(Commands):
     """Delete old runs, all in one deletion."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {"clean_up": lambda: self._spawn_dialog(self._clean_up)}
 
@@ -289,7 +294,7 @@ class CleaningCommands(Commands):
             self._confirmed,
             needed=deck.board.unseen | deck.board.marked,
             unread=deck.board.unread,
-            keys=keys_line(Place.CLEAN_UP, deck.actions),
+            keys=keys_line(KeyContext.CLEAN_UP, deck.actions),
             undo_key=self._key("undo"),
         )
         wanted = await self._app.push_screen_wait(screen)

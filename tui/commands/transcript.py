@@ -13,7 +13,7 @@ from ...core.run.describe import size_text
 from ...core.run.model import RunSnapshot
 from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
-from ..actions import Place
+from ..actions import KeyContext
 from ..dialogs.ask import AskScreen
 from ..feed.views import View
 from ..terminal.handover import page_file
@@ -22,7 +22,7 @@ from ..transcript.export import exists, file_name, full_path, save
 from ..transcript.search.errors import Errors
 from ..transcript.search.transcript_search import look_around
 from ..transcript.time import FORMS, offset_at, read_wish
-from .base import Commands, Deck, name_of
+from .base import Commands, DeckView, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class TranscriptCommands(Commands):
     """Follow, wrap, open what is folded, show it otherwise."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         transcript = deck.transcript
         views = list(View)
@@ -52,7 +52,7 @@ TIME_HINT = f"{FORMS}."
 class FindingCommands(Commands):
     """Search, go to errors and to times."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         search = deck.search
         self._looking = False
@@ -124,10 +124,10 @@ LARGE = 16 * 1024 * 1024
 """Bytes of a file from which on one waits for its text."""
 
 
-class TakingOutCommands(Commands):
+class ExportCommands(Commands):
     """Copy, page and save."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self._paging = False
         self.table = {
@@ -240,7 +240,7 @@ def _pieces(engine: Engine, run: RunSnapshot) -> Iterator[str]:
 class DetailCommands(Commands):
     """Opens the detail screen."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {"detail": lambda: self._with_run(self._open)}
 
@@ -251,4 +251,4 @@ class DetailCommands(Commands):
         screen = RunDetailScreen(self._bridge, run, lambda: deck.board.get(run.run_id), deck.actions)
         if await self._app.push_screen_wait(screen):
             deck.runs.select(run.run_id)
-            deck.panes.zoom(Place.TRANSCRIPT)
+            deck.panes.zoom(KeyContext.TRANSCRIPT)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.system.user_state import state_file, write_state
-from ..actions import PANES, Place
+from ..actions import PANES, KeyContext
 
 if TYPE_CHECKING:
     from ..feed.bridge import Bridge
@@ -65,7 +65,7 @@ class Room(Struct, frozen=True):
         return self.width < LEAST_WIDTH or self.height < TINY_HEIGHT
 
 
-def visible_panes(room: Room, place: Place, zoomed: Place | None) -> frozenset[Place]:
+def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None) -> frozenset[KeyContext]:
     """Answer the panes to show when `place` has the focus; on a narrow screen presets come over the runs."""
     if zoomed is not None:
         return frozenset({zoomed})
@@ -73,8 +73,8 @@ def visible_panes(room: Room, place: Place, zoomed: Place | None) -> frozenset[P
         return frozenset({place})
     if room.width >= WIDE:
         return frozenset(PANES)
-    above = Place.PRESETS if place is Place.PRESETS else Place.RUNS
-    return frozenset({above, Place.TRANSCRIPT})
+    above = KeyContext.PRESETS if place is KeyContext.PRESETS else KeyContext.RUNS
+    return frozenset({above, KeyContext.TRANSCRIPT})
 
 
 def presets_width(shape: Shape, room: Room) -> int:

@@ -11,7 +11,7 @@ from ..actions import PANES, Action, key_label, said
 
 
 class ActionProvider(Provider):
-    """Offers what is possible in the present situation."""
+    """Offers what is possible in the present action_context."""
 
     async def discover(self) -> Hits:
         for action, title, told in self._offered():
@@ -31,7 +31,7 @@ class ActionProvider(Provider):
         deck = self.screen
         if isinstance(deck, MainScreen):
             for action in deck.actions:
-                if action.in_palette and action.allowed(deck.situation):
+                if action.in_palette and action.allowed(deck.action_context):
                     yield action, _title(action), said(action.help, deck.actions)
 
     async def _run(self, action: Action) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from textual.screen import Screen
 from textual.widget import Widget
 
-from ..actions import PANES, Place
+from ..actions import PANES, KeyContext
 from ..transcript.search.line import SearchLine
 from .arrangement import (
     ONE_STEP_COLUMNS,
@@ -29,7 +29,7 @@ class Panes:
     def __init__(
         self,
         screen: Screen[object],
-        panes: Mapping[Place, Widget],
+        panes: Mapping[KeyContext, Widget],
         above: Widget,
         shape: Shape,
         remember: Callable[[Shape], None],
@@ -38,33 +38,33 @@ class Panes:
         self._screen = screen
         self._panes = panes
         self._above = above
-        self._zoomed: Place | None = None
+        self._zoomed: KeyContext | None = None
         self._shape = shape
         self._remember = remember
-        self._visible: frozenset[Place] = frozenset()
-        self._arranged: tuple[Room, frozenset[Place], Shape] | None = None
+        self._visible: frozenset[KeyContext] = frozenset()
+        self._arranged: tuple[Room, frozenset[KeyContext], Shape] | None = None
         """What the screen was arranged for, None once a pane was shown on its own; to set styles costs a layout."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyContext:
         """The pane that has the focus, or lends it to a line of its own."""
         focused = self._screen.focused
         lent = (
             next((node.pane for node in focused.ancestors if isinstance(node, SearchLine)), None) if focused else None
         )
-        return next((place for place, pane in self._panes.items() if pane.has_focus), lent or Place.RUNS)
+        return next((place for place, pane in self._panes.items() if pane.has_focus), lent or KeyContext.RUNS)
 
     @property
     def zoomed(self) -> bool:
         return self._zoomed is not None
 
     @property
-    def zoomed_on(self) -> Place | None:
+    def zoomed_on(self) -> KeyContext | None:
         """The pane that has the whole screen because the operator wished it."""
         return self._zoomed
 
     @property
-    def visible(self) -> frozenset[Place]:
+    def visible(self) -> frozenset[KeyContext]:
         return self._visible
 
     @property
@@ -81,15 +81,15 @@ class Panes:
         self._arranged = (room, visible, self._shape)
         for place, pane in self._panes.items():
             pane.display = place in visible
-        self._above.display = visible != frozenset({Place.TRANSCRIPT})
-        beside = {Place.PRESETS, Place.RUNS} <= visible
+        self._above.display = visible != frozenset({KeyContext.TRANSCRIPT})
+        beside = {KeyContext.PRESETS, KeyContext.RUNS} <= visible
         self._above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
-        self._panes[Place.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
+        self._panes[KeyContext.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
         self._screen.set_class(len(visible) == 1, "-zoomed")
         self._screen.set_class(room.is_tiny, "-tiny")
         self._screen.set_class(visible == frozenset(PANES), "-wide")
 
-    def go_to(self, place: Place) -> None:
+    def go_to(self, place: KeyContext) -> None:
         """Show a pane and give it the keys; a zoom goes with them."""
         if self._zoomed is not None:
             self._zoomed = place
@@ -106,9 +106,9 @@ class Panes:
         if self.zoomed:
             self.zoom(None)
         else:
-            self.go_to(Place.RUNS)
+            self.go_to(KeyContext.RUNS)
 
-    def zoom(self, place: Place | None) -> None:
+    def zoom(self, place: KeyContext | None) -> None:
         """Give the whole screen to one pane; None ends it."""
         self._zoomed = place
         if place is not None:
@@ -130,7 +130,7 @@ class Panes:
         self._take_on(with_above(self._shape, self._room, rows))
         self._remember(self._shape)
 
-    def as_at_first(self) -> None:
+    def reset_layout(self) -> None:
         self._take_on(Shape())
         self._remember(self._shape)
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from ...core.run.model import Counts, RunSnapshot
 from ...core.text.plain import plain
-from ..actions import Action, Place, Situation, bindings, key_of, said
+from ..actions import Action, ActionContext, KeyContext, bindings, key_of, said
 from ..feed.bridge import Bridge
 from ..messages import (
     AgentChosen,
@@ -33,10 +33,10 @@ from ..messages import (
 from ..notify.notices import Notices
 from ..notify.toasts import CELLS, Toasts, unseen_text
 from ..presets.list import PresetList
-from ..runs.board import Board
+from ..runs.board import RunStore
 from ..runs.filter_line import FilterInput, FilterLine
 from ..runs.list import RunList
-from ..runs.memory import ListMemory
+from ..runs.memory import RunListMemory
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search.line import SearchLine
@@ -45,8 +45,8 @@ from .arrangement import Remembering, read_shape
 from .header import DeckHeader
 from .opening import Opening
 from .panes import Panes
-from .single_run import Alone
-from .startup_cleanup import Tidying
+from .single_run import SingleRunMode
+from .startup_cleanup import StartupCleanup
 from .status_bar import StatusBar
 from .undo import Undo
 from .workspace import ABOVE, Workspace
@@ -54,14 +54,14 @@ from .workspace import ABOVE, Workspace
 if TYPE_CHECKING:
     from ...core.engine import Engine
     from ..app import SubdeckApp
-    from ..commands import Deeds
-    from ..commands.base import Deck
+    from ..commands import Handlers
+    from ..commands.base import DeckView
 
 
 class MainScreen(Screen[object]):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
-    BINDINGS = bindings(Place.DECK)
+    BINDINGS = bindings(KeyContext.DECK)
     AUTO_FOCUS = ""
 
     def __init__(
@@ -70,14 +70,14 @@ class MainScreen(Screen[object]):
         actions: Sequence[Action],
         notices: Notices,
         opening: Opening,
-        deeds: Callable[[Deck], Deeds],
+        handlers: Callable[[DeckView], Handlers],
     ) -> None:
-        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told; `deeds` says
+        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told; `handlers` says
         what the actions do on a deck."""
         super().__init__()
         self.actions = actions
-        self._deeds_on = deeds
-        self.board = Board()
+        self._handlers_on = handlers
+        self.board = RunStore()
         self.counts = Counts()
         self.undo = Undo()
         self.notices = notices
@@ -87,18 +87,20 @@ class MainScreen(Screen[object]):
         self._readonly = opening.readonly
         self.bridge = Bridge(engine, readonly=opening.readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.board, ListMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.runs = RunList(self.board, RunListMemory(engine.project.root, readonly=opening.readonly), actions)
         self.transcript = Transcript(actions)
-        self.search = SearchLine(self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_situation))
+        self.search = SearchLine(
+            self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_action_context)
+        )
         self._above = Horizontal(id=ABOVE)
         self.panes = Panes(
             self,
-            {Place.PRESETS: self.presets, Place.RUNS: self.runs, Place.TRANSCRIPT: self.transcript},
+            {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript},
             self._above,
             read_shape(),
             Remembering(self.bridge),
         )
-        self._alone = Alone(opening.run_id, self.board, self.runs, self.panes)
+        self._single_run = SingleRunMode(opening.run_id, self.board, self.runs, self.panes)
         self._workspace = Workspace()
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
@@ -128,9 +130,9 @@ class MainScreen(Screen[object]):
         self.presets.border_title = "Presets"
         self.transcript.show(None)
         self.runs.focus()
-        self._alone.begin()
+        self._single_run.begin()
         self.call_after_refresh(self.bridge.start)
-        Tidying(self).begin_soon(readonly=self._readonly)
+        StartupCleanup(self).begin_soon(readonly=self._readonly)
         self.set_interval(1.0, self.runs.tick)
 
     def update_node_styles(self, animate: bool = True) -> None:
@@ -140,21 +142,21 @@ class MainScreen(Screen[object]):
             super().update_node_styles(animate)
 
     @cached_property
-    def _deeds(self) -> Deeds:
+    def _handlers(self) -> Handlers:
         """What each action does; the dialogs behind them are loaded with it, after the first paint."""
-        return self._deeds_on(self)
+        return self._handlers_on(self)
 
     # --- what is the case ----------------------------------------------------------------------------------------
 
     @property
     def run(self) -> RunSnapshot | None:
         """The highlighted run."""
-        return None if self._alone.hides_others else self.board.get(self.runs.selected)
+        return None if self._single_run.hides_others else self.board.get(self.runs.selected)
 
     @property
-    def situation(self) -> Situation:
-        return Situation(
-            place=Place.FILTER if isinstance(self.focused, FilterInput) else self.search.place(self.panes.place),
+    def action_context(self) -> ActionContext:
+        return ActionContext(
+            place=KeyContext.FILTER if isinstance(self.focused, FilterInput) else self.search.place(self.panes.place),
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,
@@ -176,10 +178,10 @@ class MainScreen(Screen[object]):
         self.counts = update.counts
         looked_at = self.transcript.run_id if self.transcript.has_focus else None
         self.runs.runs_changed(update)
-        self._alone.look(update)
+        self._single_run.look(update)
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self.board.tokens, self.board.cost)
-        self._header.show_note(self._alone.note(key_of("back", self.actions)))
+        self._header.show_note(self._single_run.note(key_of("back", self.actions)))
         self._status.show_counts(update.background)
         self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
@@ -189,15 +191,15 @@ class MainScreen(Screen[object]):
                 self.bridge.read_on()
         if not self._begun:
             self._begun = True
-            self.call_after_refresh(lambda: self._deeds)  # the first key does not wait for what it loads
+            self.call_after_refresh(lambda: self._handlers)  # the first key does not wait for what it loads
             if not update.runs and self.runs.has_focus:
-                self.panes.go_to(Place.PRESETS)
-        self._show_situation()
+                self.panes.go_to(KeyContext.PRESETS)
+        self._show_action_context()
 
     @on(PresetsRead)
     def show_presets(self, message: PresetsRead) -> None:
         self.presets.show_presets(message.catalog)
-        self._show_situation()
+        self._show_action_context()
 
     @on(AgentChosen)
     def show_agent(self, message: AgentChosen) -> None:
@@ -231,12 +233,12 @@ class MainScreen(Screen[object]):
 
     @on(RunHighlighted)
     def show_highlighted(self, message: RunHighlighted) -> None:
-        if self._alone.hides_others:
+        if self._single_run.hides_others:
             return
         if message.run_id != self.transcript.run_id:
             self.transcript.show(self.board.get(message.run_id))
             self.bridge.show_run(message.run_id)
-        self._show_situation()
+        self._show_action_context()
 
     @on(ViewChosen)
     def show_view(self, message: ViewChosen) -> None:
@@ -244,24 +246,24 @@ class MainScreen(Screen[object]):
             self.bridge.show_run(message.run_id, message.view)
 
     @on(PresetHighlighted)
-    def _show_situation(self) -> None:
-        self._status.show_situation(self.situation)
+    def _show_action_context(self) -> None:
+        self._status.show_action_context(self.action_context)
 
     @on(RowChosen)
     async def open_row(self) -> None:
-        self.action_act("launch" if self.panes.place is Place.PRESETS else "open")
+        self.action_act("launch" if self.panes.place is KeyContext.PRESETS else "open")
 
     @on(DescendantFocus)
     def show_focus(self) -> None:
-        if self.panes.place is Place.TRANSCRIPT:
+        if self.panes.place is KeyContext.TRANSCRIPT:
             self.runs.mark_seen(self.transcript.run_id)
         self.panes.arrange()
-        self._show_situation()
+        self._show_action_context()
 
     @on(Resize)
     def fit_panes(self) -> None:
         self.panes.arrange()
-        self._show_situation()
+        self._show_action_context()
 
     @on(Workspace.Dragged)
     def move_border(self, message: Workspace.Dragged) -> None:
@@ -279,18 +281,18 @@ class MainScreen(Screen[object]):
     def action_act(self, action_id: str) -> None:
         """Do an action of the registry, or say why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
-        if obstacle := action.refusal(self.situation):
+        if obstacle := action.refusal(self.action_context):
             self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
             if action.changes:  # what was typed with it was for a dialog that does not come
                 cast("SubdeckApp", self.app).type_ahead.forget()
             return
-        self._deeds[action_id]()
-        if self._alone.end_when_left():
+        self._handlers[action_id]()
+        if self._single_run.end_when_left():
             self._header.show_note("")
             self.show_highlighted(RunHighlighted(self.runs.selected))
-        self._show_situation()
+        self._show_action_context()
 
     def show_launched(self, run_id: str) -> None:
         """Put the cursor on a run just launched, as soon as it is there."""
         self.runs.select(run_id)
-        self.panes.go_to(Place.RUNS)
+        self.panes.go_to(KeyContext.RUNS)

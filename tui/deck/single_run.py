@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..actions import Place
+from ..actions import KeyContext
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
-    from ..runs.board import Board
+    from ..runs.board import RunStore
     from ..runs.list import RunList
     from .panes import Panes
 
 
-class Alone:
+class SingleRunMode:
     """Keeps the screen for one run until the operator goes to the deck; then it is over."""
 
-    def __init__(self, run_id: str | None, board: Board, runs: RunList, panes: Panes) -> None:
+    def __init__(self, run_id: str | None, board: RunStore, runs: RunList, panes: Panes) -> None:
         """None is over from the beginning."""
         self._run_id = run_id
         self._board = board
@@ -36,7 +36,7 @@ class Alone:
 
     def begin(self) -> None:
         if self._run_id is not None:
-            self._panes.zoom(Place.TRANSCRIPT)
+            self._panes.zoom(KeyContext.TRANSCRIPT)
             self._runs.select(self._run_id)
 
     def look(self, update: Update) -> None:
@@ -51,7 +51,7 @@ class Alone:
 
     def end_when_left(self) -> bool:
         """Answer whether the operator has just gone to the deck."""
-        if self._run_id is None or self._panes.zoomed_on is Place.TRANSCRIPT:
+        if self._run_id is None or self._panes.zoomed_on is KeyContext.TRANSCRIPT:
             return False
         self._run_id = None
         self._gone = False

@@ -12,16 +12,16 @@ from .undo import deletion_of
 
 if TYPE_CHECKING:
     from ...core.project.retention import Cleaned, Selection
-    from ..commands.base import Deck
+    from ..commands.base import DeckView
 
 AFTER = 3.0
 """Seconds from the start on: the screen and the runs come first."""
 
 
-class Tidying:
+class StartupCleanup:
     """Works in a thread, and says in one line what it moved."""
 
-    def __init__(self, deck: Deck) -> None:
+    def __init__(self, deck: DeckView) -> None:
         self._deck = deck
 
     def begin_soon(self, *, readonly: bool) -> None:

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from ...core.run.model import Counts
-from ..actions import ACTIONS, Action, Hint, Situation, footer_hints
+from ..actions import ACTIONS, Action, ActionContext, Hint, footer_hints
 from ..text.format import background_figure
 
 GAP = "  "
@@ -36,8 +36,8 @@ class StatusBar(Widget):
             self._short_figure = f"●{background.running}/{background.total}"
             self.refresh()
 
-    def show_situation(self, situation: Situation) -> None:
-        hints = footer_hints(situation, self._actions)
+    def show_action_context(self, action_context: ActionContext) -> None:
+        hints = footer_hints(action_context, self._actions)
         if hints != self._hints:
             self._hints = hints
             self.refresh()

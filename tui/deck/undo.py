@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.errors import RunBusy
 
 if TYPE_CHECKING:
-    from ..commands.base import Deck
+    from ..commands.base import DeckView
 
 
 class Deletion(Struct, frozen=True):
@@ -37,7 +37,7 @@ class Undo:
         return self._deletions.pop()
 
 
-def deletion_of(deck: Deck, what: str, run_ids: tuple[str, ...]) -> Deletion:
+def deletion_of(deck: DeckView, what: str, run_ids: tuple[str, ...]) -> Deletion:
     """Answer the deletion of these runs; `what` names them."""
 
     async def restore() -> None:

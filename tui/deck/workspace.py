@@ -8,7 +8,7 @@ from textual.containers import Vertical
 from textual.events import MouseDown, MouseMove, MouseUp
 from textual.message import Message
 
-from ..actions import Place
+from ..actions import KeyContext
 
 ABOVE = "above"
 """The id of what holds presets and runs."""
@@ -44,8 +44,8 @@ class Workspace(Vertical):
     def border_at(self, x: int, y: int) -> Border | None:
         """Answer the border that runs through a cell of the screen."""
         above = self.query_one(f"#{ABOVE}")
-        presets, runs = self.query_one(f"#{Place.PRESETS}"), self.query_one(f"#{Place.RUNS}")
-        transcript = self.query_one(f"#{Place.TRANSCRIPT}")
+        presets, runs = self.query_one(f"#{KeyContext.PRESETS}"), self.query_one(f"#{KeyContext.RUNS}")
+        transcript = self.query_one(f"#{KeyContext.TRANSCRIPT}")
         if above.display and transcript.display and y in (above.region.bottom - 1, transcript.region.y):
             return Border.BELOW
         if presets.display and runs.display and above.region.y <= y < above.region.bottom:
@@ -81,5 +81,5 @@ class Workspace(Vertical):
 
     def _extent(self, border: Border) -> int:
         if border is Border.BESIDE:
-            return self.query_one(f"#{Place.PRESETS}").outer_size.width
+            return self.query_one(f"#{KeyContext.PRESETS}").outer_size.width
         return self.query_one(f"#{ABOVE}").outer_size.height

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...core import paths
-from ...core.project.diagnosis import SignReader, why
+from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
 from ...core.run.describe import size_text
 from ...core.run.model import RunSnapshot
@@ -37,7 +37,7 @@ class DetailReader:
 
     def __init__(self, project: paths.Project, run_id: str) -> None:
         self._run_dir = project.run_dir(run_id)
-        self._signs = SignReader(project, run_id)
+        self._signs = DiagnosisReader(project, run_id)
         self._usage = UsageReader(self._run_dir)
         self._answer: tuple[object, list[Row]] = (None, [])
         """The last answer laid out, and what it was made of."""

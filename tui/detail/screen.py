@@ -18,10 +18,10 @@ from ...core.paths import Project
 from ...core.run.describe import state
 from ...core.run.model import RunSnapshot
 from ...core.text.plain import one_line
-from ..actions import Action, Place, bindings, key_of, keys_line
+from ..actions import Action, KeyContext, bindings, key_of, keys_line
 from ..feed.bridge import Bridge
 from ..terminal.handover import page_file
-from ..text.format import problem_text
+from ..text.format import format_error
 from .file_list import FileList
 from .page import Page, Tab
 from .page_view import PageView
@@ -40,7 +40,7 @@ class RunDetailScreen(ModalScreen[bool]):
     """Answers True when the run's transcript on the deck is wished."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]
-    BINDINGS = bindings(Place.DETAIL)
+    BINDINGS = bindings(KeyContext.DETAIL)
     AUTO_FOCUS = ""
 
     def __init__(
@@ -76,7 +76,7 @@ class RunDetailScreen(ModalScreen[bool]):
             yield TabBar(keys, self._tab)
             yield PageView()
             yield FileList()
-            yield Static(Content(keys_line(Place.DETAIL, self._actions)), id="detail-keys", classes="muted")
+            yield Static(Content(keys_line(KeyContext.DETAIL, self._actions)), id="detail-keys", classes="muted")
 
     def on_mount(self) -> None:
         self.query_one(PageView).show_page(Page([(("reading…", "muted"),)]), anew=True)
@@ -114,7 +114,7 @@ class RunDetailScreen(ModalScreen[bool]):
             look = await self._bridge.call(self._reader.look, run, tab, width)
         except (SubdeckError, OSError) as error:
             if self.is_attached:
-                self.query_one("#why", Static).update(Content(f"! This cannot be read: {problem_text(error)}"))
+                self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
             return
         finally:
             self._looking = False

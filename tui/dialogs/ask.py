@@ -13,15 +13,15 @@ from textual.widgets import Input, Static
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..text.format import problem_text
+from ..text.format import format_error
 
 
 class AskScreen(ModalScreen[None]):
     """Hands what was written to `take`, and closes when that took it; else says why not and keeps it."""
 
-    BINDINGS = bindings(Place.ASK)
+    BINDINGS = bindings(KeyContext.ASK)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(
@@ -63,7 +63,7 @@ class AskScreen(ModalScreen[None]):
         try:
             taken = await self._take(value)
         except (SubdeckError, OSError) as error:
-            self._show_problem(plain(problem_text(error)))
+            self._show_problem(plain(format_error(error)))
         else:
             if taken and self.is_current:
                 self.dismiss()

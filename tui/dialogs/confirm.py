@@ -9,13 +9,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 
 
 class ConfirmScreen(ModalScreen[bool]):
     """Answers True only when the operator said yes."""
 
-    BINDINGS = bindings(Place.CONFIRM)
+    BINDINGS = bindings(KeyContext.CONFIRM)
     CSS_PATH = "dialogs.tcss"
 
     def __init__(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> None:

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ..actions import ACTIONS, Action, Place, Situation, bindings, keys_line, said
+from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line, said
 from ..actions.help import Explained, Group, key_groups
 from ..text.wrap import wrap
 
@@ -19,23 +19,23 @@ KEY_WIDTH = 12
 HELP_WIDTH = 56
 """Cells that the dialog leaves beside the keys."""
 
-NOWHERE = Situation()
+NOWHERE = ActionContext()
 
 
 class HelpScreen(ModalScreen[None]):
-    BINDINGS = bindings(Place.HELP)
+    BINDINGS = bindings(KeyContext.HELP)
     CSS_PATH = "dialogs.tcss"
 
-    def __init__(self, actions: Sequence[Action] = ACTIONS, situation: Situation = NOWHERE) -> None:
-        """`situation` is that of the deck, from which it was opened."""
+    def __init__(self, actions: Sequence[Action] = ACTIONS, action_context: ActionContext = NOWHERE) -> None:
+        """`action_context` is that of the deck, from which it was opened."""
         super().__init__()
         self._actions = actions
-        self._situation = situation
+        self._situation = action_context
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="help") as dialog:
             dialog.border_title = "Keys"
-            dialog.border_subtitle = Content(keys_line(Place.HELP, self._actions))
+            dialog.border_subtitle = Content(keys_line(KeyContext.HELP, self._actions))
             yield Input(placeholder="type to filter", compact=True, id="filter")
             with VerticalScroll(can_focus=False):
                 yield Static(help_text("", self._actions, self._situation), id="keys")
@@ -61,20 +61,20 @@ class HelpScreen(ModalScreen[None]):
 def help_text(
     words: str,
     actions: Sequence[Action] = ACTIONS,
-    situation: Situation | None = None,
+    action_context: ActionContext | None = None,
 ) -> Content:
     """List the actions that hold all the words, under the place where their keys work.
 
-    In a situation, those that are impossible say why.
+    In a action_context, those that are impossible say why.
     """
     wanted = words.lower().split()
     lines: list[Content] = []
-    for group in key_groups(actions, situation.place if situation else Place.RUNS):
+    for group in key_groups(actions, action_context.place if action_context else KeyContext.RUNS):
         rows = [row for row in group.rows if _holds(row, group, wanted)]
         if rows:
             lines += [Content(""), Content.styled(group.heading, "bold $text-muted")]
             for row in rows:
-                obstacle = row.action.refusal(situation) if situation and group.concerns_deck else ""
+                obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
                 lines += _explained(row, said(obstacle, actions))
     return Content("\n").join(lines[1:]) if lines else Content("No key has to do with that.")
 

@@ -12,13 +12,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 
 
 class ReadingScreen(ModalScreen[None]):
     """Scrolls by the arrows, is narrowed by words where that is wanted, and goes by Escape."""
 
-    BINDINGS = bindings(Place.READING)
+    BINDINGS = bindings(KeyContext.READING)
     CSS_PATH: ClassVar = ["dialogs.tcss", "reading.tcss"]
     AUTO_FOCUS = ""
 

@@ -25,7 +25,7 @@ from .facts import LaunchFacts
 from .form import PREVIOUS, LaunchForm
 from .path_input import PathInput
 from .problems import REST
-from .values import COPIES, Filled, SaveAs
+from .values import COPIES, LaunchValues, SaveAs
 
 
 class CountInput(Input):
@@ -117,11 +117,11 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Note(name="notes")
         yield Problem(name="problems")
 
-    def _count(self, first: Filled) -> Iterator[Widget]:
+    def _count(self, first: LaunchValues) -> Iterator[Widget]:
         yield Static("Copies", classes="muted", id="copies-label")
         yield CountInput(first.copies, COPIES, name="copies")
 
-    def _adhoc(self, first: Filled) -> Iterator[Widget]:
+    def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "like: read, grep, find, ls; or none; empty: the agent's own"
         yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
         prompt = TaskArea(first.prompt, id="prompt", compact=True, placeholder="system prompt, may stay empty")
@@ -144,8 +144,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         return self.query_one("#task", TaskArea)
 
     @property
-    def filled(self) -> Filled:
-        return Filled(
+    def filled(self) -> LaunchValues:
+        return LaunchValues(
             task=self.task_area.text,
             model=self._written("model"),
             cwd=self._written("cwd"),
@@ -192,7 +192,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._put(self.form.first)
         self.query_one("#model").focus()
 
-    def _put(self, values: Filled) -> None:
+    def _put(self, values: LaunchValues) -> None:
         now, shown = self.filled, self._shown
         self._shown = values
         if now.model == shown.model:

@@ -13,7 +13,7 @@ from ...core.launch.memory import ADHOC, LastValues
 from ...core.run.model import RunRequest
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
-from .values import COPIES, Filled, asked_model, asked_prompt, asked_tools, tool_names
+from .values import COPIES, LaunchValues, asked_model, asked_prompt, asked_tools, tool_names
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
@@ -65,8 +65,8 @@ class LaunchForm:
         self.first = self._first()
         """What stands in the fields before anything is remembered or typed."""
 
-    def _first(self) -> Filled:
-        usual = Filled(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
+    def _first(self) -> LaunchValues:
+        usual = LaunchValues(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
         if not self._run or not self.repeats:
             return usual
         meta = self._run.meta
@@ -181,7 +181,7 @@ class LaunchForm:
         return form
 
     @property
-    def remembered(self) -> Filled:
+    def remembered(self) -> LaunchValues:
         """What stands in the fields at first when the last launch is taken into account."""
         last = self._last
         return structs.replace(
@@ -192,7 +192,7 @@ class LaunchForm:
             copies=str(last.copies),
         )
 
-    def as_last_time(self, filled: Filled) -> str:
+    def as_last_time(self, filled: LaunchValues) -> str:
         """Say which of the values are remembered ones; empty for none."""
         now, first = self.remembered, self.first
         names = [
@@ -202,7 +202,7 @@ class LaunchForm:
         ]
         return f"as last time: {', '.join(names)}" if names else ""
 
-    def to_remember(self, filled: Filled) -> LastValues | None:
+    def to_remember(self, filled: LaunchValues) -> LastValues | None:
         """Answer what the operator chose, for the next launch; None where the values were those of a run."""
         if self.repeats:
             return None
@@ -222,7 +222,7 @@ class LaunchForm:
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 
-    def request(self, filled: Filled) -> RunRequest:
+    def request(self, filled: LaunchValues) -> RunRequest:
         """Answer the request for what stands in the fields."""
         model = filled.model.strip()
         adhoc = self.preset is None
@@ -260,12 +260,12 @@ class LaunchForm:
             case _:
                 return request
 
-    def to_check(self, filled: Filled) -> RunRequest:
+    def to_check(self, filled: LaunchValues) -> RunRequest:
         """Answer the request as far as it can be checked while the task is still being typed."""
         request = self.request(filled)
         return request if request.previous else structs.replace(request, task="-")
 
-    def refusals(self, filled: Filled) -> dict[str, str]:
+    def refusals(self, filled: LaunchValues) -> dict[str, str]:
         """Say by field what is wrong without asking the engine; the task not yet typed is part of it."""
         refusals = {"task": "" if filled.task.strip() else EMPTY_TASK, "copies": self._count_refusal(filled.count)}
         return {field: refusal for field, refusal in refusals.items() if refusal}

@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, Static
 
 from ...core.errors import UsageError
 from ...core.text.plain import one_line, plain
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..text.format import short_path
 from ..widgets.field import Field, Problem
@@ -59,7 +59,7 @@ class LoadFileScreen(ModalScreen[str]):
     """Answers the text, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    BINDINGS = bindings(Place.ASK)
+    BINDINGS = bindings(KeyContext.ASK)
 
     def __init__(self, bridge: Bridge, base: str) -> None:
         """`base` is where a relative path starts."""

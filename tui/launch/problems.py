@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
 from ...core.text.plain import one_line
-from ..text.format import problem_text
+from ..text.format import format_error
 
 REST = ""
 """Stands for the foot of the dialog."""
@@ -23,7 +23,7 @@ def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, 
         if field in known and isinstance(problem, SubdeckError):
             said.setdefault(field, []).append(beside(problem))
         else:
-            said.setdefault(REST, []).append(problem_text(problem))
+            said.setdefault(REST, []).append(format_error(problem))
     return {field: "\n".join(texts) for field, texts in said.items()}
 
 

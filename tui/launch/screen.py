@@ -18,10 +18,10 @@ from textual.timer import Timer
 from textual.widgets import Button, Static
 
 from ...core.errors import SubdeckError
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..text.format import problem_text
+from ..text.format import format_error
 from .facts import looked_up, written_facts
 from .fields import LaunchFields, TaskArea
 from .load_file import LoadFileScreen
@@ -29,7 +29,7 @@ from .memory import Remembered
 from .problems import by_field
 from .start import FailedAfterSaving, Launched, launch, what_would_fail
 from .tasks import EarlierTasksScreen, earlier_tasks
-from .values import Filled
+from .values import LaunchValues
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -45,7 +45,7 @@ AROUND = 4
 """Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
 
 
-def at_once(place: Place) -> list[BindingType]:
+def at_once(place: KeyContext) -> list[BindingType]:
     """Answer the bindings of a place so that no field comes before them: a text field has a ctrl+e of its own."""
     return [replace(binding, priority=True) for binding in bindings(place) if isinstance(binding, Binding)]
 
@@ -54,7 +54,7 @@ class LaunchScreen(ModalScreen[str]):
     """Answers the id of the (first) run that was launched, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    BINDINGS = at_once(Place.LAUNCH)
+    BINDINGS = at_once(KeyContext.LAUNCH)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high"), (40, "-tall")]  # noqa: RUF012 - Textual declares it as it is
 
     def __init__(
@@ -122,7 +122,7 @@ class LaunchScreen(ModalScreen[str]):
                 if self.is_attached:
                     self._fields.take_prompt(meta.system_prompt or "")
         except SubdeckError as error:
-            what = f"The prompt of that run could not be read. {problem_text(error)}"
+            what = f"The prompt of that run could not be read. {format_error(error)}"
             self.notify(what, severity="warning", markup=False)
         finally:
             self._ready.set()
@@ -150,7 +150,7 @@ class LaunchScreen(ModalScreen[str]):
             self._checks += 1
             self._bridge.spawn(self._ask_what_would_fail, filled, self._checks)
 
-    async def _ask_what_would_fail(self, filled: Filled, check: int) -> None:
+    async def _ask_what_would_fail(self, filled: LaunchValues, check: int) -> None:
         problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, filled, self._saved)
         if self.is_attached and self._checks == check and not self._launching:
             self._problems = problems
@@ -230,9 +230,9 @@ class LaunchScreen(ModalScreen[str]):
             await self._keep(lambda memory: memory.after_launch(form.key, filled.task, values))
             self._tell_launched(launched)
 
-    def _tell_failure(self, error: Exception, filled: Filled) -> None:
+    def _tell_failure(self, error: Exception, filled: LaunchValues) -> None:
         if not self.is_current:
-            self._bridge.notify(f"Not launched: {problem_text(error)}", severity="error", markup=False)
+            self._bridge.notify(f"Not launched: {format_error(error)}", severity="error", markup=False)
             return
         if isinstance(error, FailedAfterSaving):
             self._saved = error.preset

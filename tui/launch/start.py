@@ -12,19 +12,19 @@ from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..presets.draft import place_of
 from ..text.format import short_path
-from .values import Filled, tool_names
+from .values import LaunchValues, tool_names
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
     from ...core.run.model import RunRequest
     from .form import LaunchForm
-    from .values import Filled
+    from .values import LaunchValues
 
 PLACE = "save"
 """What an error calls the fields of the preset to be saved."""
 
 
-def refuse_name(engine: Engine, filled: Filled) -> None:
+def refuse_name(engine: Engine, filled: LaunchValues) -> None:
     """Raise PresetError for a preset that cannot be saved under its name, as far as that is told by the files."""
     from ...core.presets.catalog import tiers
 
@@ -41,7 +41,7 @@ def refuse_name(engine: Engine, filled: Filled) -> None:
         raise PresetError("the preset needs a description", where=PLACE, hint="say in one sentence what it is for")
 
 
-def save(engine: Engine, filled: Filled) -> str:
+def save(engine: Engine, filled: LaunchValues) -> str:
     """Save the preset and answer its path. Raises SubdeckError; never replaces a file."""
     from ...core.presets.write import save_preset
 
@@ -73,7 +73,9 @@ class Launched(Struct, frozen=True):
     """Which preset was saved and where, for a person; empty for none."""
 
 
-def what_would_fail(engine: Engine, form: LaunchForm, filled: Filled, saved: str = "") -> tuple[SubdeckError, ...]:
+def what_would_fail(
+    engine: Engine, form: LaunchForm, filled: LaunchValues, saved: str = ""
+) -> tuple[SubdeckError, ...]:
     """Answer everything that would keep what is filled in from being launched, but for a task not yet typed.
 
     `saved` is a preset saved by an earlier try.
@@ -87,7 +89,7 @@ def what_would_fail(engine: Engine, form: LaunchForm, filled: Filled, saved: str
     return problems
 
 
-def launch(engine: Engine, form: LaunchForm, filled: Filled, saved: str = "") -> Launched:
+def launch(engine: Engine, form: LaunchForm, filled: LaunchValues, saved: str = "") -> Launched:
     """Save the preset where that is wished, then start the runs; `saved` is a preset saved by an earlier try.
 
     Raises what the engine raises, and FailedAfterSaving.

@@ -16,7 +16,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.text.plain import one_line, plain
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..text.format import fit
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class EarlierTasksScreen(ModalScreen[str]):
     """Answers a task, or None. The cursor is moved while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    BINDINGS = bindings(Place.PICK)
+    BINDINGS = bindings(KeyContext.PICK)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
 
     def __init__(self, tasks: Sequence[EarlierTask]) -> None:

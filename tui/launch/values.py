@@ -28,7 +28,7 @@ class SaveAs(Struct, frozen=True):
     description: str
 
 
-class Filled(Struct, frozen=True, kw_only=True):
+class LaunchValues(Struct, frozen=True, kw_only=True):
     """As written, nothing in it is checked."""
 
     task: str = ""

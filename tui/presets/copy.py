@@ -16,9 +16,9 @@ from textual.widgets import Button, Input, Static
 from ...core.errors import SubdeckError
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..text.format import problem_text, short_path
+from ..text.format import format_error, short_path
 from ..widgets.choice import Choice
 from ..widgets.model_input import ModelInput
 from .draft import PROJECT, USER, place_of
@@ -85,7 +85,7 @@ def write_copy(engine: Engine, template: Template, name: str, where: str, model:
 class CopyPresetScreen(ModalScreen[str]):
     """Answers the path of the copy, or None."""
 
-    BINDINGS = bindings(Place.COPY)
+    BINDINGS = bindings(KeyContext.COPY)
     CSS_PATH = "../dialogs/dialogs.tcss"
 
     def __init__(self, bridge: Bridge, template: Template, keys: str) -> None:
@@ -153,7 +153,7 @@ class CopyPresetScreen(ModalScreen[str]):
         try:
             path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
         except (SubdeckError, OSError) as error:
-            self.query_one("#problems", Static).update(Content(problem_text(error)))
+            self.query_one("#problems", Static).update(Content(format_error(error)))
         else:
             self.dismiss(path)
         finally:

@@ -21,11 +21,11 @@ from textual.worker import Worker
 from ...core.errors import SubdeckError
 from ...core.text.placeholders import held, released, shown
 from ...core.text.plain import one_line, plain
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from ..dialogs.confirm import ConfirmScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..text.format import problem_text, short_path, tell_failure
+from ..text.format import format_error, notify_failure, short_path
 from ..widgets.choice import Choice
 from .draft import PROJECT, USER, Draft, judge, place_of, save
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck
     from ...core.presets.text import FileChanged
 
-OURS = frozenset(binding.key for binding in bindings(Place.EDIT) if not isinstance(binding, tuple))
+OURS = frozenset(binding.key for binding in bindings(KeyContext.EDIT) if not isinstance(binding, tuple))
 """Keys that Textual gives to text areas and the editor to something else."""
 
 
@@ -89,7 +89,7 @@ class Wish(StrEnum):
 class ChangedFileScreen(ModalScreen[Wish]):
     """Answers None for going back to the text, which is what Enter does."""
 
-    BINDINGS = bindings(Place.PICK)
+    BINDINGS = bindings(KeyContext.PICK)
     CSS_PATH = "../dialogs/dialogs.tcss"
 
     def __init__(self, what: str, path: str, *, gone: bool) -> None:
@@ -133,7 +133,7 @@ PAUSE = 0.25
 class PresetEditorScreen(ModalScreen[str]):
     """Answers the path of the file that was written, or None."""
 
-    BINDINGS = bindings(Place.EDIT)
+    BINDINGS = bindings(KeyContext.EDIT)
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "editor.tcss"]
 
     def __init__(self, bridge: Bridge, draft: Draft, keys: str) -> None:
@@ -190,7 +190,7 @@ class PresetEditorScreen(ModalScreen[str]):
         self.run_worker(self._judge_and_say(), group="judging", exclusive=True, exit_on_error=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        tell_failure(self, event)
+        notify_failure(self, event)
 
     async def _judge_and_say(self) -> None:
         content = self._content
@@ -307,7 +307,7 @@ def _why(error: Exception) -> str:
     """Say what went wrong without the path, which stands above the text."""
     if isinstance(error, SubdeckError):
         return one_line(f"{error.what}; {error.hint}" if error.hint else error.what)
-    return problem_text(error)
+    return format_error(error)
 
 
 def verdict(check: PresetCheck) -> Content:

@@ -49,6 +49,6 @@ def missing_lines(actions: Sequence[Action], missing: Sequence[Check], width: in
 
 def _place_lines(places: Sequence[str], width: int) -> list[str]:
     if width < WIDE:
-        return ["Looked for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
+        return ["Inspection for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
     named = " or ".join(short_path(place, width // 2) for place in places)
     return wrap(f"Presets are markdown files in {named}.", width)

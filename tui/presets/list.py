@@ -15,9 +15,9 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from ...core.text.plain import one_line
-from ..actions import Action, Place, bindings
+from ..actions import Action, KeyContext, bindings
 from ..messages import PresetHighlighted
-from ..text.format import fit, tell_failure
+from ..text.format import fit, notify_failure
 from ..widgets.row_list import RowList
 from .cells import BADGE_WIDTH, WIDE, fact_lines, note, preset_cells, problem_cells
 from .first_steps import first_steps
@@ -34,7 +34,7 @@ PAUSE = 0.3
 class PresetList(RowList):
     """Keeps the selection on a preset, by its file, when the files change."""
 
-    BINDINGS = bindings(Place.PRESETS)
+    BINDINGS = bindings(KeyContext.PRESETS)
 
     class PresetResolved(Message, bubble=False):
         """What a run of a preset would get here is known."""
@@ -52,7 +52,7 @@ class PresetList(RowList):
             self.missing = missing
 
     def __init__(self, actions: Sequence[Action], engine: Engine) -> None:
-        super().__init__(id=Place.PRESETS)
+        super().__init__(id=KeyContext.PRESETS)
         self._actions = actions
         self._engine = engine
         self._presets: tuple[Preset, ...] = ()
@@ -160,7 +160,7 @@ class PresetList(RowList):
         self.refresh()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        tell_failure(self, event)
+        notify_failure(self, event)
 
     # --- while there are none ------------------------------------------------------------------------------------
 

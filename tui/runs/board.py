@@ -14,7 +14,7 @@ _ORDERED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
 """Ends that somebody wanted: there is nothing to look at."""
 
 
-class Board:
+class RunStore:
     """Snapshots by run id, shared with the engine; who shows them in which order is `Listing`."""
 
     def __init__(self) -> None:

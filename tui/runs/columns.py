@@ -21,7 +21,7 @@ from ..text.format import dollars, fit, tries
 from .order import GroupFacts
 
 if TYPE_CHECKING:
-    from .board import Board
+    from .board import RunStore
     from .listing import Listing
 
 Cell = tuple[str, str]
@@ -179,7 +179,7 @@ def upper_edge(listing: Listing, known: int) -> str:
     return " · ".join(parts)
 
 
-def lower_edge(board: Board, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
+def lower_edge(board: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
     """`3 marked, 1 not shown · 2 need you  ] next`."""
     parts: list[str] = []
     if board.marked:

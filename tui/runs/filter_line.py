@@ -11,7 +11,7 @@ from textual.events import DescendantBlur, Paste
 from textual.widgets import Input, Static
 
 from ...core.text.plain import one_line
-from ..actions import Place, bindings
+from ..actions import KeyContext, bindings
 from .filter import EVERYTHING, LONGEST, Filter, parse_filter
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FilterInput(Input):
 class FilterLine(Horizontal):
     """Open while a filter is written; enter keeps what is written, escape brings back what stood before."""
 
-    BINDINGS = bindings(Place.FILTER)
+    BINDINGS = bindings(KeyContext.FILTER)
     DEFAULT_CSS = """
     FilterLine {
         display: none;

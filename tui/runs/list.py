@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.geometry import Region
 
-from ..actions import ACTIONS, Action, Place, bindings, key_of
+from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..actions.help import hint_lines
 from ..messages import RunHighlighted
 from ..widgets.row_list import CURSOR, RowList
-from .board import Board
+from .board import RunStore
 from .columns import (
     FOLDED,
     LAST_MEMBER,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
-    from .memory import ListMemory
+    from .memory import RunListMemory
 
 SECONDS = 1.5
 """That the cursor has to stay. A run that ends under a cursor that was there before may have nobody in front of it."""
 
 
-class Rest:
+class SeenTimer:
     """Takes the run of the cursor off those not looked at when the cursor has not moved for a while."""
 
     def __init__(self, runs: RunList) -> None:
@@ -74,11 +74,13 @@ HINTS = (
 class RunList(RowList):
     """Keeps the cursor on a run or a group, by its id, whatever happens around it."""
 
-    BINDINGS = bindings(Place.RUNS)
+    BINDINGS = bindings(KeyContext.RUNS)
 
-    def __init__(self, board: Board, memory: ListMemory | None = None, actions: Sequence[Action] = ACTIONS) -> None:
+    def __init__(
+        self, board: RunStore, memory: RunListMemory | None = None, actions: Sequence[Action] = ACTIONS
+    ) -> None:
         """`memory` has filter, sort and folds as they were when the app was closed."""
-        super().__init__(id=Place.RUNS)
+        super().__init__(id=KeyContext.RUNS)
         self._board = board
         self.memory = memory
         self._actions = actions
@@ -91,7 +93,7 @@ class RunList(RowList):
         self._selected: str | None = None
         self._wanted: str | None = None
         """A run to be selected as soon as the engine tells of it."""
-        self._rest = Rest(self)
+        self._rest = SeenTimer(self)
         self._has_read = False
         """Whether it is known yet which runs there are."""
 

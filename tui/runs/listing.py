@@ -16,7 +16,7 @@ from .order import GroupFacts, Section, Sort, Value, as_one, group_key, place_in
 if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
-    from .board import Board
+    from .board import RunStore
 
 BULK = 64
 """From this many changed units on, sorting once is cheaper than moving each."""
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 class Listing:
     """Keeps the rows up to date with a board, a filter, a sort and what is folded."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: RunStore) -> None:
         self._board = board
         self.filter: Filter = EVERYTHING
         self.sort = Sort.AGE
@@ -55,7 +55,7 @@ class Listing:
         """Runs that the filter does not let pass."""
         self._unit_of: dict[str, str] = {}
         """Units of the runs that were launched together with others."""
-        self._mates: dict[str, set[str]] = {}
+        self._siblings: dict[str, set[str]] = {}
         """The known runs of each group."""
         self._groups: dict[str, GroupFacts] = {}
         """Of the groups that have a head."""
@@ -139,9 +139,9 @@ class Listing:
         """Show this run whatever the filter says, until another one is held."""
         if run_id == self._held:
             return
-        let_go, self._held = self._held, run_id
+        begin_grace, self._held = self._held, run_id
         if self.filter:
-            both = (self._board.get(let_go), self._board.get(run_id))
+            both = (self._board.get(begin_grace), self._board.get(run_id))
             self._rebuild({self._enter(run): None for run in both if run is not None})
 
     def filter_by(self, wanted: Filter) -> None:
@@ -182,17 +182,17 @@ class Listing:
             self._hidden.add(run_id)
         if group is not None and group.size > 1 and run_id not in self._unit_of and run_id not in self._units:
             unit = self._unit_of[run_id] = _GROUP + group.id
-            self._mates.setdefault(unit, set()).add(run_id)
+            self._siblings.setdefault(unit, set()).add(run_id)
         return self.unit_of(run_id)
 
     def _leave(self, run_id: str) -> str:
         """Forget a run that is gone; answer the unit that it was in."""
         self._hidden.discard(run_id)
         unit = self._unit_of.pop(run_id, run_id)
-        if mates := self._mates.get(unit):
-            mates.discard(run_id)
-            if not mates:
-                del self._mates[unit]
+        if siblings := self._siblings.get(unit):
+            siblings.discard(run_id)
+            if not siblings:
+                del self._siblings[unit]
                 self.folded.discard(unit)
         return unit
 
@@ -222,17 +222,17 @@ class Listing:
             self._rows[place:place] = after
 
     def _rows_of(self, unit: str) -> tuple[RowKey, ...]:
-        mates = self._mates.get(unit)
-        if mates is None:
+        siblings = self._siblings.get(unit)
+        if siblings is None:
             self._groups.pop(unit, None)
             run = self._board.get(unit)
             return () if run is None or unit in self._hidden else ((*run_key(run, self.sort), unit, 0, unit),)
-        shown = [run for run_id in mates - self._hidden if (run := self._board.get(run_id))]
+        shown = [run for run_id in siblings - self._hidden if (run := self._board.get(run_id))]
         if len(shown) < 2:
             self._groups.pop(unit, None)
             return tuple((*run_key(run, self.sort), unit, 0, run.run_id) for run in shown)
         shown.sort(key=place_in_group)
-        group = self._groups[unit] = as_one(shown, len(mates))
+        group = self._groups[unit] = as_one(shown, len(siblings))
         whole = (*group_key(group, self.sort), unit)
         head = (*whole, HEAD, "")
         if unit in self.folded:

@@ -23,14 +23,14 @@ LARGEST = 64 * 1024
 """Bytes of the file that are read."""
 
 
-class Arranged(msgspec.Struct, frozen=True):
+class ListLayout(msgspec.Struct, frozen=True):
     filter: str = ""
     sort: Sort = Sort.AGE
     folded: tuple[str, ...] = ()
     """Units of the groups of which only the head is shown."""
 
 
-class ListMemory:
+class RunListMemory:
     """One small file; a read-only app only reads it."""
 
     def __init__(self, project_root: str, *, readonly: bool = False) -> None:
@@ -55,18 +55,18 @@ class ListMemory:
         async with self._turn:  # as it is by then: what was arranged last stays
             listing = runs.listing
             folded = tuple(sorted(listing.folded, reverse=True)[:MOST_FOLDED])
-            await asyncio.to_thread(self.write, Arranged(listing.filter.text, listing.sort, folded))
+            await asyncio.to_thread(self.write, ListLayout(listing.filter.text, listing.sort, folded))
 
-    def read(self) -> Arranged:
+    def read(self) -> ListLayout:
         """Answer what was remembered, from disk; a file that is missing or cannot be read remembers nothing."""
         try:
             with open(self._path, "rb") as file:
-                known = msgspec.json.decode(file.read(LARGEST), type=Arranged)
+                known = msgspec.json.decode(file.read(LARGEST), type=ListLayout)
         except (OSError, msgspec.DecodeError):
-            return Arranged()
+            return ListLayout()
         return msgspec.structs.replace(known, filter=one_line(known.filter, LONGEST))
 
-    def write(self, arranged: Arranged) -> None:
+    def write(self, arranged: ListLayout) -> None:
         """Remember it on disk; where that cannot be done it holds as long as the app is open."""
         if self._readonly:
             return

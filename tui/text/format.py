@@ -83,14 +83,14 @@ def farewell(counts: Counts) -> str:
     return f"{runs_word(counts.running)} {verb} on in the background; subdeck status shows {them}"
 
 
-def problem_text(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """What, where, what to do, fit for the screen."""
     return plain(str(error)) or one_line(type(error).__name__)
 
 
-def tell_failure(node: Widget, event: Worker.StateChanged) -> None:
+def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
     """Say that work beside the event loop went wrong; nothing where it ended otherwise."""
     error = event.worker.error
     if event.state is WorkerState.ERROR and error is not None:
-        text = problem_text(error) if isinstance(error, Exception) else type(error).__name__
+        text = format_error(error) if isinstance(error, Exception) else type(error).__name__
         node.notify(text, severity="error", markup=False)

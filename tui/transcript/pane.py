@@ -14,7 +14,7 @@ from textual.strip import Strip
 from ...core.run.describe import doing
 from ...core.run.model import STATUS_OF, RunReason, RunStatus
 from ...core.text.plain import one_line, plain
-from ..actions import ACTIONS, Action, Place, bindings, key_of
+from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.views import View
 from ..messages import ViewChosen
 from ..terminal.gc import freeze_once
@@ -39,7 +39,7 @@ EDGES = 4
 class Transcript(DocumentView):
     """The file of one run in one view, the sentence being written, and what the pane's edges say."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Place.SEARCH), *bindings(Place.TRANSCRIPT)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.SEARCH), *bindings(KeyContext.TRANSCRIPT)]
     DEFAULT_CSS = """
     Transcript {
         overflow-x: hidden;
@@ -63,7 +63,7 @@ class Transcript(DocumentView):
 
     def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
         """`actions` is the registry with the operator's own keys."""
-        super().__init__(Place.TRANSCRIPT)
+        super().__init__(KeyContext.TRANSCRIPT)
         self._follow_key = key_of("follow", actions)
         self.unread = 0
         """Lines that came since the end was let go."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .document import Document
 
 
-class Spot(NamedTuple):
+class TextPosition(NamedTuple):
     """A row, by its place in the file."""
 
     offset: int
@@ -30,8 +30,8 @@ class Place(NamedTuple):
     """Which row of the entry."""
 
     @property
-    def spot(self) -> Spot:
-        return Spot(self.rows.offsets[self.entry], self.part)
+    def spot(self) -> TextPosition:
+        return TextPosition(self.rows.offsets[self.entry], self.part)
 
 
 def place_at(document: Document, row: int) -> Place | None:
@@ -44,12 +44,12 @@ def place_at(document: Document, row: int) -> Place | None:
     return Place(rows, *rows.at(within)) if within < rows.height else None
 
 
-def spot_at(document: Document, row: int) -> Spot | None:
+def spot_at(document: Document, row: int) -> TextPosition | None:
     place = place_at(document, row)
     return place.spot if place else None
 
 
-def row_of(document: Document, spot: Spot) -> int:
+def row_of(document: Document, spot: TextPosition) -> int:
     """Answer the row of a spot, or of what comes next in the file."""
     if not len(document.table):
         return 0
@@ -57,7 +57,7 @@ def row_of(document: Document, spot: Spot) -> int:
     return document.table.top(index) + _row_in(rows, entry, spot.part)
 
 
-def step(document: Document, spot: Spot, by: int) -> Spot | None:
+def step(document: Document, spot: TextPosition, by: int) -> TextPosition | None:
     """Answer the spot so many rows further down, or up; the last or the first where there are not so many."""
     if not len(document.table):
         return None
@@ -74,34 +74,34 @@ def step(document: Document, spot: Spot, by: int) -> Spot | None:
     if not 0 <= row < rows.height:
         return first(document) if row < 0 else last(document)
     found, part = rows.at(row)
-    return Spot(rows.offsets[found], part)
+    return TextPosition(rows.offsets[found], part)
 
 
-def near(document: Document, offset: int) -> Spot | None:
+def near(document: Document, offset: int) -> TextPosition | None:
     """Answer the line that begins at this byte, or the next one shown after it, else the last one."""
     if not len(document.table):
         return None
     _, rows, entry = _entry(document, offset)
-    return Spot(rows.offsets[entry]) if entry < len(rows.entries) else last(document)
+    return TextPosition(rows.offsets[entry]) if entry < len(rows.entries) else last(document)
 
 
-def first(document: Document) -> Spot | None:
+def first(document: Document) -> TextPosition | None:
     """Answer the first row."""
     for index in range(min(LAID_AT_ONCE, len(document.table))):
         rows = document.rows(index)
         if rows.height:
-            return Spot(rows.offsets[0])
+            return TextPosition(rows.offsets[0])
     return None
 
 
-def last(document: Document) -> Spot | None:
+def last(document: Document) -> TextPosition | None:
     """Answer the last row."""
     count = len(document.table)
     for index in range(count - 1, max(-1, count - 1 - LAID_AT_ONCE), -1):
         rows = document.rows(index)
         if rows.height:
             entry, part = rows.at(rows.height - 1)
-            return Spot(rows.offsets[entry], part)
+            return TextPosition(rows.offsets[entry], part)
     return None
 
 
@@ -125,7 +125,7 @@ def _row_in(rows: Rows, entry: int, part: int) -> int:
 
 
 class Shown(NamedTuple):
-    spot: Spot
+    spot: TextPosition
     """The first row with the words; the line's first one where none has them."""
     folded: bool
     """No row has them, and opening the line may show them."""
@@ -145,5 +145,5 @@ def words_in_line(document: Document, offset: int, words: str) -> Shown | None:
     joined = [f"{text} {below}" for text, below in zip(texts, [*texts[1:], ""], strict=True)]
     for sought in (texts, joined):
         if (part := next((part for part, text in enumerate(sought) if low in text), None)) is not None:
-            return Shown(Spot(offset, part), False)
-    return Shown(Spot(offset), rows.entries[entry].opens and not document.is_open(offset))
+            return Shown(TextPosition(offset, part), False)
+    return Shown(TextPosition(offset), rows.entries[entry].opens and not document.is_open(offset))

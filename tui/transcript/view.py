@@ -16,7 +16,7 @@ from ...core.system.line_file import Chunk
 from ..terminal.textual_internals import grow
 from .document import Document
 from .painter import COMPONENTS, Painter
-from .position import Spot, last, near, place_at, row_of, spot_at, step, words_in_line
+from .position import TextPosition, last, near, place_at, row_of, spot_at, step, words_in_line
 
 LEAST_FOR_TIMES = 36
 """Columns; with less, lines begin without their time."""
@@ -35,7 +35,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.document = Document()
         self.following = True
         self._wrapped = True
-        self._cursor: Spot | None = None
+        self._cursor: TextPosition | None = None
         """Where the cursor is while the end is not followed."""
         self._wanted: int | None = None
         """A byte that is to be shown as soon as it is known what is there."""
@@ -130,7 +130,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             if at_end and self._short_of not in (None, short_of):
                 self.call_after_refresh(self.settle)  # there is room to scroll only after the next layout
 
-    def _anchor(self) -> tuple[Spot | None, int]:
+    def _anchor(self) -> tuple[TextPosition | None, int]:
         """Answer what is to stay where it is in the view, and where that is: the cursor, or else the first row."""
         top = self.scroll_offset.y
         if not self.following and self._cursor is not None:
@@ -139,7 +139,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
                 return self._cursor, y
         return spot_at(self.document, top), 0
 
-    def _keep(self, anchor: Spot | None, y: int) -> None:
+    def _keep(self, anchor: TextPosition | None, y: int) -> None:
         self._painter.forget_rows()
         self.settle(row_of(self.document, anchor) - y if anchor else None)
         self.refresh()
@@ -186,7 +186,7 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
             self.show_offset(self._wanted)
 
     @property
-    def cursor(self) -> Spot | None:
+    def cursor(self) -> TextPosition | None:
         """The row the keys are about; the last one while the end is followed."""
         return last(self.document) if self.following or self._cursor is None else self._cursor
 
@@ -239,7 +239,7 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
             return
         self._painter.forget_rows()
         self.follow(False)
-        self._put_cursor(Spot(cursor.offset))
+        self._put_cursor(TextPosition(cursor.offset))
 
     def toggle_all(self) -> None:
         """Open everything, or close it."""
@@ -247,7 +247,7 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         self.document.toggle_all(anchor.offset if anchor else None)
         self._keep(anchor, y)
 
-    def _put_cursor(self, spot: Spot | None) -> None:
+    def _put_cursor(self, spot: TextPosition | None) -> None:
         """Move the cursor, and the view just so far that it is in sight."""
         if spot is None:
             return

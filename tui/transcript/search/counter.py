@@ -20,7 +20,7 @@ PIECE = 8 * 1024 * 1024
 _ANYWHERE = 1 << 62
 
 
-class Looked(NamedTuple):
+class Inspection(NamedTuple):
     """What one call has found."""
 
     start: int
@@ -59,7 +59,7 @@ class Count:
         """`17`, and `17+` when there may be more."""
         return f"{len(self.hits)}{'' if self.complete else '+'}"
 
-    def look(self, cancelled: Cancelled) -> Looked:
+    def look(self, cancelled: Cancelled) -> Inspection:
         """Look at the next piece; changes nothing but what the matcher remembers."""
         mark, before = self._file.mark(), self._mark
         start = end = self.end
@@ -70,10 +70,10 @@ class Count:
             hits += found.hits
             end = found.end
             if end - start >= PIECE or len(hits) >= MOST:
-                return Looked(start, hits, end, False, mark)
-        return Looked(start, hits, end, not cancelled(), mark)
+                return Inspection(start, hits, end, False, mark)
+        return Inspection(start, hits, end, not cancelled(), mark)
 
-    def take(self, looked: Looked) -> None:
+    def take(self, looked: Inspection) -> None:
         """Take what was found; another file in its place begins anew."""
         if looked.start < self.end:
             self.hits = array("q")

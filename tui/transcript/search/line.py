@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.containers import Horizontal
 from textual.widgets import Input, Static
 
-from ...actions import Place, bindings
+from ...actions import KeyContext, bindings
 from ...runs.filter_line import FilterInput
 from .transcript_search import MODE
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class SearchLine(Horizontal):
     """Is there only while somebody writes; Enter keeps the search, Escape takes it back."""
 
-    BINDINGS = bindings(Place.FILTER)
+    BINDINGS = bindings(KeyContext.FILTER)
     DEFAULT_CSS = """
     SearchLine { display: none; height: 1; padding: 0 1; background: $surface; }
     SearchLine #sign { width: 2; color: $text-primary; }
     SearchLine Input { width: 1fr; background: $surface; }
     """
 
-    pane: ClassVar[Place] = Place.TRANSCRIPT
+    pane: ClassVar[KeyContext] = KeyContext.TRANSCRIPT
     """The pane it belongs to."""
 
     def __init__(self, transcript: Transcript, standing: TranscriptSearch) -> None:
@@ -51,11 +51,11 @@ class SearchLine(Horizontal):
         field.focus()
         field.action_select_all()
 
-    def place(self, pane: Place) -> Place:
+    def place(self, pane: KeyContext) -> KeyContext:
         """Answer where the keys are, when `pane` has them or lends them to this line."""
         if self.is_open:
-            return Place.FILTER
-        return Place.SEARCH if pane is self.pane and self.standing.stands else pane
+            return KeyContext.FILTER
+        return KeyContext.SEARCH if pane is self.pane and self.standing.stands else pane
 
     def allows(self, action_id: str) -> bool:
         """Whether the mode that an action belongs to is there."""

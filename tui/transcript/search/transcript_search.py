@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.system.line_file import LineFile
 from ....core.text.plain import one_line
-from ...actions import ACTIONS, Place
+from ...actions import ACTIONS, KeyContext
 
 if TYPE_CHECKING:
     from ...feed.bridge import Bridge
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GLANCE = 0.4
 """Seconds between two looks at whether the file has grown, only while a search stands."""
 
-MODE = frozenset(action.id for action in ACTIONS if all(place is Place.SEARCH for place, _ in action.keys))
+MODE = frozenset(action.id for action in ACTIONS if all(place is KeyContext.SEARCH for place, _ in action.keys))
 """The actions that are possible only while a search stands."""
 
 Key = tuple[str | None, str, str | None]
