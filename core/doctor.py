@@ -70,7 +70,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
 
 
 def missing_programs(settings: Settings) -> tuple[Check, ...]:
-    """Answer what an operator has to install before children are real and can be attached to."""
+    """Return what an operator has to install before children are real and can be attached to."""
     checks = (*_pi(settings), *_programs())
     return tuple(check for check in checks if check.name in ("pi", "tmux") and check.state is not State.OK)
 
@@ -231,7 +231,7 @@ def _install(program: str) -> str:
 
 
 def _nearest(path: str) -> str:
-    """Answer the nearest directory, upwards, that exists."""
+    """Return the nearest directory, upwards, that exists."""
     while not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path

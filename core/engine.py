@@ -76,13 +76,13 @@ class Engine:
         return discover(self.project, self.cwd, self.settings)
 
     def agent(self) -> AgentChoice:
-        """Answer the agent of a launch that names none. Raises AgentUnavailable."""
+        """Return the agent of a launch that names none. Raises AgentUnavailable."""
         from .agents.choice import choose_agent
 
         return choose_agent(self.settings.agent, self.settings)
 
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
-        """Answer what would keep a request from being launched, without starting anything."""
+        """Return what would keep a request from being launched, without starting anything."""
         return self._plan(request).problems()
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
@@ -105,7 +105,7 @@ class Engine:
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
-        """Answer full run ids for ids, short ids or unambiguous beginnings of either; `deleted` looks in the trash.
+        """Return full run ids for ids, short ids or unambiguous beginnings of either; `deleted` looks in the trash.
 
         Raises UnknownRun.
         """
@@ -113,7 +113,7 @@ class Engine:
         return tuple(_found(word, names) for word in words)
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
-        """Answer runs as they stand now, newest first; lost ones are finished on the way.
+        """Return runs as they stand now, newest first; lost ones are finished on the way.
 
         With `run_ids` only those; with `last` the unfinished ones and that many of the newest; else all.
         """
@@ -123,28 +123,28 @@ class Engine:
         return registry.snapshots()
 
     def result(self, run_id: str) -> RunResult | None:
-        """Answer the whole result; None while the run goes on."""
+        """Return the whole result; None while the run goes on."""
         return artifacts.read_result(self.project.run_dir(run_id))
 
     def meta(self, run_id: str) -> RunMeta:
-        """Answer the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
+        """Return the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
         meta = artifacts.read_meta(self.project.run_dir(run_id))
         if meta is None:
             raise UnknownRun(f"{paths.META} is missing or broken", where=self.project.run_dir(run_id))
         return meta
 
     def artifacts(self, run_id: str) -> dict[str, str]:
-        """Answer the files of a run that exist, name to path."""
+        """Return the files of a run that exist, name to path."""
         return artifacts.present(self.project.run_dir(run_id))
 
     def events(self, run_id: str) -> EventTail:
-        """Answer a reader that hands out the events of a run, each once, as they appear."""
+        """Return a reader that hands out the events of a run, each once, as they appear."""
         from .run.tail import EventTail
 
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
 
     def line_file(self, run_id: str, name: str) -> LineFile:
-        """Answer a file of a run for reading anywhere in it; it need not exist."""
+        """Return a file of a run for reading anywhere in it; it need not exist."""
         from .system.line_file import LineFile
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
@@ -160,7 +160,7 @@ class Engine:
         timeout: float | None = None,
         on_update: Callable[[Update], None] | None = None,
     ) -> tuple[RunSnapshot, ...]:
-        """Block until all these runs have ended or `timeout` seconds are over; answer them in the order asked."""
+        """Block until all these runs have ended or `timeout` seconds are over; return them in the order asked."""
         stop = threading.Event()
         timer = threading.Timer(timeout, stop.set) if timeout is not None else None
         if timer:
@@ -184,7 +184,7 @@ class Engine:
     def stop(
         self, run_ids: Iterable[str], *, force: bool = False, by: str | None = None, reason: str = "stopped"
     ) -> tuple[str, ...]:
-        """Ask runs to end; answer the ids of those that had not ended yet.
+        """Ask runs to end; return the ids of those that had not ended yet.
 
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
         `reason` is `stopped` or `cancelled`. Raises SubdeckError for a run that another machine or boot holds.
@@ -201,7 +201,7 @@ class Engine:
         return tuple(told)
 
     def attach_command(self, run_id: str) -> AttachInfo:
-        """Answer how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
+        """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
         facts = artifacts.read_runner(self.project.run_dir(run_id))
         if facts is None or facts.tmux is None:
             raise SubdeckError(
@@ -219,12 +219,12 @@ class Engine:
         return ours and run.is_terminal and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
-        """Answer this session's background runs that have ended and were told to nobody yet."""
+        """Return this session's background runs that have ended and were told to nobody yet."""
         untold = self._session.untold()
         return tuple(run for run in self.snapshots(untold) if run.is_terminal) if untold else ()
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Move finished runs to the trash; answer their ids. Raises RunBusy for one that goes on."""
+        """Move finished runs to the trash; return their ids. Raises RunBusy for one that goes on."""
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
             if not run.is_terminal and not run.unknown:
@@ -232,7 +232,7 @@ class Engine:
         return trash.delete(self.project, wanted)
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Take deleted runs back; answer the ids of those that could be."""
+        """Take deleted runs back; return the ids of those that could be."""
         return trash.restore(self.project, run_ids)
 
     def purge(self, run_ids: Iterable[str] | None = None) -> None:

@@ -59,7 +59,7 @@ class RunBusy(SubdeckError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Answer "did you mean …?" for the nearest known words, or an empty string."""
+    """Return "did you mean …?" for the nearest known words, or an empty string."""
     from difflib import get_close_matches  # the wrapper imports this module and never needs it
 
     close = get_close_matches(word, list(known), n=3, cutoff=0.5)

@@ -13,7 +13,7 @@ from .tokens import decode
 
 
 def authenticate(request):
-    """Answer the customer of a request; raises Unauthorized."""
+    """Return the customer of a request; raises Unauthorized."""
     token = request.headers.get("Authorization", "").removeprefix("Bearer ")
     return decode(token).customer
 
@@ -28,7 +28,7 @@ def require_admin(request):
 
 
 def decode(token):
-    """Answer the claims; raises Unauthorized when the signature does not fit."""
+    """Return the claims; raises Unauthorized when the signature does not fit."""
     return claims_of(token, key=signing_key())
 ''',
     "src/orders.py": '''"""Orders: placing, paying, cancelling."""
@@ -75,7 +75,7 @@ SOUND = "Sound: decode checks the signature before it reads the claims. src/toke
 
 
 def write(home: Path) -> Path:
-    """Write the project and the presets below a home directory; answer the project's root."""
+    """Write the project and the presets below a home directory; return the project's root."""
     project = home / "src" / "shop"
     (project / ".git").mkdir(parents=True)
     texts = {project / name: text for name, text in FILES.items()}
@@ -127,7 +127,7 @@ SCENARIO: dict[str, Any] = {
 
 
 def providers(base_url: str) -> dict[str, Any]:
-    """Answer pi's models.json: two providers, both of them the scripted server."""
+    """Return pi's models.json: two providers, both of them the scripted server."""
     server = {"baseUrl": base_url, "api": "openai-completions", "apiKey": "sk-none"}
     cost = {"input": 1.2, "output": 4.8, "cacheRead": 0, "cacheWrite": 0}
     local = [{"id": "qwen3-coder", "cost": cost}, {"id": "devstral", "cost": cost}]

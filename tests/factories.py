@@ -105,12 +105,12 @@ def run_dir(engine: Engine, run: RunSnapshot) -> Path:
 
 
 def pid_in(path: Path) -> int:
-    """Wait for a file that a puppet's `detach` writes; answer the pid in it."""
+    """Wait for a file that a puppet's `detach` writes; return the pid in it."""
     return int(wait_until(lambda: path.exists() and path.read_text(), f"a pid in {path.name}"))
 
 
 def lives(pid: int) -> bool:
-    """Answer whether a process runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; one that only waits to be reaped does not."""
     began = processes.start_time(pid)
     return began is not None and processes.is_alive(pid, began)
 
@@ -135,7 +135,7 @@ def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:
 
 
 def make_run(project: paths.Project, meta: RunMeta | None = None, *, bell: bool = True) -> tuple[RunMeta, int]:
-    """Make the directory of a run that has no wrapper yet; answer its meta and the descriptor that holds its lock."""
+    """Make the directory of a run that has no wrapper yet; return its meta and the descriptor that holds its lock."""
     meta = meta or make_meta()
     lock = artifacts.create_run(project.runs, meta, meta.task)
     if bell:

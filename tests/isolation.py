@@ -20,7 +20,7 @@ KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 
 
 def variables(root: Path) -> dict[str, str]:
-    """Answer the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
+    """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     home, temporary = root / "home", root / "tmp"
     home.mkdir()
@@ -50,7 +50,7 @@ def enter(environment: dict[str, str]) -> None:
 
 
 def search_path(path: str, links: Path) -> str:
-    """Answer a PATH without the machine's own pi and with what pi needs of fd.
+    """Return a PATH without the machine's own pi and with what pi needs of fd.
 
     A directory that holds a pi is replaced by one, in `links`, of links to everything else in it.
     """
@@ -75,7 +75,7 @@ def end_tmux_servers(root: Path) -> None:
 
 
 def carriers(test_id: str) -> dict[int, str]:
-    """Answer pid and command line of the living processes that inherited a test's marker."""
+    """Return pid and command line of the living processes that inherited a test's marker."""
     wanted = f"{MARKER}={test_id}\0".encode()
     found: dict[int, str] = {}
     for name in os.listdir("/proc"):

@@ -28,17 +28,17 @@ class Replay:
         return self.stream.facts
 
     def of(self, kind: type) -> list:
-        """Answer the events of one type."""
+        """Return the events of one type."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
 def cases() -> list[str]:
-    """Answer the names of all recordings, as `0.73.1/a_text`."""
+    """Return the names of all recordings, as `0.73.1/a_text`."""
     return sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.glob("*/*/exit.txt"))
 
 
 def stdout(case: str) -> bytes:
-    """Answer the whole recorded stdout of a child."""
+    """Return the whole recorded stdout of a child."""
     file = RECORDINGS / case / "stdout.jsonl"
     if file.exists():
         return file.read_bytes()
@@ -46,7 +46,7 @@ def stdout(case: str) -> bytes:
 
 
 def lines(case: str) -> list[bytes]:
-    """Answer its lines, split on newline bytes alone."""
+    """Return its lines, split on newline bytes alone."""
     return stdout(case).removesuffix(b"\n").split(b"\n") if stdout(case) else []
 
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_until(predicate: Callable[[], T], what: str, timeout: float = 20.0) -> T:
-    """Answer the first true value of `predicate`; fail with `what` when it does not come."""
+    """Return the first true value of `predicate`; fail with `what` when it does not come."""
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()

@@ -28,7 +28,7 @@ from .theme import DARK, OURS, TERMINAL
 if TYPE_CHECKING:
     from ..core.engine import Engine
     from .commands import Handlers
-    from .commands.base import DeckView
+    from .deck.protocol import DeckView
 
 
 class SubdeckApp(App[str], inherit_bindings=False):

@@ -12,7 +12,7 @@ start too: it looks as usual from when it is loaded, see `collecting`."""
 
 
 def main() -> int:
-    """Answer the exit code."""
+    """Return the exit code."""
     gc.set_threshold(THRESHOLD)
     atexit.register(gc.freeze)  # the last looks for garbage find nothing: the process ends with all it has
     problem: BaseException | None = None

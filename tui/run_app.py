@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_app(engine: Engine, opening: Opening) -> str:
-    """Run the app on an engine until the operator quits; answer the farewell line, which may be empty.
+    """Run the app on an engine until the operator quits; return the farewell line, which may be empty.
 
     The engine stays open: who opened it closes it. Raises SettingsError for keys that cannot be had.
     """

@@ -86,6 +86,6 @@ OURS = (DARK, LIGHT, TERMINAL)
 
 
 def next_theme(name: str) -> str:
-    """Answer the theme of ours that comes after this one; after one that is not ours, the first."""
+    """Return the theme of ours that comes after this one; after one that is not ours, the first."""
     names = [theme.name for theme in OURS]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

@@ -49,7 +49,7 @@ class ChildStream(Protocol):
         ...
 
     def feed(self, line: bytes) -> Iterable[Event]:
-        """Take one whole line without its newline; answer the events in it (with `seq` 0)."""
+        """Take one whole line without its newline; return the events in it (with `seq` 0)."""
         ...
 
     def feed_update(self, head: bytes) -> None:

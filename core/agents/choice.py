@@ -42,7 +42,7 @@ class AgentChoice(Struct, frozen=True):
 
 
 def choose_agent(name: str, settings: Settings) -> AgentChoice:
-    """Answer the agent of that name; `auto` is pi where it is found, else the offline agent.
+    """Return the agent of that name; `auto` is pi where it is found, else the offline agent.
 
     Raises AgentUnavailable for a program that is missing or cannot be executed, and for a name nobody knows.
     """
@@ -80,7 +80,7 @@ def _offline(note: str = "") -> AgentChoice:
 
 
 def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
-    """Answer the models known of an agent without starting it; None for one that takes any."""
+    """Return the models known of an agent without starting it; None for one that takes any."""
     if choice.name == "offline":
         return None
     return Catalog(

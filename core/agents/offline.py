@@ -17,7 +17,7 @@ TOOL_NAMES = ("read", "grep", "find", "ls")
 
 
 def offline_command() -> tuple[str, ...]:
-    """Answer the program and its leading arguments; `-P -E` keep the run's directory and environment out of it."""
+    """Return the program and its leading arguments; `-P -E` keep the run's directory and environment out of it."""
     return (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent")
 
 
@@ -30,7 +30,7 @@ class OfflineProgram:
     tools = TOOL_NAMES
 
     def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command:
-        """Answer argv and environment of one attempt; raises LaunchError when a file it is told about is missing."""
+        """Return argv and environment of one attempt; raises LaunchError when a file it is told about is missing."""
         return Command(
             argv=(*(meta.agent_command or offline_command()), *pi_flags(meta, run_dir)),
             env={"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id},

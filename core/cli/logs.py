@@ -115,7 +115,7 @@ class _Log:
 
 
 def _follow(engine: Engine, run_id: str, log: _Log) -> int:
-    """Print what is new until the run has ended, and then the rest; answer the run's exit code."""
+    """Print what is new until the run has ended, and then the rest; return the run's exit code."""
     run_dir = engine.project.run_dir(run_id)
     result_path = os.path.join(run_dir, paths.RESULT)
     proven = 0.0

@@ -56,7 +56,7 @@ def show_error(error: SubdeckError, *, as_json: bool) -> None:
 
 
 def terminal_width() -> int:
-    """Answer COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
+    """Return COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
     named = os.environ.get("COLUMNS", "")
     if named.isdigit() and int(named):
         return max(LEAST, int(named))

@@ -18,7 +18,7 @@ from .table import Column, table
 
 
 def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
-    """Answer everything about a preset: as written, and below `resolved` as a run would get it."""
+    """Return everything about a preset: as written, and below `resolved` as a run would get it."""
     resolved: dict[str, Any] = {
         "agent": view.agent.name if view.agent else None,
         "runner": view.runner,
@@ -56,7 +56,7 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
 
 
 def preset_text(preset: Preset, view: Preview) -> str:
-    """Answer the facts of a preset in lines, then what is wrong, then its prompt."""
+    """Return the facts of a preset in lines, then what is wrong, then its prompt."""
     facts = {
         "Name": preset.name,
         "Source": preset.source,

@@ -51,7 +51,7 @@ def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptio
 
 
 def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:
-    """Show a run until it has ended; answer its result. Raises SubdeckError when its directory was deleted."""
+    """Show a run until it has ended; return its result. Raises SubdeckError when its directory was deleted."""
     if not launched:
         raise SubdeckError(DELETED, where=engine.project.runs)
     (run,) = launched

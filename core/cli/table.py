@@ -55,7 +55,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
 
 
 def cells(text: str) -> int:
-    """Answer how many cells a plain line takes in a terminal."""
+    """Return how many cells a plain line takes in a terminal."""
     return len(text) if text.isascii() or _NARROW.fullmatch(text) else sum(map(_cells, text))
 
 

@@ -281,7 +281,7 @@ _PROJECT = {
 
 
 def example_settings() -> str:
-    """Answer the text of the file; without the two signs before each line of YAML it is a valid one."""
+    """Return the text of the file; without the two signs before each line of YAML it is a valid one."""
     return _HEAD + "\n".join(_lines()) + "\n"
 
 

@@ -192,7 +192,7 @@ def _merge(values: dict[str, Any], own: Mapping[str, _Sourced]) -> Iterator[str]
 
 
 def value_of(settings: Settings, key: str) -> Any:
-    """Answer what a key of the files has come to, in the units of the files."""
+    """Return what a key of the files has come to, in the units of the files."""
     value: Any = settings
     for part in KEYS[key].field.split("."):
         value = getattr(value, part)

@@ -100,7 +100,7 @@ def _read_regular(descriptor: int) -> bytes:
 
 
 def decode(content: bytes) -> str:
-    """Answer the text of a file's bytes, without byte order mark and with `\\n` line ends; raise DocumentError."""
+    """Return the text of a file's bytes, without byte order mark and with `\\n` line ends; raise DocumentError."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

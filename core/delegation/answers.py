@@ -28,7 +28,7 @@ class ToolAnswer(Struct, frozen=True):
 
 
 def answer_for_parent(result: RunResult) -> str:
-    """Answer the text for the parent's model: status, child session id, a rule, then the answer or the error."""
+    """Return the text for the parent's model: status, child session id, a rule, then the answer or the error."""
     status = "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
     header = [f"**Status:** {status}"]
     if result.child_session_id:
@@ -37,7 +37,7 @@ def answer_for_parent(result: RunResult) -> str:
 
 
 def answer_details(result: RunResult) -> dict[str, Any]:
-    """Answer the fields beside the text: `sessionId`, and `finalized` where the child handed over its result."""
+    """Return the fields beside the text: `sessionId`, and `finalized` where the child handed over its result."""
     details: dict[str, Any] = {"sessionId": result.child_session_id}
     if result.finalized is not None:
         details["finalized"] = result.finalized
@@ -53,7 +53,7 @@ def _body(result: RunResult) -> str:
 
 
 def run_row(run: RunSnapshot) -> dict[str, Any]:
-    """Answer what is known of a run from its beginning on."""
+    """Return what is known of a run from its beginning on."""
     meta = run.meta
     return {
         "runId": meta.run_id,
@@ -73,7 +73,7 @@ def run_row(run: RunSnapshot) -> dict[str, Any]:
 
 
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
-    """Answer how a run ended; with `limit` no more than so many characters of its answer."""
+    """Return how a run ended; with `limit` no more than so many characters of its answer."""
     if result is None:
         return {"answer": None, "error": run.message or None, "durationMs": run.duration_ms}
     return {
@@ -98,7 +98,7 @@ def counts_text(counts: Counts) -> str:
 
 
 def line(run: RunSnapshot) -> str:
-    """Answer one line about a run: id, preset, how it stands, what about."""
+    """Return one line about a run: id, preset, how it stands, what about."""
     said = run.message if run.is_terminal else run.activity
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task

@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def read_subagent(params: object, *, isolated: bool) -> tuple[bool, tuple[Asked, ...]]:
-    """Answer whether the call is parallel, and its tasks. `isolated` tells whether that field is shown to parents.
+    """Return whether the call is parallel, and its tasks. `isolated` tells whether that field is shown to parents.
 
     Raises Refused.
     """
@@ -70,7 +70,7 @@ def read_background(params: object, *, isolated: bool) -> Asked:
 
 
 def read_status(params: object) -> tuple[str | None, bool]:
-    """Answer the run asked for, and whether those that ended are wanted. Raises Refused."""
+    """Return the run asked for, and whether those that ended are wanted. Raises Refused."""
     given = _mapping(params)
     _check_names(given, ("runId", "includeCompleted"))
     run_id, whole = given.get("runId"), given.get("includeCompleted", False)

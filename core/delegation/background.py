@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def background_runs(engine: Engine, parent: Parent) -> tuple[RunSnapshot, ...]:
-    """Answer them as they stand now, newest first."""
+    """Return them as they stand now, newest first."""
     return tuple(run for run in engine.snapshots() if is_own(run.meta, parent.session, parent.runs))
 
 
@@ -61,7 +61,7 @@ ANSWER_LENGTH = 2000
 
 
 def background_agent_status(engine: Engine, params: object, *, parent: Parent) -> ToolAnswer:
-    """Answer counts and runs; nothing is told or claimed by it. Raises Refused."""
+    """Return counts and runs; nothing is told or claimed by it. Raises Refused."""
     wanted, with_ended = read_status(params)
     runs = background_runs(engine, parent)
     active = [run for run in runs if not run.is_terminal]

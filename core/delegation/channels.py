@@ -83,7 +83,7 @@ class Channels:
         """What a subscriber, or the source, raised last."""
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with each emission from now on; answer what ends that."""
+        """Call `subscriber` with each emission from now on; return what ends that."""
         with self._changing:
             self._subscribers.append(subscriber)
             if self._source and len(self._subscribers) == 1:

@@ -68,7 +68,7 @@ def argument_error(
 
 
 def refusal(errors: Sequence[ToolError], **more: Any) -> ToolAnswer:
-    """Answer a call that was refused; `more` is what can be told all the same."""
+    """Return a call that was refused; `more` is what can be told all the same."""
     lines = "\n".join(error.line() for error in errors)
     fields: dict[str, Any] = {"error": _fields(errors[0]), "errors": [_fields(error) for error in errors], **more}
     return ToolAnswer(f"Nothing was started.\n{lines}" if not more else lines, fields, fields, is_error=True)

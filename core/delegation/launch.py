@@ -104,7 +104,7 @@ class _Models:
         return self._available
 
     def of(self, task: Asked, index: int | None) -> tuple[str | None, str | None]:
-        """Answer the model that the request shall name, None to leave it to preset and settings; and what was written
+        """Return the model that the request shall name, None to leave it to preset and settings; and what was written
         where the parent resolved that. Raises Refused."""
         if task.model is None and self._parent.resolve is None:
             return None, None

@@ -47,14 +47,14 @@ class LiveRun:
         return 0.0 if self._reported_at is None else max(0.0, self._reported_at + EVERY - time.monotonic())
 
     def drain(self) -> bool:
-        """Take in new events; answer whether there were any."""
+        """Take in new events; return whether there were any."""
         events = self._tail.read()
         for event in events:
             self._fold.apply(event)
         return bool(events)
 
     def report(self) -> AgentDetails:
-        """Answer how it stands with its entries up to now."""
+        """Return how it stands with its entries up to now."""
         self.drain()
         self._reported_at = time.monotonic()
         self.is_pending = False
@@ -62,11 +62,11 @@ class LiveRun:
         return details_of(self.run, timeline, now=datetime.now(UTC), display_name=self._display_name)
 
     def announce(self) -> AgentDetails:
-        """Answer what is known before there are any entries."""
+        """Return what is known before there are any entries."""
         return details_of(self.run, now=datetime.now(UTC), display_name=self._display_name)
 
     def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
-        """Answer how it ended, with the whole timeline."""
+        """Return how it ended, with the whole timeline."""
         self.run = run
         return final_details(self._engine, run, result, display_name=self._display_name)
 
@@ -88,7 +88,7 @@ class PresetNames:
         """By path."""
 
     def of(self, meta: RunMeta) -> str:
-        """Answer the description of a run's preset; "" where there is none any more."""
+        """Return the description of a run's preset; "" where there is none any more."""
         if not meta.preset_path:
             return ""
         if self._names is None:

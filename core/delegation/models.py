@@ -14,7 +14,7 @@ from ..models.references import split_thinking
 
 
 def available_models(settings: Settings, told: Sequence[str] | None) -> tuple[str, ...]:
-    """Answer `provider/id` of each, once: those told first, in their order, then those of the settings and the agent.
+    """Return `provider/id` of each, once: those told first, in their order, then those of the settings and the agent.
 
     What pi's package lists without a key for it is no available model. The offline agent has one of its own, which
     counts where no parent tells its models.
@@ -32,7 +32,7 @@ def available_models(settings: Settings, told: Sequence[str] | None) -> tuple[st
 
 
 def spelled(ref: str, models: Sequence[str]) -> str | None:
-    """Answer a reference in the spelling of the models that are there, None for one of no such model.
+    """Return a reference in the spelling of the models that are there, None for one of no such model.
 
     A bare id stands for the first model of that id; a thinking level stays at the end; a role is left as it is.
     """

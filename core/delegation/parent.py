@@ -51,7 +51,7 @@ class Parent(Struct, frozen=True):
 
 
 def session_name(text: str) -> str:
-    """Answer a session id for what a parent calls its session; the same for the same."""
+    """Return a session id for what a parent calls its session; the same for the same."""
     clean = _FOREIGN.sub("-", text)
     if clean == text and 0 < len(text) <= _SESSION_LENGTH:
         return text
@@ -61,7 +61,7 @@ def session_name(text: str) -> str:
 
 @contextmanager
 def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
-    """Answer a file that a child can be told the parent's conversation from; None where there is none."""
+    """Return a file that a child can be told the parent's conversation from; None where there is none."""
     path = parent.session_file
     if path and os.path.isfile(path) and os.path.getsize(path):
         yield path

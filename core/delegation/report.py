@@ -227,7 +227,7 @@ def details_of(
 
 
 def status_of(status: RunStatus, reason: RunReason | None) -> str:
-    """Answer the name there for how a run stands: failed is `error`, ended by a limit is `stopped`."""
+    """Return the name there for how a run stands: failed is `error`, ended by a limit is `stopped`."""
     if status is RunStatus.FAILED:
         return "error"
     return "stopped" if reason in LIMIT_REASONS else status.value
@@ -241,7 +241,7 @@ def tokens_text(count: int) -> str:
 
 
 def model_name(resolved: str) -> str | None:
-    """Answer a model's id without its provider; ids may hold slashes themselves."""
+    """Return a model's id without its provider; ids may hold slashes themselves."""
     return resolved.partition("/")[2] or resolved or None
 
 

@@ -104,7 +104,7 @@ def is_child(environment: Mapping[str, str]) -> bool:
 
 
 def registration_key(models: Sequence[str], described: str = "") -> str:
-    """Answer what tells one registration from another: the set of models, in whatever order and case.
+    """Return what tells one registration from another: the set of models, in whatever order and case.
 
     `described` stands for the rest that a parent is told (`schema.described`). Nothing given is changed.
     """
@@ -148,7 +148,7 @@ class ToolSpec(Struct, frozen=True):
 
 
 def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[ToolSpec, ...]:
-    """Answer the tools a parent gets now; none without a model, and none for a child.
+    """Return the tools a parent gets now; none without a model, and none for a child.
 
     `models` are those a parent tells, None where it tells none. Settings and presets are read again: raises
     SettingsError.
@@ -164,13 +164,13 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
 
 
 def described(tools: Sequence[ToolSpec]) -> str:
-    """Answer a digest of what a parent is told besides the models: presets, and which fields there are."""
+    """Return a digest of what a parent is told besides the models: presets, and which fields there are."""
     told = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
     return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """Answer the models that the tools name, in their order."""
+    """Return the models that the tools name, in their order."""
     return tuple(tools[0].parameters["properties"]["model"]["anyOf"][0]["enum"]) if tools else ()
 
 

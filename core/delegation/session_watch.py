@@ -62,7 +62,7 @@ class SessionWatch:
             yield {"type": "counts", **counts_row(counts), "text": counts_text(counts)}
 
     def _missing(self, update: Update) -> tuple[str, ...]:
-        """Answer the expected runs whose directory is not there."""
+        """Return the expected runs whose directory is not there."""
         if not update.complete:
             return ()
         return tuple(run_id for run_id in self._expected if run_id not in self._runs)

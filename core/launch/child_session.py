@@ -44,7 +44,7 @@ class ChildSession(Struct, frozen=True):
 
 
 def own_session(project: paths.Project, *, wanted: str | None, preset: str, cwd: str) -> ChildSession:
-    """Answer a new conversation in the run directory, or the wanted one, to be copied there.
+    """Return a new conversation in the run directory, or the wanted one, to be copied there.
 
     Raises UsageError for an id that no finished run of that preset and directory has.
     """
@@ -54,7 +54,7 @@ def own_session(project: paths.Project, *, wanted: str | None, preset: str, cwd:
 
 
 def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession:
-    """Answer the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
+    """Return the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
 
     Raises UsageError for a wanted id that has no file.
     """
@@ -94,7 +94,7 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
-    """Answer the file of the newest run of that conversation."""
+    """Return the file of the newest run of that conversation."""
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
     for name in _run_ids(project):

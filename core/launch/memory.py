@@ -56,7 +56,7 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
         return self.last.get(preset, LastValues())
 
     def draft_of(self, preset: str) -> str:
-        """Answer the task that the next launch of a preset begins with."""
+        """Return the task that the next launch of a preset begins with."""
         return next((unsent.task for unsent in self.unsent if unsent.offered and unsent.preset == preset), "")
 
     def after_launch(self, preset: str, task: str, values: LastValues | None) -> LaunchMemory:
@@ -77,7 +77,7 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
         return replace(self, unsent=_bounded((UnsentTask(preset, task, now_iso()), *others)))
 
     def _without(self, preset: str, task: str) -> tuple[UnsentTask, ...]:
-        """Answer the unsent tasks but this one, those of the preset no longer offered."""
+        """Return the unsent tasks but this one, those of the preset no longer offered."""
         return tuple(
             replace(unsent, offered=False) if unsent.preset == preset else unsent
             for unsent in self.unsent
@@ -93,7 +93,7 @@ def memory_file(project: Project) -> str:
 
 
 def read_memory(project: Project) -> LaunchMemory:
-    """Answer what is remembered of a project; nothing where the file is missing or broken."""
+    """Return what is remembered of a project; nothing where the file is missing or broken."""
     try:
         with open(memory_file(project), "rb") as file:
             return _decoder.decode(file.read())

@@ -165,7 +165,7 @@ def _finished(model: ResolvedModel, preset: Preset | None, agent: str, levels: S
 
 
 def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:
-    """Answer the roles that are set, then the models known of an agent (None: that of the settings), in catalog order.
+    """Return the roles that are set, then the models known of an agent (None: that of the settings), in catalog order.
 
     What an agent brings along without a key for it is left out. A source that cannot be read offers nothing; why is
     said when a model is resolved.

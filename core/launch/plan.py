@@ -131,7 +131,7 @@ class Plan:
         return self._catalog.get(self._request.preset)
 
     def task(self) -> str:
-        """Answer the task with `{previous}` filled in, as valid UTF-8."""
+        """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
             raise UsageError("the task is empty", where="task", hint="say what the child shall do")
@@ -273,7 +273,7 @@ def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
 
 
 def runner_of(name: str, settings: Settings) -> Runner:
-    """Answer a runner by its name; libtmux is loaded only for the one that needs it."""
+    """Return a runner by its name; libtmux is loaded only for the one that needs it."""
     if name == "process":
         from ..runners.process import ProcessRunner
 

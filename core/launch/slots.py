@@ -16,7 +16,7 @@ _PROJECT = "project"
 
 
 def slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
-    """Answer the wrapper's options for the slots of its group, then those of the project."""
+    """Return the wrapper's options for the slots of its group, then those of the project."""
     options: tuple[str, ...] = ()
     if meta.group is not None:
         options = ("--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))

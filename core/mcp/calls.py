@@ -23,7 +23,7 @@ class Calls:
         self._open: dict[threading.Thread, threading.Event] = {}
 
     async def run(self, work: Callable[[threading.Event], T]) -> T:
-        """Answer what `work` answers in its thread; a cancelled caller sets the event that `work` was given.
+        """Return what `work` answers in its thread; a cancelled caller sets the event that `work` was given.
 
         The caller is held until the work has taken notice. The thread is a daemon: one that takes none, on a disk
         that hangs say, does not keep the process.

@@ -41,14 +41,14 @@ class Door:
         self._learner = ModelListRefresher(engine)
 
     def tools(self) -> list[types.Tool]:
-        """Answer the tools by the rules of registration, asked anew each time. Raises SettingsError."""
+        """Return the tools by the rules of registration, asked anew each time. Raises SettingsError."""
         specs = tools_for(self._engine)
         if not specs and self._learn():
             specs = tools_for(self._engine)
         return [tool_of(spec) for spec in specs]
 
     def prompts(self) -> list[types.Prompt]:
-        """Answer a prompt for each preset; none where no tool could launch it."""
+        """Return a prompt for each preset; none where no tool could launch it."""
         return prompts_of(self._engine.presets().presets) if self.tools() else []
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -99,7 +99,7 @@ class Door:
             await self._listeners.tell(tools, prompts)
 
     def _learn(self) -> bool:
-        """Have pi's models known; answer whether there may be others than before."""
+        """Have pi's models known; return whether there may be others than before."""
         try:
             return not is_child(os.environ) and self._learner.learn()
         except AgentUnavailable as error:

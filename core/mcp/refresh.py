@@ -24,7 +24,7 @@ class ModelListRefresher:
         self._asked_at: dict[str, str] = {}
 
     def learn(self) -> bool:
-        """Bring the list up to date; answer whether that took a question. Blocks for a second or two while it does.
+        """Bring the list up to date; return whether that took a question. Blocks for a second or two while it does.
 
         Raises AgentUnavailable with what pi said instead.
         """

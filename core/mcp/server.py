@@ -27,7 +27,7 @@ on, background_agent_status to see how that stands. The person sees every run in
 
 
 def serve(engine: Engine, session: str, calls: Calls) -> None:
-    """Answer one client until its end of stdin; what it still waits for then is cancelled."""
+    """Return one client until its end of stdin; what it still waits for then is cancelled."""
     anyio.run(_serve, engine, session, calls)
 
 

@@ -66,7 +66,7 @@ class Catalog:
         return next((model for model in self.models() if (model.provider.lower(), model.id) == wanted), None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
-        """Answer all models of an id, whichever their providers, in catalog order."""
+        """Return all models of an id, whichever their providers, in catalog order."""
         return tuple(model for model in self.models() if model.id == model_id)
 
     def knows_provider(self, provider: str) -> bool:

@@ -16,7 +16,7 @@ LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def offered_level(level: str, offered: Sequence[str]) -> str:
-    """Answer the level itself, or the highest that is offered below it."""
+    """Return the level itself, or the highest that is offered below it."""
     below = [other for other in offered if LEVELS.index(other) <= LEVELS.index(level)]
     return below[-1] if below else level
 

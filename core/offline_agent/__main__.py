@@ -18,7 +18,7 @@ DEFAULT_PACE = 0.01
 
 
 def main() -> int:
-    """Answer every prompt of the command line; the exit codes are pi's."""
+    """Return every prompt of the command line; the exit codes are pi's."""
     _die_like_pi()
     try:
         options = parse_arguments(sys.argv[1:])

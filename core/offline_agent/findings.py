@@ -28,7 +28,7 @@ class Findings:
         self._carried_out.append((call, outcome))
 
     def of(self, tool: str) -> list[tuple[Call, Outcome]]:
-        """Answer the calls of one tool that succeeded."""
+        """Return the calls of one tool that succeeded."""
         return [(call, outcome) for call, outcome in self._carried_out if call.name == tool and not outcome.is_error]
 
     @property

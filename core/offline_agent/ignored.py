@@ -26,7 +26,7 @@ class IgnoreRule(NamedTuple):
 
 
 def is_skipped(relative: str) -> bool:
-    """Answer whether a directory, by its path from the root, is never searched."""
+    """Return whether a directory, by its path from the root, is never searched."""
     path = f"/{relative}"
     parent, _, name = path.rpartition("/")
     return name in SKIPPED_DIRECTORIES or f"{parent}/".endswith(_RUN_STORAGE)
@@ -38,7 +38,7 @@ def parse_rules(text: str, base: str) -> tuple[IgnoreRule, ...]:
 
 
 def is_ignored(relative: str, is_directory: bool, rules: Iterable[IgnoreRule]) -> bool:
-    """Answer what the last rule that fits says; without one nothing is ignored."""
+    """Return what the last rule that fits says; without one nothing is ignored."""
     ignored = False
     for rule in rules:
         if ignored == rule.keeps and (is_directory or not rule.directories_only) and rule.pattern.fullmatch(relative):

@@ -35,7 +35,7 @@ def state_intent(task: str) -> str:
 
 
 def asks_for_change(task: str) -> bool:
-    """Answer whether a task wants more than reading."""
+    """Return whether a task wants more than reading."""
     return _CHANGE.match(_first_sentence(task)) is not None
 
 

@@ -69,7 +69,7 @@ class Conversation:
         self._add({"role": "user", "content": [_text(prompt)], "timestamp": _now_ms()})
 
     def turn(self, said: str, calls: Sequence[Call], toolbox: Toolbox) -> list[Outcome]:
-        """Say something and carry out calls; answer their outcomes."""
+        """Say something and carry out calls; return their outcomes."""
         ids = [f"{self._call_prefix}{self._calls + number}" for number in range(1, len(calls) + 1)]
         self._calls += len(calls)
         message = self._assistant(said, calls, ids)

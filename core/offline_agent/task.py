@@ -64,7 +64,7 @@ class Task(NamedTuple):
         return not (self.terms or self.files or self.globs)
 
     def mentions(self, *words: str) -> bool:
-        """Answer whether one of the words begins a word of the task."""
+        """Return whether one of the words begins a word of the task."""
         return re.search(rf"\b(?:{'|'.join(words)})", self.text, re.IGNORECASE) is not None
 
 
@@ -139,7 +139,7 @@ class _Parts:
         self._terms[key] = (first, times + 1)
 
     def best_terms(self) -> tuple[Term, ...]:
-        """Answer the terms that say most: heaviest, then most often said, then first said."""
+        """Return the terms that say most: heaviest, then most often said, then first said."""
         ranked = sorted(self._terms.values(), key=lambda entry: (-entry[0].weight, -entry[1]))
         terms = [term for term, _ in ranked]
         strong = [term for term in terms if term.weight > _WEAK_WEIGHT]
@@ -159,7 +159,7 @@ def _without_blocks(prompt: str) -> str:
 
 
 def _is_name_from_code(token: str) -> bool:
-    """Answer whether a token is written as people do not write words: `run_id`, `getUser`, `HTTP`, `os.path`, `404`."""
+    """Return whether a token is written as people do not write words: `run_id`, `getUser`, `HTTP`, `os.path`, `404`."""
     if not re.fullmatch(r"\w+", token):
         return _DOTTED.fullmatch(token) is not None
     if token.isdigit():

@@ -67,7 +67,7 @@ class Toolbox:
         return name in self.names
 
     def carry_out(self, call: Call) -> Outcome:
-        """Answer a call; a tool that cannot do it answers with `is_error`."""
+        """Return a call; a tool that cannot do it answers with `is_error`."""
         if call.name not in self.names:
             return Outcome(f"Tool {call.name} not found", is_error=True)
         try:
@@ -145,7 +145,7 @@ def visible_name(path: str) -> str:
 
 
 def _matching_lines(text: str, wanted: re.Pattern[str]) -> list[tuple[int, str]]:
-    """Answer number and text of each line that matches, once."""
+    """Return number and text of each line that matches, once."""
     matching: list[tuple[int, str]] = []
     number, counted_to, position = 1, 0, 0
     while match := wanted.search(text, position):

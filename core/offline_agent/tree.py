@@ -40,7 +40,7 @@ class Tree:
         """True when a bound stopped the walk or the search."""
 
     def locate(self, path: str) -> str:
-        """Answer the real path of something below the root; raises ToolError for anything else."""
+        """Return the real path of something below the root; raises ToolError for anything else."""
         try:
             located = os.path.realpath(os.path.join(self.root, path))
         except ValueError as error:
@@ -52,12 +52,12 @@ class Tree:
         return located
 
     def relative(self, directory: str) -> str:
-        """Answer what the paths of files below a directory begin with; empty for the root. Raises ToolError."""
+        """Return what the paths of files below a directory begin with; empty for the root. Raises ToolError."""
         located = self.locate(directory)
         return "" if located == self.root else f"{os.path.relpath(located, self.root)}/"
 
     def kind(self, path: str) -> str:
-        """Answer `file`, `directory` or `` for what a path, with all its links followed, is below the root."""
+        """Return `file`, `directory` or `` for what a path, with all its links followed, is below the root."""
         try:
             located = self.locate(path)
         except ToolError:
@@ -65,7 +65,7 @@ class Tree:
         return "directory" if os.path.isdir(located) else "file"
 
     def listing(self, path: str) -> tuple[str, ...]:
-        """Answer the sorted names in a directory, directories with a slash; raises ToolError."""
+        """Return the sorted names in a directory, directories with a slash; raises ToolError."""
         return tuple(name for name, _ in self._entries(path))
 
     @cached_property
@@ -98,13 +98,13 @@ class Tree:
         return tuple(found[:MAX_FILES])
 
     def text(self, path: str) -> str | None:
-        """Answer what a file of `files` says; None for what is no text, too big, or beyond the bounds of a search."""
+        """Return what a file of `files` says; None for what is no text, too big, or beyond the bounds of a search."""
         if path not in self._texts:
             self._texts[path] = self._search_text(path)
         return self._texts[path]
 
     def read(self, path: str) -> str:
-        """Answer what one named file says; raises ToolError when it is no text, too big or cannot be read."""
+        """Return what one named file says; raises ToolError when it is no text, too big or cannot be read."""
         located = self.locate(path)
         try:
             data = _read_regular(located, follow=True)
@@ -117,7 +117,7 @@ class Tree:
         return data.decode("utf-8", "replace")
 
     def _entries(self, path: str) -> list[tuple[str, bool]]:
-        """Answer names and whether each is a regular file; links are neither file nor directory."""
+        """Return names and whether each is a regular file; links are neither file nor directory."""
         try:
             with os.scandir(self.locate(path)) as entries:
                 return sorted(

@@ -118,5 +118,5 @@ _SHORT_FORMS = {
 
 
 def short_form(word_stem: str) -> str:
-    """Answer how code usually abbreviates a word, or an empty string."""
+    """Return how code usually abbreviates a word, or an empty string."""
     return _SHORT_FORMS.get(word_stem, "")

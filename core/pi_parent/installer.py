@@ -101,13 +101,13 @@ class Installation(Struct, frozen=True):
         return tuple(prompt.path for prompt in self.prompts if not prompt.put())
 
     def uninstall(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Take away what is as it was put; answer the paths removed, and those of ours that stay because of edits."""
+        """Take away what is as it was put; return the paths removed, and those of ours that stay because of edits."""
         edited = tuple(place.path for place in self.places if place.state is State.EDITED)
         return tuple(place.path for place in self.places if place.take_away()), edited
 
 
 def installation(directory: str, command: tuple[str, ...] | None = None) -> Installation:
-    """Answer what belongs into a directory of pi; raises SubdeckError when the files of this package are missing."""
+    """Return what belongs into a directory of pi; raises SubdeckError when the files of this package are missing."""
     code = _read(EXTENSION)
     if code.count(_COMMAND) != 1:
         raise SubdeckError("the extension of this subdeck is damaged", where=EXTENSION, hint="install subdeck again")
@@ -120,7 +120,7 @@ def installation(directory: str, command: tuple[str, ...] | None = None) -> Inst
 
 
 def own_command() -> tuple[str, ...]:
-    """Answer the command that starts this very subdeck, wherever it is called from."""
+    """Return the command that starts this very subdeck, wherever it is called from."""
     return (os.path.abspath(sys.executable), "-P", "-E", "-m", "subdeck.tui.main")
 
 

@@ -26,7 +26,7 @@ class PresetCatalog(Struct, frozen=True):
     """The directories looked at, nearest first, whether they exist or not."""
 
     def get(self, name: str) -> Preset:
-        """Answer the preset of that name; raise PresetError with near names, or with what is wrong with its file."""
+        """Return the preset of that name; raise PresetError with near names, or with what is wrong with its file."""
         for preset in self.presets:
             if preset.name == name:
                 return preset
@@ -143,7 +143,7 @@ class Tier(Struct, frozen=True):
 
 
 def tiers(name: str, *, project: Project, cwd: str, settings: Settings) -> tuple[Tier, ...]:
-    """Answer the files whose preset has this name, broken ones too, in the order in which they are looked for."""
+    """Return the files whose preset has this name, broken ones too, in the order in which they are looked for."""
     found: list[Tier] = []
     for rank, (source, directory) in enumerate(preset_places(project, cwd, settings)):
         try:
@@ -158,6 +158,6 @@ def tiers(name: str, *, project: Project, cwd: str, settings: Settings) -> tuple
 
 
 def next_after(path: str, name: str, *, project: Project, cwd: str, settings: Settings) -> Tier | None:
-    """Answer the preset that counts once this file is gone; None where there is none of its name."""
+    """Return the preset that counts once this file is gone; None where there is none of its name."""
     others = (tier for tier in tiers(name, project=project, cwd=cwd, settings=settings) if tier.path != path)
     return next((tier for tier in others if tier.usable), None)

@@ -97,7 +97,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def preset_schema() -> dict[str, Any]:
-    """Answer the schema, made from the table that the presets are read by."""
+    """Return the schema, made from the table that the presets are read by."""
     exclusive = [*ALLOWING, DENYING]
     pairs = [{"required": [first, second]} for at, first in enumerate(exclusive) for second in exclusive[at + 1 :]]
     in_memory: dict[str, Any] = {"properties": {"session": {"const": "none"}}, "required": ["session"]}

@@ -20,7 +20,7 @@ from .frontmatter import split_markdown, without_blank_ends
 
 
 def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Answer the tools that a preset allows and those that it denies; at most one of the two is not None.
+    """Return the tools that a preset allows and those that it denies; at most one of the two is not None.
 
     Raises DocumentError, for several of these fields too: which of them counts would be a guess.
     """

@@ -33,7 +33,7 @@ def split_markdown(text: str) -> Markdown:
 
 
 def frontmatter_span(text: str) -> tuple[int, int] | None:
-    """Answer where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
+    """Return where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
 
     Raises DocumentError when the second `---` is missing.
     """

@@ -68,7 +68,7 @@ def text_of(content: bytes) -> PresetText:
 
 
 def content_now(path: str) -> bytes:
-    """Answer the bytes of the file, `GONE` where there is none. Raises PresetError."""
+    """Return the bytes of the file, `GONE` where there is none. Raises PresetError."""
     try:
         return read_content(path)
     except FileNotFoundError:

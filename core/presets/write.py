@@ -129,7 +129,7 @@ def _write_new(path: str, text: str) -> None:
 
 
 def renamed(text: str, preset: Preset, name: str) -> str:
-    """Answer the text of this preset with `name` in the place of its name; comments and order stay.
+    """Return the text of this preset with `name` in the place of its name; comments and order stay.
 
     What a file of `preset_dirs` may leave out is added, because other places want it. Raises PresetError for what
     cannot be a name, and where the text is written so that nobody but its author can change it.
@@ -199,7 +199,7 @@ _MODEL = re.compile(r"^model:.*$", re.MULTILINE)
 
 
 def bundled_presets() -> tuple[Preset, ...]:
-    """Answer the presets that come along, by name, whether they are offered or not."""
+    """Return the presets that come along, by name, whether they are offered or not."""
     found = (read_preset(path, PresetSource.BUNDLED) for path in sorted(preset_files(BUNDLED)))
     return tuple(preset for preset in found if isinstance(preset, Preset))
 

@@ -76,7 +76,7 @@ class Signs(Struct, frozen=True, kw_only=True):
 
 
 def why(run: RunSnapshot, signs: Signs, now: datetime) -> str:
-    """Answer the line, plain."""
+    """Return the line, plain."""
     if run.is_terminal:
         parts = _ended(run, signs.result, now)
     elif run.unknown:
@@ -195,7 +195,7 @@ class DiagnosisReader:
         """The last text of the agent that is whole."""
 
     def read(self, run: RunSnapshot) -> Signs:
-        """Answer what is known now of a run that stands so."""
+        """Return what is known now of a run that stands so."""
         if run.is_terminal:
             return Signs(result=artifacts.read_result(self._run_dir))
         from .liveness import is_here
@@ -281,7 +281,7 @@ def _named(call: ToolCall) -> str:
 
 
 def _process(pid: int, started: int | None) -> Process | None:
-    """Answer None for a process without a start time: its pid alone proves nothing."""
+    """Return None for a process without a start time: its pid alone proves nothing."""
     from ..system.processes import is_alive
 
     return None if started is None else Process(pid, is_alive(pid, started))

@@ -82,7 +82,7 @@ class Registry:
         return unfinished
 
     def look(self, run_ids: Iterable[str], *, prove: bool = False) -> set[str]:
-        """Read what is new of these runs; answer the ids whose snapshot changed or is gone.
+        """Read what is new of these runs; return the ids whose snapshot changed or is gone.
 
         `prove` also asks for the proof of life of the open ones, and finishes those that are lost.
         """
@@ -94,7 +94,7 @@ class Registry:
         return self._changed
 
     def forget_missing(self, names: Iterable[str]) -> set[str]:
-        """Drop the runs that are not among `names`; answer their ids."""
+        """Drop the runs that are not among `names`; return their ids."""
         gone = self._snapshots.keys() - set(names)
         for run_id in gone:
             self._tell(self._snapshots.pop(run_id), -1)
@@ -169,7 +169,7 @@ class Registry:
             lines[line] += 1
 
     def _queued_siblings(self) -> list[OpenRun]:
-        """Answer the queued runs that this registry was not asked for: they count for those that it was."""
+        """Return the queued runs that this registry was not asked for: they count for those that it was."""
         if self._only is None:
             return []
         from .open_run import OpenRun

@@ -183,7 +183,7 @@ def _run_dirs(directory: str) -> list[tuple[str, str]]:
 
 
 def _measured(run_dir: str) -> tuple[int, float | None]:
-    """Answer the bytes on the disk below a run directory, and when its result was written; links are not followed."""
+    """Return the bytes on the disk below a run directory, and when its result was written; links are not followed."""
     size, ended = 0, None
     waiting = [run_dir]
     while waiting:
@@ -203,7 +203,7 @@ def _measured(run_dir: str) -> tuple[int, float | None]:
 
 
 def _untold(project: paths.Project) -> frozenset[str]:
-    """Answer the runs that some session launched in the background and was not told the end of."""
+    """Return the runs that some session launched in the background and was not told the end of."""
     from .session import SessionFile
 
     try:

@@ -43,7 +43,7 @@ _decoder = msgspec.json.Decoder(_Entry)
 
 
 def checked_session(session: str) -> str:
-    """Answer a session id that is fit for a file name; raises UsageError."""
+    """Return a session id that is fit for a file name; raises UsageError."""
     if not _ID.fullmatch(session):
         raise UsageError(f"{one_line(session, 80)!r} is no session id", hint="use 1 to 64 letters, digits, _ and -")
     return session
@@ -117,7 +117,7 @@ def _custom(kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def launch_data(meta: RunMeta) -> dict[str, Any]:
-    """Answer what an entry `bg-run` says."""
+    """Return what an entry `bg-run` says."""
     return {
         "runId": meta.run_id,
         "preset": meta.preset,
@@ -130,7 +130,7 @@ def launch_data(meta: RunMeta) -> dict[str, Any]:
 
 
 def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Answer what an entry `bg-update` says."""
+    """Return what an entry `bg-update` says."""
     return {
         "runId": snapshot.run_id,
         "status": snapshot.status,

@@ -16,7 +16,7 @@ KEPT = 24 * 3600.0
 
 
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Move finished runs to the trash; answer their ids. Raises RunBusy for one that somebody still holds."""
+    """Move finished runs to the trash; return their ids. Raises RunBusy for one that somebody still holds."""
     from .liveness import hold
 
     moved: list[str] = []
@@ -50,7 +50,7 @@ def names(project: paths.Project) -> list[str]:
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Take deleted runs back; answer the ids of those that were still in the trash."""
+    """Take deleted runs back; return the ids of those that were still in the trash."""
     back: list[str] = []
     for run_id in map(_checked, run_ids):
         try:

@@ -81,7 +81,7 @@ def _watch(
 
 
 def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:
-    """Answer for each directory itself or its nearest ancestor that exists, without repeats."""
+    """Return for each directory itself or its nearest ancestor that exists, without repeats."""
     found: dict[str, None] = {}
     for directory in directories:
         while not os.path.isdir(directory) and directory != os.path.dirname(directory):

@@ -146,7 +146,7 @@ def write_result(run_dir: str, result: RunResult) -> bool:
 
 
 def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
-    """Make a run directory under a dot name, locked, and rename it into place; answer the lock's descriptor.
+    """Make a run directory under a dot name, locked, and rename it into place; return the lock's descriptor.
 
     The descriptor holds the run (shared flock) until it is closed. Raises LaunchError when the disk says no.
     """
@@ -189,7 +189,7 @@ def discard(directory: str) -> None:
 
 
 def present(run_dir: str) -> dict[str, str]:
-    """Answer the files of a run that exist, name to path."""
+    """Return the files of a run that exist, name to path."""
     try:
         names = sorted(
             entry.name for entry in os.scandir(run_dir) if not entry.name.startswith(".") and entry.is_file()

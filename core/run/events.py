@@ -157,13 +157,13 @@ _SCALAR = 8
 
 
 def kept_args(args: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Answer the arguments with at most about `limit` characters in all, names included; they are kept in order."""
+    """Return the arguments with at most about `limit` characters in all, names included; they are kept in order."""
     kept, _ = _kept(args, limit, _DEPTH)
     return kept
 
 
 def _kept(value: Any, room: int, depth: int) -> tuple[Any, int]:
-    """Answer what is kept of a value, and the room that is left after it."""
+    """Return what is kept of a value, and the room that is left after it."""
     if isinstance(value, str):
         return (value, room - len(value)) if len(value) <= room else (value[: max(0, room)] + CUT, 0)
     if isinstance(value, dict | list) and depth == 0:

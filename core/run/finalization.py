@@ -31,7 +31,7 @@ class Finalized(NamedTuple):
 
 
 def read_payload(payload: Mapping[str, Any] | None) -> Finalized | str:
-    """Answer what was handed over, or in words what is wrong with it."""
+    """Return what was handed over, or in words what is wrong with it."""
     if payload is None:
         return f"{FINALIZE_TOOL} was not called"
     status, result, error = (payload.get(name) for name in ("status", "result", "error"))
@@ -47,7 +47,7 @@ def read_payload(payload: Mapping[str, Any] | None) -> Finalized | str:
 
 
 def feedback(fault: str) -> str:
-    """Answer what the same child session is asked next."""
+    """Return what the same child session is asked next."""
     return (
         f"Your last turn did not hand over a result: {fault}. Do not repeat the work. Call {FINALIZE_TOOL} now, "
         "alone in its message: SUCCESS with your whole answer as result, or ERROR with the reason as error."

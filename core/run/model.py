@@ -343,7 +343,7 @@ class RunSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Answer the lower of the two for each limit, and a sentence for each wish that has no effect."""
+    """Return the lower of the two for each limit, and a sentence for each wish that has no effect."""
     values: dict[str, float | None] = {}
     warnings: list[str] = []
     for name, cap in structs.asdict(settings).items():

@@ -59,7 +59,7 @@ class ProgressFormatter:
         """Tool name and subject of the calls that have no result yet, oldest first."""
 
     def text(self, event: Event) -> str | None:
-        """Answer what a person reads about an event, None when there is nothing to say.
+        """Return what a person reads about an event, None when there is nothing to say.
 
         Assistant text and a result that is handed over may have several lines; everything else is one line.
         """
@@ -84,7 +84,7 @@ class ProgressFormatter:
                 return None
 
     def line(self, event: Event, limit: int = LINE_LIMIT) -> str | None:
-        """Answer the same as `text`, folded into one line of at most `limit` characters."""
+        """Return the same as `text`, folded into one line of at most `limit` characters."""
         text = self.text(event)
         return None if text is None else one_line(text, limit)
 
@@ -110,7 +110,7 @@ class ProgressFormatter:
 
 
 def _subject(event: ToolCall) -> str:
-    """Answer the path, pattern or command of a known tool's call, "" when the call does not say it."""
+    """Return the path, pattern or command of a known tool's call, "" when the call does not say it."""
     wording = _WORDINGS.get(event.tool_name)
     if wording is None:
         return ""

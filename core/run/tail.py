@@ -67,7 +67,7 @@ class EventTail:
         return self._lines.offset
 
     def read(self, limit: int | None = None) -> list[Event]:
-        """Answer the events written since the last call, at most about `limit` bytes of them."""
+        """Return the events written since the last call, at most about `limit` bytes of them."""
         events: list[Event] = []
         for line in self._lines.lines(limit):
             event = decode_event(line)

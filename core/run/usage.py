@@ -46,7 +46,7 @@ class UsageReader:
         self.total = Usage()
 
     def read(self) -> bool:
-        """Take in the next piece; answer whether there is more."""
+        """Take in the next piece; return whether there is more."""
         before, tool_uses = self._tail.offset, 0
         for line in self._tail.lines(PIECE):
             if _TAG in line[:64]:

@@ -44,7 +44,7 @@ class Started(Protocol):
     """A wrapper that was started."""
 
     def has_gone(self) -> bool:
-        """Answer True once the wrapper has ended, without waiting."""
+        """Return True once the wrapper has ended, without waiting."""
         ...
 
 

@@ -35,7 +35,7 @@ class KeyTable:
         self._bound = [bound for line in answer[1:] if (bound := _bound(line))]
 
     def keys_to(self, *command: str, usual: str) -> tuple[str, ...]:
-        """Answer the keys to press one after the other for a tmux command; `usual` is its key when nothing is bound.
+        """Return the keys to press one after the other for a tmux command; `usual` is its key when nothing is bound.
 
         A key in the root table needs no prefix.
         """
@@ -54,7 +54,7 @@ def in_words(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def through(outer: KeyTable, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Answer what to press where another tmux server sits before the one that shall get these keys."""
+    """Return what to press where another tmux server sits before the one that shall get these keys."""
     if keys[0] != outer.prefix:
         return keys
     return (*outer.keys_to("send-prefix", usual=outer.prefix), *keys[1:])
@@ -156,7 +156,7 @@ def find_pane(place: TmuxPlace) -> Pane | None:
 
 
 def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachInfo:
-    """Answer how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
+    """Return how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
     pane = find_pane(place)
     if pane is None:
         raise SubdeckError(

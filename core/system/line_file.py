@@ -45,7 +45,7 @@ class LineFile:
         self.path = path
 
     def mark(self) -> FileMark | None:
-        """Answer what is there now; None for no file."""
+        """Return what is there now; None for no file."""
         try:
             status = os.stat(self.path)
         except OSError:
@@ -53,7 +53,7 @@ class LineFile:
         return FileMark(status.st_ino, status.st_size)
 
     def read(self, start: int, length: int) -> bytes:
-        """Answer these bytes, fewer where the file ends."""
+        """Return these bytes, fewer where the file ends."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -64,7 +64,7 @@ class LineFile:
             return b""  # not there any more, or a directory in its place
 
     def end_of_lines(self, size: int) -> int:
-        """Answer where the last whole line among the first `size` bytes ends; 0 when there is none."""
+        """Return where the last whole line among the first `size` bytes ends; 0 when there is none."""
         position = size
         while position > 0:
             start = max(0, position - CHUNK)
@@ -75,7 +75,7 @@ class LineFile:
         return 0
 
     def line_at(self, offset: int) -> bytes:
-        """Answer the whole line that begins here, however long, without its newline."""
+        """Return the whole line that begins here, however long, without its newline."""
         parts: list[bytes] = []
         while block := self.read(offset, BLOCK):
             line, newline, _ = block.partition(b"\n")
@@ -86,7 +86,7 @@ class LineFile:
         return b"".join(parts)
 
     def lines(self, start: int, end: int) -> list[tuple[int, bytes]]:
-        """Answer the lines of a chunk, each with the offset of its beginning; a very long one is cut at `HELD`."""
+        """Return the lines of a chunk, each with the offset of its beginning; a very long one is cut at `HELD`."""
         if end - start <= WHOLE:
             return _split(start, self.read(start, end - start))
         head = self.read(start, HELD + CHUNK)

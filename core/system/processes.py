@@ -37,7 +37,7 @@ def start_time(pid: int) -> int | None:
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """Answer whether the process that started at `started` runs; one that only waits to be reaped does not."""
+    """Return whether the process that started at `started` runs; one that only waits to be reaped does not."""
     fields = _stat(pid)
     return bool(fields) and int(fields[19]) == started and fields[0] != b"Z"
 

@@ -9,12 +9,12 @@ from ..run.artifacts import write_whole
 
 
 def state_file(*names: str) -> str:
-    """Answer the path of such a file; it may not be there."""
+    """Return the path of such a file; it may not be there."""
     return os.path.join(user_state_dir(), *names)
 
 
 def name_of_project(root: str) -> str:
-    """Answer the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
+    """Return the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
     import hashlib  # with it comes OpenSSL, which the first paint does not need
 
     return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]

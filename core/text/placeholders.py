@@ -33,7 +33,7 @@ def released(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Answer what the screen shows of a held text, a cell for each stand-in: `␛`, else `·`."""
+    """Return what the screen shows of a held text, a cell for each stand-in: `␛`, else `·`."""
     return re.sub(_HELD, lambda found: _picture(ord(found[0]) - _PLANE), text)
 
 

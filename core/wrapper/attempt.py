@@ -71,7 +71,7 @@ class Attempt:
         return self.outcome()
 
     def outcome(self, *, goes_on: bool = False) -> Outcome:
-        """Answer how the run ends with this child; `goes_on`: its last word was not the run's."""
+        """Return how the run ends with this child; `goes_on`: its last word was not the run's."""
         facts = self._stream.facts
         return decide(
             replace(facts, finished=False) if goes_on else facts,
@@ -84,7 +84,7 @@ class Attempt:
         )
 
     def barred(self, turns: int) -> Outcome | None:
-        """Answer how the run ends because no other child may follow: it is stopped, or a limit is reached; else None.
+        """Return how the run ends because no other child may follow: it is stopped, or a limit is reached; else None.
 
         `turns` are those of all attempts so far.
         """
@@ -108,7 +108,7 @@ class Attempt:
         self._records.ring()
 
     def _follow(self, child: Child) -> int:
-        """Serve pipes, signals and clocks until the child has ended; answer its return code."""
+        """Serve pipes, signals and clocks until the child has ended; return its return code."""
         self._heard = time.monotonic()
         self._watchdog.heard(self._heard, 0)
         woken = _wake_on_signals()
@@ -211,7 +211,7 @@ class Attempt:
 
 
 def _wake_on_signals() -> int:
-    """Answer a descriptor that becomes readable with each signal, the end of an orphan included."""
+    """Return a descriptor that becomes readable with each signal, the end of an orphan included."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _noted)

@@ -43,7 +43,7 @@ class Child:
         _widen(self.stdout)
 
     def exit(self) -> int | None:
-        """Answer the return code (negative for a signal) once the child has ended."""
+        """Return the return code (negative for a signal) once the child has ended."""
         return self._process.poll()
 
     def terminate(self) -> None:

@@ -56,7 +56,7 @@ class StopEscalation:
         return self._due if self._next else None
 
     def take(self, now: float) -> Step | None:
-        """Answer the step that is due and plan the one after it."""
+        """Return the step that is due and plan the one after it."""
         step = self._next
         if step is None or now < self._due:
             return None

@@ -28,7 +28,7 @@ def header(meta: RunMeta) -> str:
 
 
 def pane(terminal: int = 1) -> Callable[[bytes], None]:
-    """Answer what shows a piece of transcript in the tmux pane; it does nothing where there is none.
+    """Return what shows a piece of transcript in the tmux pane; it does nothing where there is none.
 
     A pane that takes nothing (somebody typed ctrl-S in it) is given up until it does: the child is not kept waiting.
     """

@@ -56,7 +56,7 @@ class Slots:
         self._limit = limit
 
     def take(self, queue: Queue) -> int:
-        """Answer the descriptor that holds the slot until it is closed."""
+        """Return the descriptor that holds the slot until it is closed."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         door = _open(os.path.join(self._directory, "door"))
         try:
@@ -117,7 +117,7 @@ def watch_signals() -> Signals:
 
 
 def take_all(places: Sequence[Place], queue: Queue, signals: Signals) -> list[int]:
-    """Take every place in turn, waiting as long as it takes; answer the descriptors that hold them.
+    """Take every place in turn, waiting as long as it takes; return the descriptors that hold them.
 
     Raises StopAsked when a signal came before all were taken.
     """

@@ -39,7 +39,7 @@ class Recording(Struct, frozen=True):
 
 
 def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None] = lambda piece: None) -> str:
-    """Replay a recording into a new run directory below `directory`; answer its path.
+    """Replay a recording into a new run directory below `directory`; return its path.
 
     `show` gets each piece of transcript. Raises UsageError where a file cannot be read.
     """
@@ -66,7 +66,7 @@ def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None
 
 
 def replayed(run_dir: str) -> RunResult:
-    """Answer the result of a replayed run. Raises UsageError when the disk had no room for it."""
+    """Return the result of a replayed run. Raises UsageError when the disk had no room for it."""
     result = artifacts.read_result(run_dir)
     if result is None:
         raise UsageError("the result could not be written", where=run_dir, hint="check disk space and rights")

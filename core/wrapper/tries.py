@@ -35,7 +35,7 @@ class Tries:
         self._started_at = ""
 
     def run(self) -> RunResult:
-        """Answer the result of the last attempt, with what all of them used."""
+        """Return the result of the last attempt, with what all of them used."""
         facts = StreamFacts()
         number = 1
         while True:
@@ -130,7 +130,7 @@ def result_of(
 
 
 def program_of(agent: str) -> AgentProgram:
-    """Answer the program of an agent by its name; a name of the settings speaks as pi does."""
+    """Return the program of an agent by its name; a name of the settings speaks as pi does."""
     if agent == "offline":
         from ..agents.offline import OfflineProgram
 

@@ -28,7 +28,7 @@ class Watchdog:
         return min(times, default=None)
 
     def overstepped(self, now: float, turns: int, goes_on: bool) -> RunReason | None:
-        """Answer the limit that ends the run; `goes_on` says that the last turn asks for another."""
+        """Return the limit that ends the run; `goes_on` says that the last turn asks for another."""
         limits = self._limits
         if limits.timeout is not None and now >= self._started + limits.timeout:
             return RunReason.TIMEOUT

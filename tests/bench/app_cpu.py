@@ -32,7 +32,7 @@ def measure() -> Iterator[Figure]:
 
 
 def shares(panes: Panes, pids: tuple[int, ...], seconds: float) -> list[float]:
-    """Let processes go on for so long; answer what each took, in percent of a core."""
+    """Let processes go on for so long; return what each took, in percent of a core."""
     before = [cpu_seconds(pid) for pid in pids]
     started = time.monotonic()
     panes.wait(seconds)

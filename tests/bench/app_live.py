@@ -41,13 +41,13 @@ def open_app(panes: Panes, directory: str) -> Pane:
 
 
 def highlighted(screen: Screen) -> str:
-    """Answer the number of the run that has the cursor, empty without one."""
+    """Return the number of the run that has the cursor, empty without one."""
     found = _CURSOR.search(screen.text)
     return found[1] if found else ""
 
 
 def newest_event(screen: Screen, line: re.Pattern[str] = _TRANSCRIPT) -> int:
-    """Answer which event of all those written is the newest of the shown run on the screen, -1 before there is one."""
+    """Return which event of all those written is the newest of the shown run on the screen, -1 before there is one."""
     return max(map(int, line.findall(screen.text)), default=-1)
 
 
@@ -70,7 +70,7 @@ def _events() -> Figure:
 
 
 def _late(moments: Sequence[float], reached: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """Answer p50 and p99 in ms; `reached` says which event of all stood on which screen, `moments` are of one run."""
+    """Return p50 and p99 in ms; `reached` says which event of all stood on which screen, `moments` are of one run."""
     late: list[float] = []
     steps = iter(reached)
     number, at = -1, 0.0
@@ -105,7 +105,7 @@ def _keys() -> Figure:
 
 
 def _until_cursor_moved(app: Pane, key: str) -> float:
-    """Press a key that moves the cursor; answer how many ms it took."""
+    """Press a key that moves the cursor; return how many ms it took."""
     before = highlighted(app.look())
     pressed = app.press(key)
     moved = app.until(lambda screen: highlighted(screen) not in ("", before), "move of the cursor", 10)

@@ -76,7 +76,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _until_shown(app: Pane, key: str, text: re.Pattern[str]) -> float:
-    """Press a key that chooses another run; answer how many ms it took until its transcript's end was there."""
+    """Press a key that chooses another run; return how many ms it took until its transcript's end was there."""
     pressed = app.press(key)
     shown = app.until(lambda screen: text.search(screen.text), f"transcript after {key}", 120)
     app.until_quiet(0.3, patience=5)

@@ -83,7 +83,7 @@ def forks_so_far() -> int:
 
 
 def spawned_so_far(pid: int) -> int:
-    """Answer a number that grows with each child of a process: those there are, and page faults of those waited for."""
+    """Return a number that grows with each child of a process: those there are, and page faults of those waited for."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         faults = int(file.read().rpartition(b") ")[2].split()[8])
     children = 0

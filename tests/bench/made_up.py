@@ -58,7 +58,7 @@ def finished(project: paths.Project, count: int, first: int = 0) -> None:
 
 
 def finish(project: paths.Project, made: RunMeta) -> str:
-    """Write a run that has ended, without its events; answer its directory."""
+    """Write a run that has ended, without its events; return its directory."""
     os.close(artifacts.create_run(project.runs, made, made.task))
     result = RunResult(
         run_id=made.run_id,
@@ -99,11 +99,11 @@ class HeldRun:
         )
 
     def say(self, text: str) -> int:
-        """Write one event and ring; answer its number."""
+        """Write one event and ring; return its number."""
         return self.write(AssistantText(text=text))
 
     def write(self, event: Event) -> int:
-        """Write an event under the next number and ring; answer the number."""
+        """Write an event under the next number and ring; return the number."""
         self.seq += 1
         os.write(self._events, encode_event(replace(event, seq=self.seq, ts=paths.now_iso())))
         os.pwrite(self._bell, msgspec.json.encode(artifacts.ActivityRecord(self.seq)) + b"\n", 0)
@@ -123,7 +123,7 @@ def long_run(project: paths.Project, number: int, events: int) -> RunMeta:
 
 
 def at_work(number: int) -> Event:
-    """Answer what a child says as its so manieth event: it thinks, calls a tool, reads, counts tokens, speaks."""
+    """Return what a child says as its so manieth event: it thinks, calls a tool, reads, counts tokens, speaks."""
     call_id = f"call_{number - number % 5:012d}"
     path = f"src/part_{number % 97}/module_{number % 1009}.ts"
     match number % 5:

@@ -46,7 +46,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _to_list(directory: str) -> tuple[float, float]:
-    """Start a server, list its tools, list them again; answer its memory in MiB and the second list's milliseconds."""
+    """Start a server, list its tools, list them again; return its memory in MiB and the second list's milliseconds."""
     command = [os.path.join(os.path.dirname(sys.executable), "subdeck"), "mcp"]
     with subprocess.Popen(command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         _ask(server, 1, "initialize", CLIENT)

@@ -90,7 +90,7 @@ class Panes:
         return Pane(self, pane, int(pid), started)
 
     def command(self, line: str) -> list[str]:
-        """Give tmux a command; answer its reply."""
+        """Give tmux a command; return its reply."""
         assert self._client.stdin
         self._client.stdin.write(line.encode() + b"\n")
         while not self._replies:
@@ -155,7 +155,7 @@ class Pane:
         """Just before tmux was asked to start it."""
 
     def look(self) -> Screen:
-        """Answer the screen as it is."""
+        """Return the screen as it is."""
         lines = self._panes.command(f"capture-pane -p -t {self._name}")
         return Screen(time.monotonic(), "\n".join(lines))
 

@@ -49,7 +49,7 @@ def measure() -> Iterator[Figure]:
 
 
 def weight_of_empty(panes: Panes, directory: str) -> float:
-    """Answer what the app weighs on a project without runs, in MB."""
+    """Return what the app weighs on a project without runs, in MB."""
     pane = panes.open(APP, cwd=directory)
     pane.until(lambda screen: "No runs yet" in screen.text, "empty list")
     panes.wait(SETTLE_SECONDS)
@@ -59,7 +59,7 @@ def weight_of_empty(panes: Panes, directory: str) -> float:
 
 
 def scroll_frames(pane: Pane, row: str, notches: int = NOTCHES, *, up: bool = False) -> list[float]:
-    """Turn the wheel over a row that a pattern finds, notch by notch; answer the ms of CPU that each frame took.
+    """Turn the wheel over a row that a pattern finds, notch by notch; return the ms of CPU that each frame took.
 
     A frame is all that the process does from the notch until it has drawn; of all its threads, since they share one
     core's worth of Python.

@@ -24,7 +24,7 @@ def prompts_of(entries):
 
 
 def part_for(prompts):
-    """Answer the part of the last script that its newest prompt is answered by."""
+    """Return the part of the last script that its newest prompt is answered by."""
     scripts = [number for number, prompt in enumerate(prompts) if "parts\n" in prompt]
     parts = prompts[scripts[-1]].partition("parts\n")[2].split("\nthen\n")
     return parts[min(len(prompts) - 1 - scripts[-1], len(parts) - 1)]

@@ -62,6 +62,6 @@ def write_settings(home: Path, **agents: str) -> None:
 
 
 def run_dirs(project: Path) -> list[Path]:
-    """Answer the run directories, half-made ones too."""
+    """Return the run directories, half-made ones too."""
     runs = project / ".pi" / "subagents" / "runs"
     return sorted(path for path in runs.iterdir() if path.name != ".slots") if runs.is_dir() else []

@@ -59,7 +59,7 @@ class Following:
         return [emission for emission in tuple(self.seen) if emission.payload["id"] == run_id]
 
     def ended(self, run_id: str) -> list[Emission]:
-        """Wait for the end of a run; answer all that was told of it."""
+        """Wait for the end of a run; return all that was told of it."""
         wait_until(lambda: any(emission.is_end for emission in self.of(run_id)), "the end on a channel")
         return self.of(run_id)
 

@@ -22,7 +22,7 @@ def project(project_dir: Path, home: Path) -> Path:
 
 
 def begun(project: Path) -> str:
-    """Wait for the one run to have a child; answer its id."""
+    """Wait for the one run to have a child; return its id."""
 
     def running() -> str | None:
         return next((path.name for path in run_dirs(project) if b"run_started" in _bytes(path / "events.jsonl")), None)

@@ -15,7 +15,7 @@ from tests.core.command_line import write_preset
 
 
 def checks(cwd: Path) -> dict[str, Check]:
-    """Answer the checks by name; of several with one name the last."""
+    """Return the checks by name; of several with one name the last."""
     return {check.name: check for check in examine(str(cwd))}
 
 

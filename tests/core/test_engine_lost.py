@@ -47,7 +47,7 @@ def other(engine: Engine, project_dir: Path) -> Engine:
 
 
 def busy(engine: Engine, place: Path) -> tuple[RunSnapshot, int, list[int]]:
-    """Start a run with two detached processes; answer it, its wrapper's pid, and the pids of what it runs."""
+    """Start a run with two detached processes; return it, its wrapper's pid, and the pids of what it runs."""
     run = start(engine, f"detach {place}/a", "say Working.", "deaf", f"touch {place}/deaf", "hang")
     pids = started(engine, run)
     wait_until((place / "deaf").exists, "the child to be deaf")

@@ -37,7 +37,7 @@ def facts(**others: object) -> RunnerFacts:
 
 
 def abandoned(project: Project, *events: object, runner: RunnerFacts | None = None) -> tuple[str, Path]:
-    """Make a run that nobody holds; answer its id and directory."""
+    """Make a run that nobody holds; return its id and directory."""
     meta, lock = make_run(project)
     directory = Path(project.run_dir(meta.run_id))
     (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, events)))
@@ -47,7 +47,7 @@ def abandoned(project: Project, *events: object, runner: RunnerFacts | None = No
 
 
 def sleeper(**environment: str) -> int:
-    """Start a process that nobody here reaps until the end of the test session; answer its pid."""
+    """Start a process that nobody here reaps until the end of the test session; return its pid."""
     process = subprocess.Popen(
         ["sleep", "1000"], env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL
     )

@@ -28,7 +28,7 @@ def project(project_dir: Path) -> Path:
 
 
 async def progress_of(client: Client, name: str, arguments: dict[str, Any]) -> tuple[Any, list[tuple[float, str]]]:
-    """Call a tool; answer its result, and what came as progress meanwhile."""
+    """Call a tool; return its result, and what came as progress meanwhile."""
     told: list[tuple[float, str]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:

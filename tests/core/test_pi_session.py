@@ -23,7 +23,7 @@ def session(tmp_path: Path) -> SessionFile:
 
 
 def turns(path: Path, recent_turns: int = 6) -> list[str]:
-    """Answer each turn as the texts of its messages, joined."""
+    """Return each turn as the texts of its messages, joined."""
     with open_conversation(str(path), recent_turns) as conversation:
         return [" ".join(text_of(message) for message in turn.messages) for turn in conversation.turns]
 

@@ -24,7 +24,7 @@ Ask = Callable[[str, str], tuple[RunSnapshot, dict[str, Any]]]
 
 @pytest.fixture
 def ask(project_dir: Path, home: Path, pi_executable: str, tmp_path: Path) -> Iterator[Ask]:
-    """Run one preset with the real pi; answer how it ended, and the first request of its child."""
+    """Run one preset with the real pi; return how it ended, and the first request of its child."""
     agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
     agent_dir.mkdir(parents=True, exist_ok=True)
     log = tmp_path / "requests.jsonl"

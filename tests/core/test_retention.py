@@ -27,7 +27,7 @@ def stored(number: int, size: int = MB, *, finished: bool = True) -> Stored:
 
 
 def taken(rule: Retention, *runs: Stored, needed: tuple[int, ...] = ()) -> list[int]:
-    """Answer how many days ago the runs that go ended, in the order in which they go."""
+    """Return how many days ago the runs that go ended, in the order in which they go."""
     ids = {stored(number).run_id for number in needed}
     return [int(run.run_id[-6:], 16) for run in choose(Stock(runs), rule, NOW, ids).going]
 

@@ -25,7 +25,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def refused(engine: Engine, params: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Call and be refused; answer the one error. Nothing may have been started."""
+    """Call and be refused; return the one error. Nothing may have been started."""
     answer = call(engine, "subagent", params, **more)
     assert answer.is_error
     assert () == engine.snapshots()

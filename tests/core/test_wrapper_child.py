@@ -27,7 +27,7 @@ def engine(project_dir: Path, record: Path) -> Engine:
 
 
 def given(engine: Engine, record: Path, **asked: Any) -> dict[str, Any]:
-    """Run the recorder; answer what it wrote down, and the run's directory."""
+    """Run the recorder; return what it wrote down, and the run's directory."""
     (run,) = engine.launch([RunRequest(**{"task": "note this", **asked})], background=False)
     run = wait_for_end(engine, run.run_id)
     assert ("completed", "noted") == (run.status, run.message)

@@ -42,7 +42,7 @@ def ending(run: RunSnapshot) -> tuple[str, str]:
 
 
 def busy(engine: Engine, place: Path, *script: str, **others: object) -> tuple[RunSnapshot, list[int]]:
-    """Start a child with two processes in sessions of their own; answer the run and all their pids."""
+    """Start a child with two processes in sessions of their own; return the run and all their pids."""
     run = start(engine, *script, f"detach {place}/a", f"detach-unmarked {place}/b", "say Working.", "hang", **others)
     return run, [started(engine, run).child_pid, pid_in(place / "a"), pid_in(place / "b")]
 

@@ -21,7 +21,7 @@ def preset(name: str, description: str, *more: str, prompt: str) -> str:
 
 
 FILES = {
-    "src/auth.py": 'def authenticate(request):\n    """Answer who asks, by the token."""\n    return request.token\n',
+    "src/auth.py": 'def authenticate(request):\n    """Return who asks, by the token."""\n    return request.token\n',
     "src/orders.py": "from .auth import authenticate\n\n\ndef place(request):\n    return authenticate(request)\n",
     ".pi/subagents/repo-scout.md": preset(
         "repo-scout", "Fast repo exploration", "tools: read, grep, find, ls", prompt="You are a scout."
@@ -48,7 +48,7 @@ def shop(home: Path) -> Path:
 
 @pytest.fixture
 def open_app(shop: Path) -> Iterator[OpenApp]:
-    """Start the app in a terminal of its own, as often as wanted; answer it when it can be used."""
+    """Start the app in a terminal of its own, as often as wanted; return it when it can be used."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
 

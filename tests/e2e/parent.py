@@ -61,7 +61,7 @@ class Parent:
         self._process.stdin.flush()
 
     def prompt(self, text: str) -> list[Event]:
-        """Say something and wait until pi has dealt with it; answer what it wrote meanwhile."""
+        """Say something and wait until pi has dealt with it; return what it wrote meanwhile."""
         begin = len(self.events)
         self.begin(text)
         self.until(lambda: self.of("agent_end", since=begin), f"the end of the turn: {text}")

@@ -100,7 +100,7 @@ class Terminal:
             raise AssertionError(f"{error}; the screen:\n{self.screen}") from None
 
     def until_shown(self, *texts: str) -> str:
-        """Wait until one and the same screen shows all these texts; answer it."""
+        """Wait until one and the same screen shows all these texts; return it."""
 
         def shown() -> str:
             screen = self.screen

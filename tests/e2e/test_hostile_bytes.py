@@ -38,7 +38,7 @@ OWN = re.compile(
 
 
 def foreign(written: bytes) -> set[bytes]:
-    """Answer what is in the bytes besides the app's own sequences and text that no terminal obeys."""
+    """Return what is in the bytes besides the app's own sequences and text that no terminal obeys."""
     whole = re.sub(rb"\x1b[^\x1b]{0,40}\Z", b"", written)  # the last sequence may still be on its way
     left = OWN.sub(b"", whole).decode("utf-8", "replace")
     controls = re.finditer("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", left)

@@ -31,7 +31,7 @@ def project(project_dir: Path) -> Path:
 
 
 def node(*words: str | Path, cwd: Path) -> Any:
-    """Run a program of node to its end; answer the JSON document that it printed."""
+    """Run a program of node to its end; return the JSON document that it printed."""
     path = f"{MODULES / '.bin'}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["node", *words],

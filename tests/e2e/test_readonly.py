@@ -27,7 +27,7 @@ QUESTIONS = {"X", "d", "D", "S", "N", "n", "R", "C", "s", "c", "e", "E", "b", "?
 
 
 def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
-    """Answer every file and directory below with its time of change, its size and its mode."""
+    """Return every file and directory below with its time of change, its size and its mode."""
     found: dict[str, tuple[int, int, int]] = {}
     for directory, _, names in os.walk(root):
         for path in (directory, *(os.path.join(directory, name) for name in names)):

@@ -26,7 +26,7 @@ HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
-    """Run code in a fresh process; answer the top-level packages that it loaded at any time."""
+    """Run code in a fresh process; return the top-level packages that it loaded at any time."""
     command = [sys.executable, "-P", "-X", "importtime", "-c", code, *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     imports = [line for line in done.stderr.splitlines() if line.startswith("import time:")]

@@ -17,7 +17,7 @@ PACKAGES = ("core", "tui")
 
 
 def project_files() -> list[str]:
-    """Answer the files of the packages that git tracks, or would track; outside git, those that are there."""
+    """Return the files of the packages that git tracks, or would track; outside git, those that are there."""
     listing = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PACKAGES]
     git = subprocess.run(listing, capture_output=True, text=True) if (ROOT / ".git").exists() else None
     if git is None or git.returncode:

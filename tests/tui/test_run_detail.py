@@ -337,7 +337,7 @@ async def test_a_run_without_files(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_texts(project_dir: Path, text: str) -> None:
-    """Answer, prompt, transcript, events and facts may hold anything."""
+    """Return, prompt, transcript, events and facts may hold anything."""
     scene = Scene(project_dir, a_run(1, "failed", message=text, meta_task=text, meta_preset=text))
     body = text.encode("utf-8", "surrogatepass")
     for name in (paths.PROMPT, paths.SYSTEM_PROMPT, paths.TRANSCRIPT, paths.EVENTS):

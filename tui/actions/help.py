@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 
 def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
-    """Answer every action with a key, what works in the pane `here` first."""
+    """Return every action with a key, what works in the pane `here` first."""
     panes = (here, *(pane for pane in PANES if pane is not here))
     order: tuple[tuple[str, KeyContext | None], ...] = (
         *((place.value, place) for place in (panes[0], KeyContext.DECK)),
@@ -112,7 +112,7 @@ LISTED = (
 
 
 def key_table() -> str:
-    """Answer a markdown table with a row for each thing that can be done."""
+    """Return a markdown table with a row for each thing that can be done."""
     doing: dict[str, list[Action]] = {}
     for action in ACTIONS:
         doing.setdefault(said(action.help), []).append(action)

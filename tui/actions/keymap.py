@@ -51,7 +51,7 @@ _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value
 
 
 def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Answer the registry with these keys, by action; several have commas between them.
+    """Return the registry with these keys, by action; several have commas between them.
 
     Raises SettingsError for an action or a key that is not known, and for a key that would have two meanings.
     """
@@ -66,7 +66,7 @@ def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
 
 
 def keymap(actions: Sequence[Action]) -> dict[str, str]:
-    """Answer what Textual has to bind otherwise than by default."""
+    """Return what Textual has to bind otherwise than by default."""
     return {
         binding_id(action, place): ",".join(action.keys_in(place))
         for action in actions
@@ -90,7 +90,7 @@ def _remapped(action: Action, written: str) -> Action:
 
 
 def _checked(action: Action, written: str) -> str:
-    """Answer a key in the registry's spelling."""
+    """Return a key in the registry's spelling."""
     *modifiers, name = written.split("+") if len(written) > 1 else [written]
     character = name if len(name) == 1 else key_to_character(name) or ""
     shown = character if len(character) == 1 and character.isprintable() and character != " " else name

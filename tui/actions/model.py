@@ -125,7 +125,7 @@ class Action(Struct, frozen=True):
 
 
 def at(place: KeyContext, *keys: str) -> tuple[tuple[KeyContext, str], ...]:
-    """Answer keys with the one place where they mean something."""
+    """Return keys with the one place where they mean something."""
     return tuple((place, key) for key in keys)
 
 
@@ -134,7 +134,7 @@ def in_panes(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
 
 
 def at_a_run(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
-    """Answer keys that are about the highlighted run, in the two panes that show it."""
+    """Return keys that are about the highlighted run, in the two panes that show it."""
     return tuple((place, key) for place in (KeyContext.RUNS, KeyContext.TRANSCRIPT) for key in keys)
 
 

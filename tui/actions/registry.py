@@ -52,7 +52,7 @@ def key_label(key: str) -> str:
 
 
 def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
-    """Answer how the first key of an action is written, for a sentence that names it."""
+    """Return how the first key of an action is written, for a sentence that names it."""
     return next((key_label(action.keys[0][1]) for action in actions if action.id == action_id and action.keys), "")
 
 
@@ -67,7 +67,7 @@ def binding_id(action: Action, place: KeyContext) -> str:
 
 
 def bindings(place: KeyContext) -> list[BindingType]:
-    """Answer the bindings of a place, not those of the places around it."""
+    """Return the bindings of a place, not those of the places around it."""
     return [
         Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
         for action in ACTIONS
@@ -85,7 +85,7 @@ class Hint(NamedTuple):
 
 
 def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
-    """Answer the keys of a place with what they mean there; the keys of a mode hide those of the places around it."""
+    """Return the keys of a place with what they mean there; the keys of a mode hide those of the places around it."""
     hidden = {key for action in actions for key in action.keys_in(place)} if place in MODES else frozenset[str]()
     return [
         (key, action)
@@ -96,7 +96,7 @@ def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tup
 
 
 def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
-    """Answer what is possible here, in the order of the registry."""
+    """Return what is possible here, in the order of the registry."""
     keys: dict[str, str] = {}
     for key, action in meanings(context.place, actions):
         keys.setdefault(action.id, key)

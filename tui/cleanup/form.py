@@ -22,7 +22,7 @@ _MEANT = {
 
 
 def written(rule: Retention) -> dict[str, str]:
-    """Answer the rules of the settings as they would be typed."""
+    """Return the rules of the settings as they would be typed."""
     return {
         "days": "" if rule.days is None else f"{rule.days:g}",
         "keep": "" if rule.keep is None else str(rule.keep),
@@ -31,7 +31,7 @@ def written(rule: Retention) -> dict[str, str]:
 
 
 def read_rule(fields: dict[str, str]) -> tuple[Retention, str]:
-    """Answer what is typed as rules, blank ones unset, and what is wrong with them in words."""
+    """Return what is typed as rules, blank ones unset, and what is wrong with them in words."""
     problems: list[str] = []
 
     def read(name: str, kind: Callable[[str], T]) -> T | None:

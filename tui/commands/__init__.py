@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .base import DeckView
+from ..deck.protocol import DeckView
 from .deck import DeckCommands, DoctorCommands, TellingCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
@@ -33,5 +33,5 @@ Handlers = dict[str, Callable[[], object]]
 
 
 def handlers(deck: DeckView) -> Handlers:
-    """Answer what each action does on this deck."""
+    """Return what each action does on this deck."""
     return {action_id: deed for commands in _ALL for action_id, deed in commands(deck).table.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
@@ -13,70 +13,12 @@ from ..text.format import format_error
 
 if TYPE_CHECKING:
     from textual.app import App
-    from textual.screen import Screen
 
-    from ...core.run.model import Counts, RunSnapshot
-    from ..actions import Action, ActionContext
+    from ...core.run.model import RunSnapshot
     from ..app import SubdeckApp
-    from ..deck.panes import Panes
-    from ..deck.undo import Undo
-    from ..feed.bridge import Bridge
-    from ..notify.notices import Notices
-    from ..presets.list import PresetList
-    from ..runs.board import RunStore
-    from ..runs.list import RunList
-    from ..transcript.pane import Transcript
-    from ..transcript.search.line import SearchLine
+    from ..deck.protocol import DeckView
 
 P = ParamSpec("P")
-
-
-class DeckView(Protocol):
-    """The deck's parts, for what acts on them."""
-
-    @property
-    def screen(self) -> Screen[object]: ...
-    @property
-    def bridge(self) -> Bridge: ...
-    @property
-    def actions(self) -> Sequence[Action]:
-        """The registry with the operator's own keys."""
-        ...
-
-    @property
-    def board(self) -> RunStore: ...
-    @property
-    def panes(self) -> Panes: ...
-    @property
-    def presets(self) -> PresetList: ...
-    @property
-    def runs(self) -> RunList: ...
-    @property
-    def transcript(self) -> Transcript: ...
-    @property
-    def search(self) -> SearchLine: ...
-    @property
-    def undo(self) -> Undo: ...
-    @property
-    def notices(self) -> Notices: ...
-    @property
-    def counts(self) -> Counts:
-        """Of all runs of the project."""
-        ...
-
-    @property
-    def run(self) -> RunSnapshot | None:
-        """The highlighted run."""
-        ...
-
-    @property
-    def action_context(self) -> ActionContext:
-        """What decides which actions are possible now."""
-        ...
-
-    def show_launched(self, run_id: str) -> None:
-        """Put the cursor on a run just launched, as soon as it is there."""
-        ...
 
 
 class Commands:
@@ -136,7 +78,7 @@ class Commands:
 
 
 def first_of(lines: Sequence[str], most: int) -> list[str]:
-    """Answer the first lines, and how many more there are."""
+    """Return the first lines, and how many more there are."""
     return [*lines[:most], *([f"and {len(lines) - most} more"] if len(lines) > most else [])]
 
 

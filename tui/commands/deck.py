@@ -8,12 +8,13 @@ from textual.content import Content
 
 from ...core.text.plain import one_line
 from ..actions import KeyContext
+from ..deck.protocol import DeckView
 from ..dialogs.help import HelpScreen
 from ..dialogs.reading import ReadingScreen
 from ..text.format import farewell
 from ..text.wrap import wrap
 from ..theme import next_theme
-from .base import Commands, DeckView
+from .base import Commands
 from .runs import clear_filter
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from ...core.errors import PresetError, SubdeckError
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
+from ..deck.protocol import DeckView
 from ..launch.form import LaunchForm, Takes
 from ..launch.memory import Remembered
 from ..launch.values import request_again
-from .base import Commands, DeckView, first_of, name_of
+from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -123,7 +124,7 @@ def _whole_request(engine: Engine, run: RunSnapshot) -> RunRequest:
 
 
 def _faults(engine: Engine, runs: Sequence[RunSnapshot]) -> dict[str, str]:
-    """Answer by run id why a run cannot be launched again."""
+    """Return by run id why a run cannot be launched again."""
     faults: dict[str, str] = {}
     for run in runs:
         try:
@@ -136,6 +137,6 @@ def _faults(engine: Engine, runs: Sequence[RunSnapshot]) -> dict[str, str]:
 
 
 def _launch_again(engine: Engine, runs: Sequence[RunSnapshot]) -> str:
-    """Launch the same again, several as a group; answer the id of the first."""
+    """Launch the same again, several as a group; return the id of the first."""
     requests = [_whole_request(engine, run) for run in runs]
     return engine.launch(requests, background=True)[0].run_id

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
+from ..deck.protocol import DeckView
 from ..deck.undo import Deletion
 from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, judge, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
 from ..terminal.handover import edit_file
 from ..text.format import short_path
-from .base import Commands, DeckView
+from .base import Commands
 
 if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck

@@ -12,11 +12,12 @@ from ...core.project.retention import Cleaned, clean
 from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line
 from ..actions import TMUX, KeyContext, keys_line
+from ..deck.protocol import DeckView
 from ..deck.undo import Deletion, deletion_of
 from ..runs.filter_line import FilterLine
 from ..runs.listing import next_of
 from ..terminal.handover import NO_TERMINAL, hand_over
-from .base import Commands, DeckView, first_of, name_of
+from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -122,7 +123,7 @@ def what_is_lost(runs: Runs, size: int) -> str:
 
 
 def _size(engine: Engine, run_ids: Sequence[str]) -> int:
-    """Answer the bytes of these runs' files."""
+    """Return the bytes of these runs' files."""
     total = 0
     for run_id in run_ids:
         for path in engine.artifacts(run_id).values():
@@ -197,7 +198,7 @@ class RunListCommands(Commands):
 
 
 def clear_filter(deck: DeckView) -> bool:
-    """Show all runs again, where the runs have the keys; answer whether there was a filter."""
+    """Show all runs again, where the runs have the keys; return whether there was a filter."""
     if deck.panes.place is not KeyContext.RUNS or not deck.runs.listing.filter:
         return False
     deck.runs.filter_by("")
@@ -258,7 +259,7 @@ def attach_note(attach: AttachInfo) -> str:
 
 
 def _switch(attach: AttachInfo) -> str:
-    """Show the pane in the tmux that this app runs in; answer what went wrong, or an empty string."""
+    """Show the pane in the tmux that this app runs in; return what went wrong, or an empty string."""
     try:
         done = subprocess.run(
             attach.argv,

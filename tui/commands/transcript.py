@@ -14,6 +14,7 @@ from ...core.run.model import RunSnapshot
 from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
 from ..actions import KeyContext
+from ..deck.protocol import DeckView
 from ..dialogs.ask import AskScreen
 from ..feed.views import View
 from ..terminal.handover import page_file
@@ -22,7 +23,7 @@ from ..transcript.export import exists, file_name, full_path, save
 from ..transcript.search.errors import Errors
 from ..transcript.search.transcript_search import look_around
 from ..transcript.time import FORMS, offset_at, read_wish
-from .base import Commands, DeckView, name_of
+from .base import Commands, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -207,13 +208,13 @@ class ExportCommands(Commands):
 
 
 def large(path: str) -> int:
-    """Answer the size of a file on whose text one has to wait, else 0."""
+    """Return the size of a file on whose text one has to wait, else 0."""
     mark = LineFile(path).mark()
     return mark.size if mark and mark.size > LARGE else 0
 
 
 def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) -> bool:
-    """Write a view as text; answer whether it was wanted to the end."""
+    """Write a view as text; return whether it was wanted to the end."""
     from ..transcript.export import text_of
 
     with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
@@ -225,7 +226,7 @@ def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) ->
 
 
 def save_run(engine: Engine, run: RunSnapshot, path: str, *, over: bool) -> int:
-    """Write a run as markdown; answer how many bytes. Raises OSError."""
+    """Write a run as markdown; return how many bytes. Raises OSError."""
     return save(path, _pieces(engine, run), over=over)
 
 

@@ -66,7 +66,7 @@ class Room(Struct, frozen=True):
 
 
 def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None) -> frozenset[KeyContext]:
-    """Answer the panes to show when `place` has the focus; on a narrow screen presets come over the runs."""
+    """Return the panes to show when `place` has the focus; on a narrow screen presets come over the runs."""
     if zoomed is not None:
         return frozenset({zoomed})
     if not room.holds_several:
@@ -124,7 +124,7 @@ class Remembering:
 
 
 def read_shape() -> Shape:
-    """Answer what was remembered; a file that is missing or makes no sense remembers nothing."""
+    """Return what was remembered; a file that is missing or makes no sense remembers nothing."""
     try:
         with open(state_file(NAME), "rb") as file:
             shape = msgspec.json.decode(file.read(4096), type=Shape)

@@ -25,7 +25,7 @@ class ActionProvider(Provider):
                 yield Hit(score, matcher.highlight(title), partial(self._run, action), text=text, help=told)
 
     def _offered(self) -> Iterator[tuple[Action, str, str]]:
-        """Answer each with its title and its sentence."""
+        """Return each with its title and its sentence."""
         from .screen import MainScreen
 
         deck = self.screen

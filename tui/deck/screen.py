@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ...core.engine import Engine
     from ..app import SubdeckApp
     from ..commands import Handlers
-    from ..commands.base import DeckView
+    from .protocol import DeckView
 
 
 class MainScreen(Screen[object]):
@@ -72,8 +72,10 @@ class MainScreen(Screen[object]):
         opening: Opening,
         handlers: Callable[[DeckView], Handlers],
     ) -> None:
-        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told; `handlers` says
-        what the actions do on a deck."""
+        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told.
+
+        `handlers` says what the actions do on a deck.
+        """
         super().__init__()
         self.actions = actions
         self._handlers_on = handlers

@@ -50,7 +50,7 @@ class SingleRunMode:
         self._here = here
 
     def end_when_left(self) -> bool:
-        """Answer whether the operator has just gone to the deck."""
+        """Return whether the operator has just gone to the deck."""
         if self._run_id is None or self._panes.zoomed_on is KeyContext.TRANSCRIPT:
             return False
         self._run_id = None

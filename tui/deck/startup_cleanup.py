@@ -12,7 +12,7 @@ from .undo import deletion_of
 
 if TYPE_CHECKING:
     from ...core.project.retention import Cleaned, Selection
-    from ..commands.base import DeckView
+    from .protocol import DeckView
 
 AFTER = 3.0
 """Seconds from the start on: the screen and the runs come first."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.errors import RunBusy
 
 if TYPE_CHECKING:
-    from ..commands.base import DeckView
+    from .protocol import DeckView
 
 
 class Deletion(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Undo:
 
 
 def deletion_of(deck: DeckView, what: str, run_ids: tuple[str, ...]) -> Deletion:
-    """Answer the deletion of these runs; `what` names them."""
+    """Return the deletion of these runs; `what` names them."""
 
     async def restore() -> None:
         back = await deck.bridge.call(deck.bridge.engine.restore, run_ids)

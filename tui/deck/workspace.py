@@ -42,7 +42,7 @@ class Workspace(Vertical):
         """Cells from the mouse to the size of what it drags."""
 
     def border_at(self, x: int, y: int) -> Border | None:
-        """Answer the border that runs through a cell of the screen."""
+        """Return the border that runs through a cell of the screen."""
         above = self.query_one(f"#{ABOVE}")
         presets, runs = self.query_one(f"#{KeyContext.PRESETS}"), self.query_one(f"#{KeyContext.RUNS}")
         transcript = self.query_one(f"#{KeyContext.TRANSCRIPT}")

@@ -32,7 +32,7 @@ def end(path: str, limit: int = LIMIT) -> FilePart | None:
 
 
 def listed(run_dir: str) -> tuple[FileRow, ...]:
-    """Answer the files of a run by name, with size and time."""
+    """Return the files of a run by name, with size and time."""
     try:
         with os.scandir(run_dir) as entries:
             found = [

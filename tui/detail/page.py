@@ -67,5 +67,5 @@ def joined(blocks: Iterable[Sequence[Row]]) -> list[Row]:
 
 
 def plain_text(rows: Iterable[Row]) -> str:
-    """Answer the rows as text, for copying."""
+    """Return the rows as text, for copying."""
     return "\n".join(row.text if isinstance(row, Strip) else "".join(text for text, _ in row) for row in rows)

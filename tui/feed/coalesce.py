@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def merged(earlier: Update | None, later: Update) -> Update:
-    """Answer one update that says what both say: the later state of each run, every end."""
+    """Return one update that says what both say: the later state of each run, every end."""
     if earlier is None:
         return later
     gone = set(later.removed)
@@ -35,5 +35,5 @@ SLOWEST = 1 / 8
 
 
 def frame_after(changed: int) -> float:
-    """Answer how many seconds to wait after a frame in which so many runs have changed."""
+    """Return how many seconds to wait after a frame in which so many runs have changed."""
     return min(SLOWEST, FRAME + changed * PER_RUN)

@@ -172,14 +172,14 @@ BODY_LIMIT = 20_000
 
 
 def body_of_line(view: str, line: bytes) -> str:
-    """Answer what opening this line shows, cut at `BODY_LIMIT`."""
+    """Return what opening this line shows, cut at `BODY_LIMIT`."""
     body = _raw_body(line) if view == View.RAW else body_of(event_of(line))
     left = len(body) - BODY_LIMIT
     return body if left <= 0 else f"{body[:BODY_LIMIT]}\n[… {left} more characters, not shown here]"
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Answer all that a line says, whatever its length, as plain text to be taken elsewhere."""
+    """Return all that a line says, whatever its length, as plain text to be taken elsewhere."""
     if view != View.READABLE:
         return plain(line.decode("utf-8", "replace"))
     event = event_of(line)
@@ -190,7 +190,7 @@ def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
 
 
 def body_of(event: Event | None) -> str:
-    """Answer all that opening an event may show."""
+    """Return all that opening an event may show."""
     match event:
         case Thinking(text=text):
             return plain(text).strip("\n")

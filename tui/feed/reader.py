@@ -95,7 +95,7 @@ def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Seque
 
 
 def _id_in(line: bytes) -> bytes:
-    """Answer the text by which a line names its call, with what is in front of it; empty where it names none."""
+    """Return the text by which a line names its call, with what is in front of it; empty where it names none."""
     begin = line.find(_ID)
     end = line.find(b'"', begin + len(_ID) + 1)
     return line[begin : end + 1] if 0 <= begin < end else b""
@@ -174,7 +174,7 @@ class RunReader:
         self._last_seq = 0
 
     def read(self) -> Piece:
-        """Answer the next piece; an empty one when nothing is new."""
+        """Return the next piece; an empty one when nothing is new."""
         mark, known = self._file.mark(), self._mark
         if mark is None:
             return Piece(self._file, begins=known is None)

@@ -31,12 +31,12 @@ class LaunchFacts(Struct, frozen=True):
 
 
 def written_facts(preset: Preset | None) -> LaunchFacts:
-    """Answer what the preset's file alone says."""
+    """Return what the preset's file alone says."""
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
 def looked_up(engine: Engine, preset: Preset | None) -> LaunchFacts:
-    """Answer what a run of the preset would really get here. Reads files."""
+    """Return what a run of the preset would really get here. Reads files."""
     from ...core.launch.model import model_choices
     from ...core.launch.preview import preview
 

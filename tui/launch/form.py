@@ -203,7 +203,7 @@ class LaunchForm:
         return f"as last time: {', '.join(names)}" if names else ""
 
     def to_remember(self, filled: LaunchValues) -> LastValues | None:
-        """Answer what the operator chose, for the next launch; None where the values were those of a run."""
+        """Return what the operator chose, for the next launch; None where the values were those of a run."""
         if self.repeats:
             return None
         request = self.request(filled)
@@ -223,7 +223,7 @@ class LaunchForm:
     # --- what is asked for ---------------------------------------------------------------------------------------
 
     def request(self, filled: LaunchValues) -> RunRequest:
-        """Answer the request for what stands in the fields."""
+        """Return the request for what stands in the fields."""
         model = filled.model.strip()
         adhoc = self.preset is None
         request = RunRequest(
@@ -261,7 +261,7 @@ class LaunchForm:
                 return request
 
     def to_check(self, filled: LaunchValues) -> RunRequest:
-        """Answer the request as far as it can be checked while the task is still being typed."""
+        """Return the request as far as it can be checked while the task is still being typed."""
         request = self.request(filled)
         return request if request.previous else structs.replace(request, task="-")
 
@@ -280,7 +280,7 @@ class LaunchForm:
         return ""
 
     def _cwd(self, written: str) -> str | None:
-        """Answer the directory that is meant; None for the launcher's own."""
+        """Return the directory that is meant; None for the launcher's own."""
         written = written.strip()
         written = written.rstrip("/") or written
         if written in ("", short_path(self.launcher_cwd)):

@@ -26,7 +26,7 @@ LIMIT = 256 * 1024
 
 
 def read_text(path: str) -> str:
-    """Answer the text of a file, fit for the screen. Raises UsageError."""
+    """Return the text of a file, fit for the screen. Raises UsageError."""
     shown = short_path(path, 60)
     if not os.path.lexists(path):
         raise UsageError(f"{shown} does not exist", hint="choose a file that exists")

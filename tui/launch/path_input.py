@@ -15,7 +15,7 @@ ENTRIES = 5000
 
 
 def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
-    """Answer the directories, with `files` the files too, whose paths begin as typed; directories end in a slash.
+    """Return the directories, with `files` the files too, whose paths begin as typed; directories end in a slash.
 
     `~` is the home directory, what is relative starts at `base`. Names that begin with a dot are answered only where
     one is typed; those that a screen cannot show as they are not at all.

@@ -16,7 +16,7 @@ _FIELDS = {"task": "task", "previous": "task", "cwd": "cwd", "tools": "tools", "
 
 
 def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, str]:
-    """Answer what to say beside each of these fields, and what is about none of them at `REST`."""
+    """Return what to say beside each of these fields, and what is about none of them at `REST`."""
     known, said = frozenset(fields), dict[str, list[str]]()
     for problem in problems:
         field = field_of(problem)
@@ -28,7 +28,7 @@ def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, 
 
 
 def field_of(problem: Exception) -> str:
-    """Answer the field that an error is about; `REST` for none."""
+    """Return the field that an error is about; `REST` for none."""
     if isinstance(problem, ModelError):
         return "model"
     if isinstance(problem, RunnerUnavailable):

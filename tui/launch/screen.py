@@ -46,7 +46,7 @@ AROUND = 4
 
 
 def at_once(place: KeyContext) -> list[BindingType]:
-    """Answer the bindings of a place so that no field comes before them: a text field has a ctrl+e of its own."""
+    """Return the bindings of a place so that no field comes before them: a text field has a ctrl+e of its own."""
     return [replace(binding, priority=True) for binding in bindings(place) if isinstance(binding, Binding)]
 
 

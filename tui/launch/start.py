@@ -76,7 +76,7 @@ class Launched(Struct, frozen=True):
 def what_would_fail(
     engine: Engine, form: LaunchForm, filled: LaunchValues, saved: str = ""
 ) -> tuple[SubdeckError, ...]:
-    """Answer everything that would keep what is filled in from being launched, but for a task not yet typed.
+    """Return everything that would keep what is filled in from being launched, but for a task not yet typed.
 
     `saved` is a preset saved by an earlier try.
     """

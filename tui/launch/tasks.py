@@ -43,7 +43,7 @@ class EarlierTask(Struct, frozen=True):
 
 
 def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], preset: str) -> tuple[EarlierTask, ...]:
-    """Answer each task once: those of the preset first, then the others, each newest first."""
+    """Return each task once: those of the preset first, then the others, each newest first."""
     known = [EarlierTask(plain(run.meta.task), run.meta.preset, run.meta.created_at) for run in runs]
     known += [EarlierTask(typed.task, typed.preset, typed.at, launched=False) for typed in unsent]
     known.sort(key=lambda earlier: earlier.at, reverse=True)
@@ -52,7 +52,7 @@ def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], pre
 
 
 def matching(tasks: Sequence[EarlierTask], words: str, limit: int) -> list[EarlierTask]:
-    """Answer the first ones, at most `limit`, that hold all the words in their text or preset."""
+    """Return the first ones, at most `limit`, that hold all the words in their text or preset."""
     wanted = words.lower().split()
     found: list[EarlierTask] = []
     for task in tasks:

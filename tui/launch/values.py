@@ -76,14 +76,14 @@ def request_again(run: RunSnapshot) -> RunRequest:
 
 
 def asked_model(meta: RunMeta) -> str:
-    """Answer the model as it was asked for; "" where the agent or a parent decided."""
+    """Return the model as it was asked for; "" where the agent or a parent decided."""
     from ...core.launch.model import INHERIT
 
     return "" if meta.requested_model == INHERIT else one_line(meta.requested_model)
 
 
 def asked_tools(meta: RunMeta) -> str:
-    """Answer the tools that a run was given, as the field of an ad hoc run has them."""
+    """Return the tools that a run was given, as the field of an ad hoc run has them."""
     if meta.tools.resolved is None:
         return ""
     return " ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL) or NO_TOOLS

@@ -34,7 +34,7 @@ class Notices:
         self._kept.append(Notice(datetime.now().strftime("%H:%M:%S"), severity, text))
 
     def entries(self) -> list[Content]:
-        """Answer them for the screen, the newest first, each with its time and a sign for its weight."""
+        """Return them for the screen, the newest first, each with its time and a sign for its weight."""
         return [_entry(notice) for notice in reversed(self._kept)]
 
 

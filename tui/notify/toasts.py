@@ -130,7 +130,7 @@ def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
 
 
 def untold(ended: Sequence[RunSnapshot], cells: int = CELLS) -> list[RunSnapshot]:
-    """Answer those that the text of all these only counts."""
+    """Return those that the text of all these only counts."""
     named = list(dict.fromkeys(_line(run, cells) for run in ended))[:LINES]
     return [run for run in ended if _line(run, cells) not in named]
 

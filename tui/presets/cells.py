@@ -77,7 +77,7 @@ Cells = list[tuple[str, str]]
 
 
 def preset_cells(preset: Preset, room: int, colour: str, *, longest: int) -> Cells:
-    """Answer what fits beside the origin; `longest` is the length of the longest name in the list."""
+    """Return what fits beside the origin; `longest` is the length of the longest name in the list."""
     if room < WIDE - BADGE_WIDTH:
         return [(fit(one_line(preset.name, 200), room), colour)]
     name = _name_width(room, longest)

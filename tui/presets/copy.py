@@ -52,7 +52,7 @@ class Template:
 
 
 def read_template(engine: Engine, preset: Preset | None, taken: Container[str]) -> Template:
-    """Answer a preset as a template, the first bundled one where there is none; `taken` are names in use."""
+    """Return a preset as a template, the first bundled one where there is none; `taken` are names in use."""
     from ...core.launch.model import model_choices
     from ...core.presets.write import bundled_presets, free_name, needs_model
 

@@ -34,7 +34,7 @@ class Draft:
 
 
 def place_of(engine: Engine, where: str) -> str:
-    """Answer the directory of presets for this project, the one that is looked into, or for all."""
+    """Return the directory of presets for this project, the one that is looked into, or for all."""
     from ...core.presets.catalog import project_place
 
     if where == PROJECT:

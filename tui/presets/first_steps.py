@@ -27,7 +27,7 @@ HINTS = (
 def first_steps(
     actions: Sequence[Action], places: Sequence[str], missing: Sequence[Check], *, width: int, height: int
 ) -> list[str]:
-    """Answer the lines; where there is little room without blank ones, and with the names alone of what is missing."""
+    """Return the lines; where there is little room without blank ones, and with the names alone of what is missing."""
     width = max(10, width)
     blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(places, width)]
     if missing:

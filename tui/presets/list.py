@@ -90,7 +90,7 @@ class PresetList(RowList):
         return frozenset(found.name for found in (*self._presets, *self._problems))
 
     def named(self, name: str) -> Preset | None:
-        """Answer the preset of that name; None when there is none that can be used."""
+        """Return the preset of that name; None when there is none that can be used."""
         return next((preset for preset in self._presets if preset.name == name), None)
 
     def show_presets(self, catalog: PresetCatalog) -> None:

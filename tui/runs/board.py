@@ -59,7 +59,7 @@ class RunStore:
                 self.unread.add(run.run_id)
 
     def mark_seen(self, run_id: str) -> bool:
-        """Take a run off those not looked at; answer whether it was one."""
+        """Take a run off those not looked at; return whether it was one."""
         if run_id not in self.unseen and run_id not in self.unread:
             return False
         self.unseen.discard(run_id)

@@ -84,7 +84,7 @@ def columns(width: int) -> Columns:
 
 @lru_cache(64)
 def time_column(width: int) -> tuple[int, int]:
-    """Answer where in a row the time that goes on begins, and how many cells it has."""
+    """Return where in a row the time that goes on begins, and how many cells it has."""
     wide = columns(width)
     return LEAD + wide.state + wide.preset + wide.task + wide.now, wide.elapsed
 
@@ -104,7 +104,7 @@ class Signs(NamedTuple):
 
 
 def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list[Cell]:
-    """Answer the row of a run."""
+    """Return the row of a run."""
     wide = columns(width)
     colour = _colour(run.status)
     again = tries(run)
@@ -127,7 +127,7 @@ def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list
 
 
 def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> list[Cell]:
-    """Answer the row of a group as a whole."""
+    """Return the row of a group as a whole."""
     wide = columns(width)
     room = wide.task + wide.now
     tally = min(room, max(wide.task, cell_len(group.tally) + 2))

@@ -156,7 +156,7 @@ _SHORT = {"s": "status"}
 
 
 def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, str]:
-    """Answer the test of a term, None where there is nothing to test, and what is wrong with it."""
+    """Return the test of a term, None where there is nothing to test, and what is wrong with it."""
     key = _SHORT.get(key, key)
     values = [value for value in values if value]
     if key == "status":

@@ -157,7 +157,7 @@ class RunList(RowList):
             self._rest.begin()
 
     def fold(self, folded: bool) -> bool:
-        """Fold the highlighted group, or unfold it; answer whether there is one."""
+        """Fold the highlighted group, or unfold it; return whether there is one."""
         unit = self.here.unit if self.here else ""
         group = self.listing.group(unit)
         if group is None:

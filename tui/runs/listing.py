@@ -78,43 +78,43 @@ class Listing:
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def row(self, place: int) -> Row:
-        """Answer what a row shows; raises IndexError beyond the last."""
+        """Return what a row shows; raises IndexError beyond the last."""
         key = self._rows[place]
         return Row(key[_UNIT], key[-1])
 
     def place_of(self, row: Row) -> int | None:
-        """Answer where a row is."""
+        """Return where a row is."""
         wanted = next((key for key in self._units.get(row.unit, ()) if key[-1] == row.run_id), None)
         return None if wanted is None else bisect_left(self._rows, wanted)
 
     def row_of(self, run_id: str | None) -> Row | None:
-        """Answer the row that shows a run: its own, or the head of a folded group."""
+        """Return the row that shows a run: its own, or the head of a folded group."""
         if run_id is None or run_id not in self._board or run_id in self._hidden:
             return None
         unit = self.unit_of(run_id)
         return Row(unit, "") if unit in self.folded and unit in self._groups else Row(unit, run_id)
 
     def group(self, unit: str) -> GroupFacts | None:
-        """Answer what the head of a group says; None for what has no head."""
+        """Return what the head of a group says; None for what has no head."""
         return self._groups.get(unit)
 
     def unit_of(self, run_id: str) -> str:
         return self._unit_of.get(run_id, run_id)
 
     def runs_in(self, row: Row) -> tuple[str, ...]:
-        """Answer the runs that a row stands for."""
+        """Return the runs that a row stands for."""
         if row.run_id:
             return (row.run_id,)
         group = self._groups.get(row.unit)
         return group.members if group else ()
 
     def shown_ids(self) -> list[str]:
-        """Answer the ids of the runs that are shown, those in folded groups included, from above."""
+        """Return the ids of the runs that are shown, those in folded groups included, from above."""
         heads = (Row(key[_UNIT], key[-1]) for key in self._rows if key[4] == HEAD or key[_UNIT] not in self._groups)
         return [run_id for row in heads for run_id in self.runs_in(row)]
 
     def key_of(self, run_id: str) -> RowKey:
-        """Answer the key of the row of a run, or the one that it would have."""
+        """Return the key of the row of a run, or the one that it would have."""
         run = self._board.get(run_id)
         unit = self.unit_of(run_id)
         if group := self._groups.get(unit):
@@ -174,7 +174,7 @@ class Listing:
         return self.filter.lets_pass(run, Seen(self._board.is_unseen(run_id), run_id in self._board.marked))
 
     def _enter(self, run: RunSnapshot) -> str:
-        """Note a run that is new or changed; answer its unit."""
+        """Note a run that is new or changed; return its unit."""
         run_id, group = run.run_id, run.meta.group
         if self._passes(run):
             self._hidden.discard(run_id)
@@ -186,7 +186,7 @@ class Listing:
         return self.unit_of(run_id)
 
     def _leave(self, run_id: str) -> str:
-        """Forget a run that is gone; answer the unit that it was in."""
+        """Forget a run that is gone; return the unit that it was in."""
         self._hidden.discard(run_id)
         unit = self._unit_of.pop(run_id, run_id)
         if siblings := self._siblings.get(unit):
@@ -241,7 +241,7 @@ class Listing:
 
 
 def next_of(run_ids: Iterable[str], listing: Listing, row: Row | None, step: int) -> str | None:
-    """Answer which of these runs comes next below a row (step 1) or above it (-1), around the end.
+    """Return which of these runs comes next below a row (step 1) or above it (-1), around the end.
 
     Runs that a filter hides are where they would be without it.
     """

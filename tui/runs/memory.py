@@ -58,7 +58,7 @@ class RunListMemory:
             await asyncio.to_thread(self.write, ListLayout(listing.filter.text, listing.sort, folded))
 
     def read(self) -> ListLayout:
-        """Answer what was remembered, from disk; a file that is missing or cannot be read remembers nothing."""
+        """Return what was remembered, from disk; a file that is missing or cannot be read remembers nothing."""
         try:
             with open(self._path, "rb") as file:
                 known = msgspec.json.decode(file.read(LARGEST), type=ListLayout)

@@ -57,19 +57,19 @@ def section_of(status: RunStatus) -> Section:
 
 
 def age_of(run: RunSnapshot) -> str:
-    """Answer what sorts runs from old to new: an id tells the second, `createdAt` the rest."""
+    """Return what sorts runs from old to new: an id tells the second, `createdAt` the rest."""
     run_id = run.run_id
     return f"{run_id[:15]}{run.meta.created_at[:24]}{run_id[15:]}"
 
 
 def run_key(run: RunSnapshot, sort: Sort) -> Key:
-    """Answer where a run stands that is in no group."""
+    """Return where a run stands that is in no group."""
     section = section_of(run.status)
     return _key(section, _value_of_run(run, section, sort), age_of(run))
 
 
 def group_key(group: GroupFacts, sort: Sort) -> Key:
-    """Answer where a group stands as a whole."""
+    """Return where a group stands as a whole."""
     section = section_of(group.status)
     return _key(section, _value_of_group(group, section, sort), group.age)
 

@@ -15,7 +15,7 @@ LIMIT = 200
 
 
 def notification(protocol: str, title: str, body: str) -> str:
-    """Answer what asks the terminal for a desktop notification, by `osc9` or `osc777`; empty for another word."""
+    """Return what asks the terminal for a desktop notification, by `osc9` or `osc777`; empty for another word."""
     match protocol:
         case "osc9":
             return f"\x1b]9;{one_line(f'{title}: {body}', LIMIT)}\x07"

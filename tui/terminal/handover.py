@@ -20,7 +20,7 @@ NO_TERMINAL = "This terminal cannot be lent to another program."
 
 
 def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
-    """Give the terminal to a program until it ends; answer what went wrong, or an empty string.
+    """Give the terminal to a program until it ends; return what went wrong, or an empty string.
 
     An exception or an await inside `suspend()` would leave the app without its terminal for good.
     """
@@ -39,13 +39,13 @@ def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, s
 
 
 def edit_file(app: App[Any], path: str) -> str:
-    """Open a file in the operator's editor until that ends; answer what went wrong, or an empty string."""
+    """Open a file in the operator's editor until that ends; return what went wrong, or an empty string."""
     argv = _program(("VISUAL", "EDITOR"), EDITORS)
     return hand_over(app, (*argv, path)) if argv else "No editor was found: set EDITOR to the one you use."
 
 
 def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, str]:
-    """Have a text changed in the operator's editor; answer it as it is then, and what went wrong.
+    """Have a text changed in the operator's editor; return it as it is then, and what went wrong.
 
     `name` is the file's name, from which an editor knows the language. What went wrong leaves the text as it was.
     """
@@ -61,13 +61,13 @@ def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, 
 
 
 def page_file(app: App[Any], path: str) -> str:
-    """Show a file in the operator's pager until that ends; answer what went wrong, or an empty string."""
+    """Show a file in the operator's pager until that ends; return what went wrong, or an empty string."""
     argv = _program(("PAGER",), PAGERS)
     return hand_over(app, (*argv, path)) if argv else "No pager was found: set PAGER to the one you use."
 
 
 def _program(variables: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Answer the command of the first variable that holds one, else the first usual program there is."""
+    """Return the command of the first variable that holds one, else the first usual program there is."""
     for variable in variables:
         try:
             if words := shlex.split(os.environ.get(variable, "")):

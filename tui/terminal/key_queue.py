@@ -51,7 +51,7 @@ class TypeAhead:
             self._look_again()
 
     def expect(self) -> Callable[[], None]:
-        """Hold what is typed from now on until a dialog has come; answer what says that none will come."""
+        """Hold what is typed from now on until a dialog has come; return what says that none will come."""
         wish = self._expected = object()
         self._looks = 0
 
@@ -80,7 +80,7 @@ class TypeAhead:
             self._follow(start, self._turn)
 
     def _may_go(self, typed: Typed) -> bool:
-        """Answer whether it is this key's turn: the letters of a word need not wait for each other."""
+        """Return whether it is this key's turn: the letters of a word need not wait for each other."""
         if self._turn is None:
             return self._is_ready
         return self._field is not None and self._field is self._app.focused and _is_written(typed, self._field)

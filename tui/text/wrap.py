@@ -70,5 +70,5 @@ def _chop(token: str, width: int) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """Answer the width of a text on the screen."""
+    """Return the width of a text on the screen."""
     return len(text) if text.isascii() else cell_len(text)

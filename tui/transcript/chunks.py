@@ -53,16 +53,16 @@ class ChunkTable:
         return bool(self._exact[index])
 
     def bytes_of(self, index: int) -> tuple[int, int]:
-        """Answer where a chunk begins and ends."""
+        """Return where a chunk begins and ends."""
         following = index + 1
         return self._starts[index], self._starts[following] if following < len(self) else self.end
 
     def at(self, row: int) -> int:
-        """Answer the chunk a row belongs to."""
+        """Return the chunk a row belongs to."""
         return max(0, min(bisect_right(self._all_tops, row) - 1, len(self) - 1))
 
     def holding(self, offset: int) -> int:
-        """Answer the chunk a byte belongs to."""
+        """Return the chunk a byte belongs to."""
         return max(0, bisect_right(self._starts, offset) - 1)
 
     def set_height(self, index: int, height: int) -> None:

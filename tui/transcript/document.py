@@ -101,7 +101,7 @@ class Document:
         return True
 
     def rows(self, index: int) -> Rows:
-        """Answer a chunk laid out."""
+        """Return a chunk laid out."""
         start, end = self.table.bytes_of(index)
         rows = self._laid.get(start)
         if rows is None:
@@ -118,7 +118,7 @@ class Document:
         return rows
 
     def settle(self, top: int, height: int, below: int = 0, *, at_end: bool = False) -> int:
-        """Lay out what a view shows that begins at row `top`; answer where the view's first row is then.
+        """Lay out what a view shows that begins at row `top`; return where the view's first row is then.
 
         What stands in the view stays in it; at a place that was never seen, what follows it. `below` rows come after
         the document; `at_end` asks for its end.
@@ -137,7 +137,7 @@ class Document:
         return max(0, min(top, self.height + below - height))
 
     def _settle_chunk(self, index: int, top: int, height: int) -> int:
-        """Lay out the chunk in which a view begins; answer the view's new place."""
+        """Lay out the chunk in which a view begins; return the view's new place."""
         table = self.table
         guess, within = table.height_of(index), top - table.top(index)
         seen_below = index + 1 < len(table) and table.is_exact(index + 1) and within + height > guess
@@ -145,7 +145,7 @@ class Document:
         return top + true - guess if seen_below else table.top(index) + within * true // max(1, guess)
 
     def _lay_out_down_to(self, index: int, bottom: int) -> bool:
-        """Lay out chunks from one on down to a row; answer whether one was not yet."""
+        """Lay out chunks from one on down to a row; return whether one was not yet."""
         changed, left = False, LAID_AT_ONCE
         while index < len(self.table) and self.table.top(index) < bottom and left:
             if not self.table.is_exact(index):
@@ -191,7 +191,7 @@ class Document:
         return (offset in self._toggled) != self._all_open
 
     def toggle(self, offset: int) -> bool:
-        """Open a line or close it; answer whether there is something to open."""
+        """Open a line or close it; return whether there is something to open."""
         if not len(self.table):
             return False
         index = self.table.holding(offset)
@@ -212,7 +212,7 @@ class Document:
         self._lay_out_again(anchor)
 
     def full_text(self, offset: int) -> str:
-        """Answer all that a line says, however long."""
+        """Return all that a line says, however long."""
         if self.file is None:
             return ""
         line = self.file.line_at(offset)

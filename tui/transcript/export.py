@@ -24,7 +24,7 @@ NAME_LENGTH = 60
 
 
 def file_name(name: str, short_id: str) -> str:
-    """Answer a name for the file of a run that needs no quoting anywhere."""
+    """Return a name for the file of a run that needs no quoting anywhere."""
     fit = _UNFIT.sub("-", name[: NAME_LENGTH * 2])[:NAME_LENGTH].strip("-.")
     return f"{fit or 'run'}-{short_id}.md"
 
@@ -34,7 +34,7 @@ def full_path(written: str, cwd: str) -> str:
 
 
 def exists(path: str) -> bool:
-    """Answer whether a file is there already. Raises SubdeckError for a place where none can be."""
+    """Return whether a file is there already. Raises SubdeckError for a place where none can be."""
     if not path:
         raise SubdeckError("no file is named", hint="name one")
     if os.path.isdir(path):
@@ -46,7 +46,7 @@ def exists(path: str) -> bool:
 
 
 def save(path: str, pieces: Iterable[str], *, over: bool) -> int:
-    """Write the pieces; answer how many bytes. Raises OSError; without `over` FileExistsError for what is there."""
+    """Write the pieces; return how many bytes. Raises OSError; without `over` FileExistsError for what is there."""
     if not over:
         return _write(path, pieces)
     path = os.path.realpath(path)
@@ -91,7 +91,7 @@ def text_of(file: LineFile, view: str) -> Iterator[str]:
 
 
 def text_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> str | None:
-    """Answer what a line says with all that opening it shows; None where the view leaves it out."""
+    """Return what a line says with all that opening it shows; None where the view leaves it out."""
     if view != View.READABLE:
         return plain(line.decode("utf-8", "replace")) if line or view == View.STDERR else None
     event = event_of(line)

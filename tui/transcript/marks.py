@@ -39,7 +39,7 @@ _INLINE = re.compile(r"(`[^`]+`)|\*\*(?! )([^*]+)(?<! )\*\*")
 
 
 def marked_lines(text: str) -> list[Marked]:
-    """Answer the lines of a text with what is marked in them."""
+    """Return the lines of a text with what is marked in them."""
     lines: list[Marked] = []
     fence = ""
     for line in text.split("\n"):
@@ -58,7 +58,7 @@ def marked_lines(text: str) -> list[Marked]:
 
 
 def shown_lines(text: str) -> list[str]:
-    """Answer the same lines without their marks; a bullet is as wide as what it stands for, and so left alone."""
+    """Return the same lines without their marks; a bullet is as wide as what it stands for, and so left alone."""
     return [line.text for line in marked_lines(text)] if "**" in text else text.split("\n")
 
 

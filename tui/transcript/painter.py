@@ -63,7 +63,7 @@ class Painter:
         self._words = re.compile(re.escape(words), case) if words else None
 
     def row(self, place: Place, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
-        """Answer a row of the document; the row `cursor` is on stands out, the one that is only `pointed` at little."""
+        """Return a row of the document; the row `cursor` is on stands out, the one that is only `pointed` at little."""
         entry = place.rows.entries[place.entry]
         row = self._row(place)
         back = self.style("cursor") if cursor else Style.null()
@@ -81,13 +81,13 @@ class Painter:
         return segments
 
     def live(self, text: str, indent: int, *, last: bool) -> list[Segment]:
-        """Answer a row of the sentence being written; the last one ends with the writer's own cursor."""
+        """Return a row of the sentence being written; the last one ends with the writer's own cursor."""
         style = self.style("live")
         # The sentence was laid out with a blank in the cursor's place.
         return [Segment(" " * indent, style), Segment(text.removesuffix(" ") + LIVE_CURSOR if last else text, style)]
 
     def style(self, name: str) -> Style:
-        """Answer the style of a component."""
+        """Return the style of a component."""
         found = self._styles.get(name)
         if found is None:
             found = self._styles[name] = self._style_of(PREFIX + name)

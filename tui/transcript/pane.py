@@ -114,7 +114,7 @@ class Transcript(DocumentView):
         self.post_message(ViewChosen(self._run.run_id, self._view))
 
     def run_changed(self, run: RunSnapshot) -> bool:
-        """Take a newer snapshot of the shown run; answer whether its file may hold more than was read."""
+        """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
         self._run = run
         self._tell()
         if run.is_terminal or run.last_seq > self._last_seq or self._view is View.STDERR:

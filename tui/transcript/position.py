@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 def place_at(document: Document, row: int) -> Place | None:
-    """Answer what stands in a row."""
+    """Return what stands in a row."""
     if not 0 <= row < document.height:
         return None
     index = document.table.at(row)
@@ -50,7 +50,7 @@ def spot_at(document: Document, row: int) -> TextPosition | None:
 
 
 def row_of(document: Document, spot: TextPosition) -> int:
-    """Answer the row of a spot, or of what comes next in the file."""
+    """Return the row of a spot, or of what comes next in the file."""
     if not len(document.table):
         return 0
     index, rows, entry = _entry(document, spot.offset)
@@ -58,7 +58,7 @@ def row_of(document: Document, spot: TextPosition) -> int:
 
 
 def step(document: Document, spot: TextPosition, by: int) -> TextPosition | None:
-    """Answer the spot so many rows further down, or up; the last or the first where there are not so many."""
+    """Return the spot so many rows further down, or up; the last or the first where there are not so many."""
     if not len(document.table):
         return None
     index, rows, entry = _entry(document, spot.offset)
@@ -78,7 +78,7 @@ def step(document: Document, spot: TextPosition, by: int) -> TextPosition | None
 
 
 def near(document: Document, offset: int) -> TextPosition | None:
-    """Answer the line that begins at this byte, or the next one shown after it, else the last one."""
+    """Return the line that begins at this byte, or the next one shown after it, else the last one."""
     if not len(document.table):
         return None
     _, rows, entry = _entry(document, offset)
@@ -86,7 +86,7 @@ def near(document: Document, offset: int) -> TextPosition | None:
 
 
 def first(document: Document) -> TextPosition | None:
-    """Answer the first row."""
+    """Return the first row."""
     for index in range(min(LAID_AT_ONCE, len(document.table))):
         rows = document.rows(index)
         if rows.height:
@@ -95,7 +95,7 @@ def first(document: Document) -> TextPosition | None:
 
 
 def last(document: Document) -> TextPosition | None:
-    """Answer the last row."""
+    """Return the last row."""
     count = len(document.table)
     for index in range(count - 1, max(-1, count - 1 - LAID_AT_ONCE), -1):
         rows = document.rows(index)
@@ -106,7 +106,7 @@ def last(document: Document) -> TextPosition | None:
 
 
 def _entry(document: Document, offset: int) -> tuple[int, Rows, int]:
-    """Answer chunk and entry of the line that begins at a byte, or of the next one that says something."""
+    """Return chunk and entry of the line that begins at a byte, or of the next one that says something."""
     index = document.table.holding(offset)
     rows = document.rows(index)
     entry = rows.index_of(offset)
@@ -132,7 +132,7 @@ class Shown(NamedTuple):
 
 
 def words_in_line(document: Document, offset: int, words: str) -> Shown | None:
-    """Answer where a line shows these words, whatever their case; None where no line begins at this byte."""
+    """Return where a line shows these words, whatever their case; None where no line begins at this byte."""
     if not len(document.table):
         return None
     rows = document.rows(document.table.holding(offset))

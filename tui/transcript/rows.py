@@ -62,7 +62,7 @@ class Rows:
         self.extend(entries, offsets)
 
     def at(self, row: int) -> tuple[int, int]:
-        """Answer the entry a row belongs to and which of its rows it is."""
+        """Return the entry a row belongs to and which of its rows it is."""
         index = bisect_right(self._tops, row) - 1
         return index, row - self._tops[index]
 
@@ -70,12 +70,12 @@ class Rows:
         return self._tops[index]
 
     def count(self, index: int) -> int:
-        """Answer how many rows an entry takes."""
+        """Return how many rows an entry takes."""
         following = self._tops[index + 1] if index + 1 < len(self._tops) else self.height
         return following - self._tops[index]
 
     def index_of(self, offset: int) -> int:
-        """Answer the first entry that begins here or after it; the number of entries when there is none."""
+        """Return the first entry that begins here or after it; the number of entries when there is none."""
         return bisect_left(self.offsets, offset)
 
     def cut(self, index: int) -> list[Row]:
@@ -123,14 +123,14 @@ class Rows:
 
 
 def _head(entry: Entry, body: str | None) -> str:
-    """Answer what stands above the body; of thinking its first line would stand there twice."""
+    """Return what stands above the body; of thinking its first line would stand there twice."""
     if body is None or entry.kind is not Kind.THINKING:
         return entry.text
     return "▾" + entry.text.partition(")")[0][1:] + ")"
 
 
 def _spans_in(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
-    """Answer the parts of spans that lie in a part of their line."""
+    """Return the parts of spans that lie in a part of their line."""
     return tuple(
         Span(max(span.start, start) - start, min(span.end, end) - start, span.mark)
         for span in spans

@@ -71,7 +71,7 @@ def read_wish(written: str) -> Wish:
 
 
 def offset_at(file: LineFile, wish: Wish) -> int:
-    """Answer where the first event at that time or after it begins. Raises UsageError for a time that is not there."""
+    """Return where the first event at that time or after it begins. Raises UsageError for a time that is not there."""
     mark = file.mark()
     size = file.end_of_lines(mark.size) if mark else 0
     if not size:
@@ -111,7 +111,7 @@ def _said(begin: datetime, end: datetime, when: datetime) -> str:
 
 
 def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
-    """Answer where the first line of that time or later begins; times are taken to grow."""
+    """Return where the first line of that time or later begins; times are taken to grow."""
     low, high = 0, size
     while high - low > _FEW_LINES:
         middle = _line_before(file, (low + high) // 2)
@@ -137,12 +137,12 @@ def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
 
 
 def _line_before(file: LineFile, position: int) -> int:
-    """Answer where the line begins that this byte belongs to."""
+    """Return where the line begins that this byte belongs to."""
     return file.end_of_lines(position)
 
 
 def _first_time(file: LineFile, start: int, end: int) -> datetime | None:
-    """Answer the first time that stands in the lines from `start` on, the beginning of a line."""
+    """Return the first time that stands in the lines from `start` on, the beginning of a line."""
     while start < end:
         block = file.read(start, min(BLOCK, end - start))
         if not block:
@@ -155,7 +155,7 @@ def _first_time(file: LineFile, start: int, end: int) -> datetime | None:
 
 
 def _last_time(file: LineFile, end: int) -> datetime | None:
-    """Answer the time of the last line that has one."""
+    """Return the time of the last line that has one."""
     while end > 0:
         start = _line_before(file, end - 1)
         if when := _time_of(file.read(start, min(_HEAD, end - start))):

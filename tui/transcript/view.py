@@ -131,7 +131,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
                 self.call_after_refresh(self.settle)  # there is room to scroll only after the next layout
 
     def _anchor(self) -> tuple[TextPosition | None, int]:
-        """Answer what is to stay where it is in the view, and where that is: the cursor, or else the first row."""
+        """Return what is to stay where it is in the view, and where that is: the cursor, or else the first row."""
         top = self.scroll_offset.y
         if not self.following and self._cursor is not None:
             y = row_of(self.document, self._cursor) - top
@@ -197,7 +197,7 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         return cursor.offset if cursor else None
 
     def entry_text_at_cursor(self) -> str:
-        """Answer the whole text under the cursor, not cut, opened or not."""
+        """Return the whole text under the cursor, not cut, opened or not."""
         cursor = self.cursor
         return self.document.full_text(cursor.offset) if cursor else ""
 

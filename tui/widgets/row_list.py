@@ -58,7 +58,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        """Answer the texts of a row, each with the component class that colours it (empty for none)."""
+        """Return the texts of a row, each with the component class that colours it (empty for none)."""
         raise NotImplementedError
 
     def empty_lines(self) -> list[str]:
@@ -145,7 +145,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(segments).crop_extend(0, width, back)
 
     def _cell_style(self, component: str, *, here: bool = False) -> Style:
-        """Answer how a part of a row looks, with or without the cursor on it."""
+        """Return how a part of a row looks, with or without the cursor on it."""
         style = self._cell_styles.get((here, component))
         if style is None:
             back = self._style("row-list--cursor" if here else "")
@@ -161,7 +161,7 @@ class RowList(ScrollView, can_focus=True, inherit_bindings=False):
         return Style(color=style.color, dim=style.dim)
 
     def _style(self, component: str) -> Style:
-        """Answer the style of a component, or of the list itself, found out once: it costs more than a row."""
+        """Return the style of a component, or of the list itself, found out once: it costs more than a row."""
         style = self._styles.get(component)
         if style is None:
             style = self.get_component_rich_style(component) if component else self.rich_style

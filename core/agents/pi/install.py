@@ -35,7 +35,7 @@ class _Package(Struct):
 
 
 def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
-    """Answer the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
+    """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
     program = os.path.expanduser(command[0]) if command else ""
     if not program:
         raise AgentUnavailable("the command of pi is empty", where="agents.pi.command", hint=_INSTALL)
@@ -53,13 +53,13 @@ def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
 
 
 def pi_version(command: Sequence[str]) -> str:
-    """Answer the version in the package.json above the program, as `0.73.1`; "" where there is none to read."""
+    """Return the version in the package.json above the program, as `0.73.1`; "" where there is none to read."""
     directory = package_dir(command)
     return _package(directory).version if directory else ""
 
 
 def package_dir(command: Sequence[str]) -> str:
-    """Answer the directory of pi's package above the program; "" where there is none.
+    """Return the directory of pi's package above the program; "" where there is none.
 
     Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
     """
@@ -70,7 +70,7 @@ def package_dir(command: Sequence[str]) -> str:
 
 
 def thinking_levels(version: str) -> tuple[str, ...]:
-    """Answer the levels that this version of pi takes; without a known version, all."""
+    """Return the levels that this version of pi takes; without a known version, all."""
     numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
     return LEVELS[:-1] if numbers and numbers < MAX_SINCE else LEVELS
 

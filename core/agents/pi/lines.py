@@ -43,7 +43,7 @@ _decode_any = msgspec.json.Decoder().decode
 
 
 def kind(line: bytes) -> tuple[str, str] | None:
-    """Answer event type and message role of a line, both maybe empty; None when the line is no JSON object.
+    """Return event type and message role of a line, both maybe empty; None when the line is no JSON object.
 
     pi writes the keys in a fixed order, so the first bytes tell; only a line that begins otherwise is parsed.
     """
@@ -72,7 +72,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
 
 
 def will_retry(line: bytes) -> bool | None:
-    """Answer what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
+    """Return what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
     try:
         value = _decode_end(line).will_retry
     except UNREADABLE:
@@ -81,7 +81,7 @@ def will_retry(line: bytes) -> bool | None:
 
 
 def text_delta(head: bytes) -> str | None:
-    """Answer the new text in the head of a `message_update`: as much of it as is there, "" when a text block begins,
+    """Return the new text in the head of a `message_update`: as much of it as is there, "" when a text block begins,
     None when the line is about something else."""
     position = head.find(_UPDATE, 0, _UPDATE_WITHIN)
     found = _DELTA.match(head, position) if position >= 0 else None
@@ -122,7 +122,7 @@ def string(value: object) -> str:
 
 
 def count(value: object) -> int:
-    """Answer a number as a whole one that fits into JSON of ours, not below 0; 0 for everything that is none."""
+    """Return a number as a whole one that fits into JSON of ours, not below 0; 0 for everything that is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(min(max(value, 0), 2**53))

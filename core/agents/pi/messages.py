@@ -23,7 +23,7 @@ def message_of(entry: dict[str, Any]) -> Message:
 
 
 def with_content(entry: dict[str, Any], content: object) -> dict[str, Any]:
-    """Answer an entry as it is after a `context_edit` gave it other content."""
+    """Return an entry as it is after a `context_edit` gave it other content."""
     if entry.get("type") == "message":
         return {**entry, "message": {**mapping(entry.get("message")), "content": content}}
     return {**entry, "content": content}

@@ -40,7 +40,7 @@ class CachedList(Struct, frozen=True):
 
 
 def list_key(command: Sequence[str]) -> dict[str, str]:
-    """Answer what pi's list of models depends on: its program, its files, the names of the keys in the environment."""
+    """Return what pi's list of models depends on: its program, its files, the names of the keys in the environment."""
     agent_dir = paths.agent_dir()
     files = [part for part in command if os.sep in part]
     files += [os.path.join(agent_dir, name) for name in ("models.json", "auth.json", "settings.json")]
@@ -52,7 +52,7 @@ def list_key(command: Sequence[str]) -> dict[str, str]:
 
 
 def cached_listing(command: Sequence[str]) -> Listing:
-    """Answer pi's last own list; an outdated one still names models, but is not complete."""
+    """Return pi's last own list; an outdated one still names models, but is not complete."""
     try:
         with open(cache_file(command), "rb") as file:
             cached = msgspec.json.decode(file.read(), type=CachedList)

@@ -45,7 +45,7 @@ class PiProgram:
     name = "pi"
 
     def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command:
-        """Answer argv and environment of one attempt; raises LaunchError when a file that pi needs is missing."""
+        """Return argv and environment of one attempt; raises LaunchError when a file that pi needs is missing."""
         copilot = _is_copilot(meta)
         argv = (
             *meta.agent_command,
@@ -69,7 +69,7 @@ def _is_copilot(meta: RunMeta) -> bool:
 
 
 def pi_flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
-    """Answer the flags that every agent speaking pi's JSON mode takes; raises LaunchError as `command` does."""
+    """Return the flags that every agent speaking pi's JSON mode takes; raises LaunchError as `command` does."""
     return (
         *("--mode", "json"),
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),

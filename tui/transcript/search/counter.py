@@ -82,17 +82,17 @@ class Count:
         self.caught_up = self.caught_up or looked.at_end
 
     def number(self, hit: int) -> int | None:
-        """Answer the how manieth match this is, counted from 1; None while that is not known."""
+        """Return the how manieth match this is, counted from 1; None while that is not known."""
         index = bisect_left(self.hits, hit)
         return index + 1 if index < len(self.hits) and self.hits[index] == hit else None
 
     def after(self, offset: int) -> int | None:
-        """Answer the next known match."""
+        """Return the next known match."""
         index = bisect_right(self.hits, offset)
         return self.hits[index] if index < len(self.hits) else None
 
     def before(self, offset: int) -> int | None:
-        """Answer the match before this one, when it is sure that none lies between them."""
+        """Return the match before this one, when it is sure that none lies between them."""
         index = bisect_left(self.hits, offset) - 1
         sure = index >= 0 and (offset <= self.end if not self.full else offset <= self.hits[-1])
         return self.hits[index] if sure else None

@@ -17,7 +17,7 @@ class Errors:
         return self
 
     def hits(self, start: int, block: bytes) -> list[int]:
-        """Answer where the lines begin that say an error."""
+        """Return where the lines begin that say an error."""
         if not any(sign in block for sign in _SIGNS):
             return []
         hits: list[int] = []
@@ -29,7 +29,7 @@ class Errors:
 
 
 def is_error(line: bytes) -> bool:
-    """Answer whether a line of events.jsonl says that something went wrong."""
+    """Return whether a line of events.jsonl says that something went wrong."""
     match event_of(line):
         case ErrorReported():
             return True

@@ -52,7 +52,7 @@ class SearchLine(Horizontal):
         field.action_select_all()
 
     def place(self, pane: KeyContext) -> KeyContext:
-        """Answer where the keys are, when `pane` has them or lends them to this line."""
+        """Return where the keys are, when `pane` has them or lends them to this line."""
         if self.is_open:
             return KeyContext.FILTER
         return KeyContext.SEARCH if pane is self.pane and self.standing.stands else pane

@@ -79,7 +79,7 @@ class QueryMatcher:
         """Ids of the calls that may hold the words: their results say them too."""
 
     def hits(self, start: int, block: bytes) -> list[int]:
-        """Answer where the lines begin that hold the words."""
+        """Return where the lines begin that hold the words."""
         needle = self._query.needle
         low = block.lower()
         if needle not in low and not self._called and not _hides(block):
@@ -115,7 +115,7 @@ class QueryMatcher:
 
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Answer what a person can read of a line, opened or not; empty where it is not shown."""
+    """Return what a person can read of a line, opened or not; empty where it is not shown."""
     if view != View.READABLE:
         entry = entry_of_line(view, line, formatter)
         return entry.text if entry else ""

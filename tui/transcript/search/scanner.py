@@ -29,7 +29,7 @@ class Matcher(Protocol):
     """Goes through a file from one place on, and may remember what it saw on the way."""
 
     def hits(self, start: int, block: bytes) -> list[int]:
-        """Answer where wanted lines begin in a block of whole lines that begins at `start`."""
+        """Return where wanted lines begin in a block of whole lines that begins at `start`."""
         ...
 
 
@@ -71,7 +71,7 @@ def blocks(file: LineFile, start: int) -> Iterator[tuple[int, bytes, int]]:
 
 
 def first_hit(file: LineFile, wanted: Wanted, start: int, end: int, cancelled: Cancelled) -> int | None:
-    """Answer where the first wanted line at or after `start` begins."""
+    """Return where the first wanted line at or after `start` begins."""
     begin = _line_start(file, max(0, start - WARM), start)
     for found in scan(file, begin, end, wanted.matcher(), cancelled):
         for hit in found.hits:
@@ -81,7 +81,7 @@ def first_hit(file: LineFile, wanted: Wanted, start: int, end: int, cancelled: C
 
 
 def last_hit(file: LineFile, wanted: Wanted, end: int, cancelled: Cancelled) -> int | None:
-    """Answer where the last wanted line before `end`, the beginning of a line, begins."""
+    """Return where the last wanted line before `end`, the beginning of a line, begins."""
     position, size = end, REGION
     while position > 0 and not cancelled():
         region = _line_start(file, max(0, position - size), position)
@@ -99,7 +99,7 @@ def last_hit(file: LineFile, wanted: Wanted, end: int, cancelled: Cancelled) -> 
 
 
 def _line_start(file: LineFile, position: int, latest: int) -> int:
-    """Answer where the first line at or after `position` begins; `latest` when none does before it."""
+    """Return where the first line at or after `position` begins; `latest` when none does before it."""
     if position <= 0:
         return 0
     position -= 1  # a newline right there means that a line begins at the position itself

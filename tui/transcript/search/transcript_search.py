@@ -146,7 +146,7 @@ class TranscriptSearch:
             search.over.set()
 
     async def _count_on(self, search: Standing) -> bool:
-        """Count a piece more; answer whether there was something to look at."""
+        """Count a piece more; return whether there was something to look at."""
         before = search.count.end
         looked = await self._bridge.call(search.count.look, search.over.is_set)
         if search.over.is_set():
@@ -169,7 +169,7 @@ class TranscriptSearch:
             self._land(search, landing, by)
 
     def _known(self, count: Count, here: int, by: int) -> Landing | None:
-        """Answer what is known without looking into the file."""
+        """Return what is known without looking into the file."""
         hit = count.after(here) if by > 0 else count.before(here)
         if hit is not None:
             return Landing(hit)
@@ -202,7 +202,7 @@ class TranscriptSearch:
 
 
 def look_around(file: LineFile, wanted: Wanted, place: int, by: int, cancelled: Cancelled) -> Landing:
-    """Answer the first wanted line from this byte on (1) or the last before it (-1), else go around the end.
+    """Return the first wanted line from this byte on (1) or the last before it (-1), else go around the end.
 
     Reads files.
     """

@@ -1,0 +1,69 @@
+"""The deck as what acts on it sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from ...core.run.model import Counts, RunSnapshot
+    from ..actions import Action, ActionContext
+    from ..feed.bridge import Bridge
+    from ..notify.notices import Notices
+    from ..presets.list import PresetList
+    from ..runs.board import RunStore
+    from ..runs.list import RunList
+    from ..transcript.pane import Transcript
+    from ..transcript.search.line import SearchLine
+    from .panes import Panes
+    from .undo import Undo
+
+
+class DeckView(Protocol):
+    """The deck's parts, for what acts on them."""
+
+    @property
+    def screen(self) -> Screen[object]: ...
+    @property
+    def bridge(self) -> Bridge: ...
+    @property
+    def actions(self) -> Sequence[Action]:
+        """The registry with the operator's own keys."""
+        ...
+
+    @property
+    def board(self) -> RunStore: ...
+    @property
+    def panes(self) -> Panes: ...
+    @property
+    def presets(self) -> PresetList: ...
+    @property
+    def runs(self) -> RunList: ...
+    @property
+    def transcript(self) -> Transcript: ...
+    @property
+    def search(self) -> SearchLine: ...
+    @property
+    def undo(self) -> Undo: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def counts(self) -> Counts:
+        """Of all runs of the project."""
+        ...
+
+    @property
+    def run(self) -> RunSnapshot | None:
+        """The highlighted run."""
+        ...
+
+    @property
+    def action_context(self) -> ActionContext:
+        """What decides which actions are possible now."""
+        ...
+
+    def show_launched(self, run_id: str) -> None:
+        """Put the cursor on a run just launched, as soon as it is there."""
+        ...
