@@ -5,7 +5,6 @@ Nothing is started and nothing is changed by looking.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import shutil
@@ -21,7 +20,7 @@ from .agents.pi.install import find_pi, pi_version
 from .config.settings import Settings, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
-from .system import processes
+from .system import locks, processes
 
 ROOM = 100 * 1024 * 1024
 """Bytes of free disk below which it is worth a word."""
@@ -114,12 +113,9 @@ def _can_lock(project: paths.Project) -> bool:
     except OSError:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        return locks.try_lock(descriptor)
     finally:
         os.close(descriptor)
-    return True
 
 
 def _has_pidfd() -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Any, cast
 
 from msgspec import Struct
+
+from ..system.files import NotRegularError, open_regular
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; a larger file is not read."""
@@ -67,8 +68,9 @@ def read_text(path: str) -> str:
 def read_content(path: str) -> bytes:
     """Read the bytes of such a file, whatever is in them; raises as `read_text` does."""
     try:
-        # O_NONBLOCK: a fifo would wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor, status = open_regular(path)
+    except NotRegularError as error:
+        raise DocumentError(f"{error.strerror}") from None
     except FileNotFoundError:
         if os.path.islink(path):
             raise DocumentError(f"it is a link to {os.readlink(path)}, which does not exist") from None
@@ -78,24 +80,18 @@ def read_content(path: str) -> bytes:
     except OSError as error:
         raise DocumentError(f"it cannot be read: {error.strerror}") from error
     try:
-        return _read_regular(descriptor)
+        return _read_limited(descriptor, status.st_size)
     except OSError as error:
         raise DocumentError(f"it cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
 
-def _read_regular(descriptor: int) -> bytes:
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        raise DocumentError("it is a directory, not a file")
-    if not stat.S_ISREG(status.st_mode):
-        raise DocumentError("it is not a regular file")
+def _read_limited(descriptor: int, size: int) -> bytes:
     with open(descriptor, "rb", closefd=False) as file:
         content = file.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:
-        size = max(status.st_size, len(content)) / SIZE_LIMIT
-        raise DocumentError(f"it is too large: {size:.1f} MB, at most 1 MB is read")
+        raise DocumentError(f"it is too large: {max(size, len(content)) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
     return content
 
 

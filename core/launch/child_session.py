@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import uuid
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from .. import paths
 from ..errors import UsageError
 from ..project.liveness import Proof, reconcile
 from ..run import artifacts
+from ..system import files
 from ..text.plain import one_line
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
@@ -23,6 +23,10 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 60
 """Characters of a preset's name that go into a file name."""
+
+
+_CHUNK = 1024 * 1024
+"""Bytes copied at a time."""
 
 
 class ChildSession(Struct, frozen=True):
@@ -78,19 +82,17 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
     path = session.path_in(run_dir)
     directory = os.path.dirname(path)
     if session.shared:
-        os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
+        files.make_private_directory(os.path.dirname(directory))
+    files.make_private_directory(directory)
+    header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso(), "cwd": cwd}
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return  # a shared one goes on
-    with open(descriptor, "wb") as file:
-        if session.source is not None:
+        if session.source is None:
+            files.write_new(path, json.dumps(header).encode() + b"\n")
+        else:
             with open(session.source, "rb") as source:
-                shutil.copyfileobj(source, file)
-            return
-        header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso(), "cwd": cwd}
-        file.write(json.dumps(header).encode() + b"\n")
+                files.write_new(path, iter(lambda: source.read(_CHUNK), b""))
+    except FileExistsError:
+        return  # a shared one is continued
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:

@@ -7,8 +7,8 @@ import time
 
 from .. import paths
 from ..project.liveness import hold_file
-from ..run import artifacts
 from ..run.model import RunMeta
+from ..system import files
 
 OLD = 3600.0
 """Seconds after which a group without a holder is over; every wrapper of it has come up long before."""
@@ -38,7 +38,7 @@ def remove_old_slots(project: paths.Project) -> None:
         except OSError:
             continue
         if None not in locks:
-            artifacts.discard(group)
+            files.remove_tree(group)
         for lock in locks:
             if lock is not None:
                 os.close(lock)

@@ -15,6 +15,7 @@ from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners.base import Started, WrapperCall
+from ..system import files
 from .child_session import prepare
 from .plan import PlannedRun, runner_of
 from .slots import remove_old_slots, slot_options
@@ -25,7 +26,7 @@ WITHOUT_EVENTS = 5.0
 """Seconds to wait for a first event of a wrapper that is known to hold its run."""
 LOOK_AGAIN = 0.003
 
-_IGNORED = "runs/\nsessions/\nactive/\ntrash/\n"
+_IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 
 
 class _Launching(Struct):
@@ -58,8 +59,8 @@ def launch(
     except SubdeckError:
         for launching in created:
             os.close(launching.lock)
-            _unlink(os.path.join(project.active, launching.meta.run_id))
-            artifacts.discard(project.run_dir(launching.meta.run_id))
+            files.remove(os.path.join(project.active, launching.meta.run_id))
+            files.remove_tree(project.run_dir(launching.meta.run_id))
         raise
     for launching in created:
         try:
@@ -90,13 +91,12 @@ def _keep_session(project: paths.Project, run: PlannedRun) -> None:
 def _prepare(project: paths.Project) -> None:
     for directory in (project.home, project.runs, project.active, project.sessions):
         try:
-            os.makedirs(directory, mode=0o700, exist_ok=True)
+            files.make_private_directory(directory)
         except OSError:
             return  # the first run directory says it with its path
     path = os.path.join(project.home, ".gitignore")
     try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(_IGNORED)
+        files.write_new(path, _IGNORED, mode=0o666)
     except OSError:
         return
 
@@ -138,7 +138,7 @@ def _await_sign(project: paths.Project, launching: _Launching, deadline: float) 
 
 def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
     lock = hold(project.run_dir(meta.run_id))
-    _unlink(os.path.join(project.run_dir(meta.run_id), paths.ENVIRONMENT))
+    files.remove(os.path.join(project.run_dir(meta.run_id), paths.ENVIRONMENT))
     result = RunResult(
         run_id=meta.run_id,
         status=RunStatus.FAILED,
@@ -150,7 +150,7 @@ def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
     )
     try:
         artifacts.write_result(project.run_dir(meta.run_id), result)
-        _unlink(os.path.join(project.active, meta.run_id))
+        files.remove(os.path.join(project.active, meta.run_id))
     except OSError:
         pass  # who looks next finds that nobody is responsible
     finally:
@@ -167,13 +167,6 @@ def _has_content(path: str) -> bool:
 
 def _touch(path: str) -> None:
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(files.open_private(path, os.O_WRONLY))
     except OSError:
         return  # only a doorbell
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

@@ -13,7 +13,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..errors import SubdeckError, UsageError
-from ..run.artifacts import write_whole
+from ..system.files import write_whole
 
 EXTENSION = "subdeck.ts"
 PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 
 from msgspec import Struct
 
 from ..config.yaml_tree import DocumentError, read_content
 from ..errors import PresetError
+from ..system import files
 
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark that some editors put at the beginning of UTF-8."""
@@ -88,24 +87,8 @@ def write_preset_text(path: str, content: bytes, *, before: bytes) -> None:
         raise FileChanged(path, now)
     file = os.path.realpath(path)
     try:
-        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-        _replace(file, content)
+        files.make_private_directory(os.path.dirname(file))
+        files.write_whole(file, content, durable=True)
     except OSError as error:
         hint = "check disk space and the rights of the directory; nothing was changed"
         raise PresetError(f"the preset cannot be written: {error.strerror}", where=path, hint=hint) from error
-
-
-def _replace(file: str, content: bytes) -> None:
-    """Write beside, make durable, then rename: nobody sees half a preset."""
-    descriptor, beside = tempfile.mkstemp(prefix=".subdeck.", dir=os.path.dirname(file))
-    try:
-        with open(descriptor, "wb") as written:
-            written.write(content)
-            written.flush()
-            if os.path.exists(file):
-                os.fchmod(descriptor, stat.S_IMODE(os.stat(file).st_mode))
-            os.fsync(descriptor)
-        os.rename(beside, file)
-    except BaseException:
-        os.unlink(beside)
-        raise

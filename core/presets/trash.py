@@ -17,6 +17,7 @@ from msgspec import Struct
 from ..errors import PresetError
 from ..paths import Project, new_run_id
 from ..run.model import PresetSource
+from ..system import files
 from ..text.plain import one_line
 from .file import SUFFIX
 
@@ -50,7 +51,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
         try:
             _move(path, kept)
         except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
+            files.remove_tree(place)
             raise
     except FileNotFoundError:
         raise PresetError("there is no such file any more", where=path) from None
@@ -64,7 +65,7 @@ def restore_preset(deleted: DeletedPreset) -> None:
     """Put it back where it was. Raises PresetError where another file is by now, or where it cannot be put."""
     hint = f"it is kept in {one_line(deleted.kept)}"
     try:
-        os.makedirs(os.path.dirname(deleted.path), mode=0o700, exist_ok=True)
+        files.make_private_directory(os.path.dirname(deleted.path))
         _put_back(deleted)
     except FileExistsError:
         raise PresetError("there is another file of this name by now", where=deleted.path, hint=hint) from None
@@ -72,16 +73,16 @@ def restore_preset(deleted: DeletedPreset) -> None:
         raise PresetError("it is not in the trash any more", where=deleted.kept) from None
     except OSError as error:
         raise PresetError(f"it cannot be put back: {error.strerror}", where=deleted.path, hint=hint) from error
-    shutil.rmtree(os.path.dirname(deleted.kept), ignore_errors=True)
+    files.remove_tree(os.path.dirname(deleted.kept))
 
 
 def _make_private(trash: str) -> None:
     """Make the trash, which no git takes for a part of the project."""
-    os.makedirs(trash, mode=0o700, exist_ok=True)
-    ignoring = os.path.join(trash, ".gitignore")
-    if not os.path.lexists(ignoring):
-        with open(ignoring, "w", encoding="utf-8") as file:
-            file.write("*\n")
+    files.make_private_directory(trash)
+    try:
+        files.write_new(os.path.join(trash, ".gitignore"), b"*\n")
+    except FileExistsError:
+        return
 
 
 def _move(path: str, kept: str) -> None:
@@ -116,4 +117,4 @@ def _purge_old(trash: str) -> None:
     except OSError:
         return  # there is none, or another app purges it just now
     for path in over:
-        shutil.rmtree(path, ignore_errors=True)
+        files.remove_tree(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from typing import Any, cast
@@ -20,6 +19,7 @@ from ..models.resolvers import ask, installed_resolvers
 from ..models.roles import RolesResolver
 from ..run.model import PresetSource
 from ..run.tool_policy import checked_tools
+from ..system import files
 from ..text.plain import one_line
 from .bundled import BUNDLED
 from .catalog import preset_files
@@ -67,9 +67,9 @@ def place_preset(directory: str, name: str, stem: str, text: str) -> str:
     """
     path = os.path.join(directory, stem + SUFFIX)
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        files.make_private_directory(directory)
         _refuse_second(directory, name)
-        _write_new(path, text)
+        files.write_new(path, text.encode(), durable=True)
     except FileExistsError:
         raise PresetError("the file is there already", where=path, hint="choose another name") from None
     except OSError as error:
@@ -112,20 +112,6 @@ def _refuse_second(directory: str, name: str) -> None:
         other = read_preset(path, PresetSource.DIR)
         if isinstance(other, Preset) and other.name == name:
             raise PresetError(f'there is a preset "{one_line(name)}" already', where=path, hint="choose another name")
-
-
-def _write_new(path: str, text: str) -> None:
-    """Write beside, make durable, then link: nobody sees half a preset, and no file is replaced."""
-    directory, name = os.path.split(path)
-    descriptor, beside = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.link(beside, path)
-    finally:
-        os.unlink(beside)
 
 
 def renamed(text: str, preset: Preset, name: str) -> str:

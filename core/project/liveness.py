@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from enum import Enum
@@ -14,7 +13,7 @@ from ..run.events import RunStarted
 from ..run.fold import Fold
 from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult
 from ..run.tail import EventTail
-from ..system import processes
+from ..system import files, locks, processes
 from ..text.plain import one_line, plain
 
 BUSY_AGAIN = 0.02
@@ -63,9 +62,9 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
             return Proof.UNKNOWN
         result, child = _lost(run_dir, run_id, facts, by)
         _end_left_overs(run_id, child if facts else None)
-        _unlink(os.path.join(run_dir, paths.ENVIRONMENT))
+        files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
         artifacts.write_result(run_dir, result)
-        _unlink(os.path.join(project.active, run_id))
+        files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
@@ -102,21 +101,13 @@ def _take(lock: int) -> bool:
     Who is responsible for a run holds the lock shared, a prober exclusively, so that a shared try tells them apart.
     """
     for _ in range(2):
-        if _flock(lock, fcntl.LOCK_EX):
+        if locks.try_lock(lock):
             return True
-        if _flock(lock, fcntl.LOCK_SH):
-            fcntl.flock(lock, fcntl.LOCK_UN)
+        if locks.try_lock(lock, shared=True):
+            locks.unlock(lock)
             return False
         time.sleep(BUSY_AGAIN)
     return False
-
-
-def _flock(lock: int, kind: int) -> bool:
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _end_left_overs(run_id: str, child: RunStarted | None) -> None:
@@ -189,10 +180,3 @@ def _last_line(path: str) -> str:
         return ""
     lines = plain(text).split("\n")
     return next((one_line(line, 300) for line in reversed(lines) if line.strip()), "")
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

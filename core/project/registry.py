@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..run import artifacts
 from ..run.model import Counts, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
+from ..system import files
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Registry:
         named = self._listed(self._project.active, only=self._only)
         unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
         for stale in set(named).difference(unfinished) if self._by is not None else ():
-            _unlink(f"{self._project.active}/{stale}")
+            files.remove(f"{self._project.active}/{stale}")
         return unfinished
 
     def look(self, run_ids: Iterable[str], *, prove: bool = False) -> set[str]:
@@ -273,13 +274,6 @@ def _line(meta: RunMeta) -> str:
 
 def _is_unfinished(run_dir: str) -> bool:
     return os.path.isdir(run_dir) and not os.path.exists(f"{run_dir}/{paths.RESULT}")
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
 
 
 def _turn(meta: RunMeta) -> tuple[str, int, str]:

@@ -7,7 +7,6 @@ end be told once, whoever else looks at the same session.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import threading
@@ -21,6 +20,7 @@ from .. import paths
 from ..errors import UsageError
 from ..run.model import RunMeta, RunSnapshot
 from ..run.tail import LineTail
+from ..system import files, locks
 from ..text.plain import one_line
 
 BG_RUN = "pi-subagents:bg-run"
@@ -174,9 +174,9 @@ class _Locked:
         self._path = path
 
     def __enter__(self) -> int:
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        files.make_private_directory(os.path.dirname(self._path))
+        self._descriptor = files.open_private(self._path, os.O_RDWR | os.O_APPEND)
+        locks.lock(self._descriptor)
         return self._descriptor
 
     def __exit__(self, *_: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from .. import paths
 from ..errors import RunBusy, SubdeckError, UnknownRun
 from ..run import artifacts
+from ..system import files
 from ..text.plain import one_line
 
 KEPT = 24 * 3600.0
@@ -27,7 +28,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
             raise RunBusy(f"run {run_id[-6:]} is still held by its wrapper", where=run_id, hint="stop it first")
         _close_pane(run_dir)
         try:
-            os.makedirs(project.trash, mode=0o700, exist_ok=True)
+            files.make_private_directory(project.trash)
             os.rename(run_dir, os.path.join(project.trash, run_id))
             os.utime(os.path.join(project.trash, run_id))
             moved.append(run_id)
@@ -64,7 +65,7 @@ def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
 def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
     """Remove runs from the trash for good."""
     for run_id in map(_checked, run_ids):
-        artifacts.discard(os.path.join(project.trash, run_id))
+        files.remove_tree(os.path.join(project.trash, run_id))
 
 
 def purge_old(project: paths.Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import TypeVar
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import LaunchError
+from ..system import files, locks
 from .model import RunMeta, RunResult, StopRequest
 
 T = TypeVar("T")
@@ -56,11 +56,7 @@ _activity_record = msgspec.json.Decoder(ActivityRecord)
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
 
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
-"""What FAT and some network file systems say to `link`."""
-
 _RESERVED_BYTES = 64 * 1024
-_USUAL_BYTES = 32 * 1024
 _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
 
@@ -85,34 +81,22 @@ def read_runner(run_dir: str) -> RunnerFacts | None:
 def read_activity(path: str) -> ActivityRecord:
     """Read an `active/` record; what is torn or missing says nothing."""
     try:
-        with open(path, "rb") as file:
-            return _activity_record.decode(file.read().partition(b"\n")[0])
+        return _activity_record.decode(files.read(path).partition(b"\n")[0])
     except (OSError, msgspec.DecodeError):
         return ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
-    write_whole(os.path.join(run_dir, paths.STOP), _encoder.encode(request))
+    files.write_whole(os.path.join(run_dir, paths.STOP), _encoder.encode(request))
 
 
 def write_runner(run_dir: str, facts: RunnerFacts) -> None:
-    write_whole(os.path.join(run_dir, paths.RUNNER), _encoder.encode(facts))
-
-
-def write_whole(path: str, content: bytes) -> None:
-    """Write a file so that readers see the old one or the new one, never a part."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        _write_new(temporary, content)
-        os.replace(temporary, path)
-    except OSError:
-        _unlink(temporary)
-        raise
+    files.write_whole(os.path.join(run_dir, paths.RUNNER), _encoder.encode(facts))
 
 
 def reserve_result(run_dir: str) -> None:
     """Keep disk space for the result; it is given back by `write_result`."""
-    descriptor = os.open(os.path.join(run_dir, RESERVE), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = files.open_private(os.path.join(run_dir, RESERVE), os.O_WRONLY)
     try:
         os.posix_fallocate(descriptor, 0, _RESERVED_BYTES)
     finally:
@@ -125,23 +109,16 @@ def write_result(run_dir: str, result: RunResult) -> bool:
     When the disk or a file size limit leaves too little room the answer is cut, and the result says so.
     Raises OSError when not even the shortest form could be written.
     """
-    _unlink(os.path.join(run_dir, RESERVE))
-    final = os.path.join(run_dir, paths.RESULT)
-    temporary = f"{final}.{os.getpid()}.tmp"
+    files.remove(os.path.join(run_dir, RESERVE))
     for keep in _SHRINK:
         try:
-            _write_new(
-                temporary, msgspec.json.format(_encoder.encode(_shortened(result, keep)), indent=1), durable=True
-            )
-            _publish(temporary, final)
+            files.write_new(os.path.join(run_dir, paths.RESULT), _pretty(_shortened(result, keep)), durable=True)
             return True
         except FileExistsError:
             return False
         except OSError:
             if keep == 0:
                 raise
-        finally:
-            _unlink(temporary)
     return False
 
 
@@ -150,42 +127,33 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
 
     The descriptor holds the run (shared flock) until it is closed. Raises LaunchError when the disk says no.
     """
-    import fcntl
-
     hidden = os.path.join(runs, f".{meta.run_id}")
     try:
-        os.makedirs(runs, mode=0o700, exist_ok=True)
+        files.make_private_directory(runs)
         os.mkdir(hidden, 0o700)
-        lock = os.open(os.path.join(hidden, paths.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = locks.open_lock(os.path.join(hidden, paths.LOCK))
         try:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            _write_new(os.path.join(hidden, paths.PROMPT), prompt.encode("utf-8", "surrogateescape"))
+            locks.lock(lock, shared=True)
+            files.write_new(os.path.join(hidden, paths.PROMPT), prompt.encode("utf-8", "surrogateescape"))
             if meta.system_prompt is not None:
                 text = meta.system_prompt.encode("utf-8", "surrogateescape")
-                _write_new(os.path.join(hidden, paths.SYSTEM_PROMPT), text)
-            _write_new(os.path.join(hidden, paths.META), _pretty(meta))
+                files.write_new(os.path.join(hidden, paths.SYSTEM_PROMPT), text)
+            files.write_new(os.path.join(hidden, paths.META), _pretty(meta))
             os.rename(hidden, os.path.join(runs, meta.run_id))
         except BaseException:
             os.close(lock)
             raise
         return lock
     except OSError as error:
-        discard(hidden)
+        files.remove_tree(hidden)
         raise LaunchError(
             f"the run directory cannot be written: {error.strerror}", where=hidden, hint="check disk space and rights"
         ) from error
     except UnicodeError as error:
-        discard(hidden)
+        files.remove_tree(hidden)
         raise LaunchError(
             "a path of the run has a name that is no UTF-8", where=ascii(meta.cwd), hint="rename that directory"
         ) from error
-
-
-def discard(directory: str) -> None:
-    """Remove a directory tree and what is in it, as far as that is allowed."""
-    import shutil
-
-    shutil.rmtree(directory, ignore_errors=True)
 
 
 def present(run_dir: str) -> dict[str, str]:
@@ -196,20 +164,7 @@ def present(run_dir: str) -> dict[str, str]:
         )
     except OSError:
         return {}
-    return {name: os.path.join(run_dir, name) for name in names if not name.endswith(".tmp")}
-
-
-def _publish(temporary: str, final: str) -> None:
-    """Give a file its name unless another has it: raises FileExistsError."""
-    try:
-        os.link(temporary, final)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        # Without links there are two steps, between which only the run's lock keeps others out.
-        if os.path.exists(final):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), final) from error
-        os.rename(temporary, final)
+    return {name: os.path.join(run_dir, name) for name in names}
 
 
 def _pretty(record: Struct) -> bytes:
@@ -228,38 +183,6 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
 
 def _decoded(decoder: msgspec.json.Decoder[T], path: str) -> T | None:
     try:
-        return decoder.decode(_content(path))
+        return decoder.decode(files.read(path))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def _content(path: str) -> bytes:
-    """Read a whole file; half as long as with `open`, which a list of thousands of runs notices."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        content = os.read(descriptor, _USUAL_BYTES)
-        if more := os.read(descriptor, _USUAL_BYTES):
-            with open(descriptor, "rb", closefd=False) as file:
-                content += more + file.read()
-        return content
-    finally:
-        os.close(descriptor)
-
-
-def _write_new(path: str, content: bytes, mode: int = 0o600, *, durable: bool = False) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        if durable:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return

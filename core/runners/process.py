@@ -7,6 +7,7 @@ import subprocess
 
 from .. import paths
 from ..errors import LaunchError
+from ..system import files
 from .base import WrapperCall
 
 _started: list[subprocess.Popen[bytes]] = []
@@ -22,7 +23,7 @@ class ProcessRunner:
     def launch(self, call: WrapperCall) -> StartedProcess:
         _reap()
         try:
-            with open(os.path.join(call.run_dir, paths.STDERR), "ab", opener=_private) as stderr:
+            with open(os.path.join(call.run_dir, paths.STDERR), "ab", opener=files.open_private) as stderr:
                 process = subprocess.Popen(
                     call.argv,
                     stdin=subprocess.DEVNULL,
@@ -44,10 +45,6 @@ class StartedProcess:
 
     def has_gone(self) -> bool:
         return self._process.poll() is not None
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _reap() -> None:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
 from ..run.artifacts import TmuxPlace
-from ..system import processes
+from ..system import files, processes
 from .base import AttachInfo, WrapperCall
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
@@ -201,9 +201,7 @@ def _ask(server: libtmux.Server, command: Sequence[str]) -> tmux_cmd:
 def _leave_environment(run_dir: str, environment: Mapping[str, str]) -> None:
     """Leave the launcher's environment where only this user and the wrapper, which unlinks it, can read it."""
     block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
-    descriptor = os.open(os.path.join(run_dir, paths.ENVIRONMENT), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(block)
+    files.write_new(os.path.join(run_dir, paths.ENVIRONMENT), block)
 
 
 def _clean(name: str) -> str:

@@ -10,6 +10,8 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
+from . import files
+
 RUN_MARK = "SUBDECK_RUN_ID"
 """Environment variable that every process of a run inherits."""
 
@@ -140,7 +142,6 @@ def _stat(pid: int) -> list[bytes]:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return files.read(path)
     except OSError:
         return b""

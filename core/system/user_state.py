@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..paths import user_state_dir
-from ..run.artifacts import write_whole
+from .files import make_private_directory, write_whole
 
 
 def state_file(*names: str) -> str:
@@ -25,5 +25,5 @@ def write_state(path: str, content: bytes) -> None:
 
     No two threads may do so for one file at the same time.
     """
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    make_private_directory(os.path.dirname(path))
     write_whole(path, content)

@@ -7,13 +7,12 @@ written while waiting is put together by hand from values that need no escaping.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import sys
 
 from .. import paths
-from ..system import processes
+from ..system import files, locks, processes
 from .queue import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
 
 
@@ -83,7 +82,7 @@ def _hold(run_dir: str) -> int | None:
         lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    locks.lock(lock, shared=True)
     return None if os.path.exists(os.path.join(run_dir, paths.RESULT)) else lock
 
 
@@ -91,11 +90,10 @@ def _take_environment(run_dir: str) -> None:
     """Take over the launcher's environment where it was left in a file; what tmux set stays."""
     path = os.path.join(run_dir, paths.ENVIRONMENT)
     try:
-        with open(path, "rb") as file:
-            block = file.read()
-        os.unlink(path)
+        block = files.read(path)
     except OSError:
         return
+    files.remove(path)
     kept = {name: os.environ[name] for name in ("TERM", "TMUX", "TMUX_PANE") if name in os.environ}
     os.environ.clear()
     for name, _, value in (entry.partition("=") for entry in os.fsdecode(block).split("\0") if entry):
@@ -128,7 +126,7 @@ def _tell_queued(run_dir: str, doorbell: str, kind: str) -> None:
 def _write(path: str, text: str, flag: int) -> None:
     """Write as far as the disk lets: none of this may keep a run from its result."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, 0o600)
+        descriptor = files.open_private(path, os.O_WRONLY | flag)
         os.write(descriptor, text.encode())
         os.close(descriptor)
     except OSError as error:

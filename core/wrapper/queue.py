@@ -6,12 +6,14 @@ behind a door lock; only the one at the door tries the slots, so that a hundred 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
+
+from ..system.files import make_private_directory
+from ..system.locks import lock, open_lock, try_lock
 
 LOOK_AGAIN = 0.05
 """Seconds between two looks at the slots by the one at the door."""
@@ -57,12 +59,12 @@ class Slots:
 
     def take(self, queue: Queue) -> int:
         """Return the descriptor that holds the slot until it is closed."""
-        os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        door = _open(os.path.join(self._directory, "door"))
+        make_private_directory(self._directory)
+        door = open_lock(os.path.join(self._directory, "door"))
         try:
-            if not _try(door):
+            if not try_lock(door):
                 queue.enter("slot")
-                fcntl.flock(door, fcntl.LOCK_EX)
+                lock(door)
             while (slot := self._free_slot()) is None:
                 queue.enter("slot")
                 time.sleep(LOOK_AGAIN)
@@ -72,8 +74,8 @@ class Slots:
 
     def _free_slot(self) -> int | None:
         for number in range(self._limit):
-            slot = _open(os.path.join(self._directory, str(number)))
-            if _try(slot):
+            slot = open_lock(os.path.join(self._directory, str(number)))
+            if try_lock(slot):
                 return slot
             os.close(slot)
         return None
@@ -90,14 +92,13 @@ class Session:
         self._lock = -1
 
     def take(self, queue: Queue) -> int:
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        lock = _open(self._path)
-        if not _try(lock):
+        make_private_directory(os.path.dirname(self._path))
+        self._lock = open_lock(self._path)
+        if not try_lock(self._lock):
             queue.enter("session")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        self.holder_before = os.fsdecode(os.pread(lock, 4096, 0))
-        self._lock = lock
-        return lock
+            lock(self._lock)
+        self.holder_before = os.fsdecode(os.pread(self._lock, 4096, 0))
+        return self._lock
 
     def sign(self) -> None:
         """Write down who goes on with the session now; only once what its last holder left has been ended."""
@@ -129,15 +130,3 @@ def take_all(places: Sequence[Place], queue: Queue, signals: Signals) -> list[in
     held = [place.take(queue) for place in places]
     signals.waiting = False
     return held
-
-
-def _open(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -13,6 +13,7 @@ from ..paths import now_iso
 from ..run.artifacts import ActivityRecord
 from ..run.events import Event, Notice, UnknownEvent, encode_event
 from ..run.progress import ProgressFormatter
+from ..system import files
 
 EVENT_RINGS = 1 / 50
 """Least seconds between two rings for events."""
@@ -44,8 +45,7 @@ class AppendedFile:
         """Bytes that still fit; None without a cap."""
         self._descriptor = -1
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._descriptor = os.open(os.path.join(run_dir, name), flags, 0o600)
+            self._descriptor = files.open_private(os.path.join(run_dir, name), os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             troubles.add(name, error)
 
@@ -90,7 +90,7 @@ class ActivityFile:
         self._last_ring = 0.0
         self._descriptor = -1
         try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = files.open_private(path, os.O_WRONLY)
         except OSError:
             pass  # only a doorbell: readers sweep the sizes of open runs as well
 
@@ -117,10 +117,7 @@ class ActivityFile:
 
     def remove(self) -> None:
         self._silence()
-        try:
-            os.unlink(self._path)
-        except OSError:
-            return
+        files.remove(self._path)
 
     def _silence(self) -> None:
         if self._descriptor >= 0:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from .. import paths
 from ..agents.base import AgentProgram, ChildStream
 from ..errors import SubdeckError
-from ..run import artifacts
 from ..run.events import Notice, Retry
 from ..run.finalization import Finalized, feedback, read_payload
 from ..run.model import RunMeta, RunReason, RunResult, Usage
 from ..run.outcome import Outcome, StartError, StreamFacts, decide
+from ..system import files
 from .attempt import Attempt
 from .queue import Signals
 from .records import Records
@@ -91,7 +91,7 @@ class Tries:
         said = fault if isinstance(fault, str) else ""
         try:
             path = os.path.join(self._run_dir, paths.prompt_name(number))
-            artifacts.write_whole(path, feedback(said).encode())
+            files.write_whole(path, feedback(said).encode())
         except OSError as error:
             self._records.troubles.add(paths.prompt_name(number), error)
             return False

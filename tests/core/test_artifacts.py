@@ -126,7 +126,7 @@ def test_a_run_appears_whole_and_held(project: Project) -> None:
 
 def test_listing_hides_what_is_not_for_users(tmp_path: Path) -> None:
     """Temporary and reserved files are no artifacts."""
-    for name in ("result.json", "result.json.12.tmp", artifacts.RESERVE):
+    for name in ("result.json", ".subdeck.12ab", artifacts.RESERVE):
         (tmp_path / name).touch()
     assert {"result.json": str(tmp_path / "result.json")} == artifacts.present(str(tmp_path))
     assert {} == artifacts.present(str(tmp_path / "missing"))

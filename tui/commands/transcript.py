@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...core import paths
 from ...core.run.describe import size_text
 from ...core.run.model import RunSnapshot
+from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
 from ..actions import KeyContext
@@ -217,7 +218,7 @@ def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) ->
     """Write a view as text; return whether it was wanted to the end."""
     from ..transcript.export import text_of
 
-    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with open(target, "x", encoding="utf-8", opener=open_private) as file:
         for piece in text_of(LineFile(path), view):
             if not wanted():
                 return False

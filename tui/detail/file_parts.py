@@ -6,6 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from ...core.system.files import open_regular
 from .page import FileRow
 
 LIMIT = 256 * 1024
@@ -38,7 +39,7 @@ def listed(run_dir: str) -> tuple[FileRow, ...]:
             found = [
                 FileRow(entry.name, entry.path, status.st_size, status.st_mtime)
                 for entry in entries
-                if not entry.name.startswith(".") and not entry.name.endswith(".tmp")
+                if not entry.name.startswith(".")
                 if stat.S_ISREG((status := entry.stat(follow_symlinks=False)).st_mode)
             ]
     except OSError:
@@ -48,14 +49,10 @@ def listed(run_dir: str) -> tuple[FileRow, ...]:
 
 def _read(path: str, from_end: int, limit: int) -> FilePart | None:
     try:
-        # Without waiting for somebody to write, should it be a FIFO.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor, status = open_regular(path)
     except OSError:
         return None
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return None
         start = max(0, status.st_size - from_end) if from_end else 0
         content = os.pread(descriptor, limit, start)
     except OSError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...core.errors import SubdeckError
 from ...core.run.events import AssistantText
 from ...core.run.progress import ProgressFormatter
+from ...core.system.files import write_new, write_whole
 from ...core.text.plain import one_line, plain
 from ..feed.lines import body_of, entry_of, event_of
 from ..feed.views import View
@@ -47,27 +47,20 @@ def exists(path: str) -> bool:
 
 def save(path: str, pieces: Iterable[str], *, over: bool) -> int:
     """Write the pieces; return how many bytes. Raises OSError; without `over` FileExistsError for what is there."""
-    if not over:
-        return _write(path, pieces)
-    path = os.path.realpath(path)
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name[:80]}.{secrets.token_hex(4)}")
-    size = _write(temporary, pieces)
-    os.replace(temporary, path)
+    size = 0
+
+    def encoded() -> Iterator[bytes]:
+        nonlocal size
+        for piece in pieces:
+            content = piece.encode("utf-8", "replace")
+            size += len(content)
+            yield content
+
+    if over:
+        write_whole(os.path.realpath(path), encoded(), mode=0o666)
+    else:
+        write_new(path, encoded(), mode=0o666)
     return size
-
-
-def _write(path: str, pieces: Iterable[str]) -> int:
-    """Write a new file; what was begun and cannot be ended is removed."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        with open(descriptor, "wb") as file:
-            for piece in pieces:
-                file.write(piece.encode("utf-8", "replace"))
-            return file.tell()
-    except BaseException:
-        os.unlink(path)
-        raise
 
 
 TIME_WIDTH = 10

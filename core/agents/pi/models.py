@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from ... import paths
 from ...config.yaml_tree import DocumentError, read_text
 from ...errors import AgentUnavailable
 from ...models.catalog import Listing, Model
+from ...system import files
 from ...text.plain import one_line, plain
 from .install import package_dir
 
@@ -54,8 +54,7 @@ def list_key(command: Sequence[str]) -> dict[str, str]:
 def cached_listing(command: Sequence[str]) -> Listing:
     """Return pi's last own list; an outdated one still names models, but is not complete."""
     try:
-        with open(cache_file(command), "rb") as file:
-            cached = msgspec.json.decode(file.read(), type=CachedList)
+        cached = msgspec.json.decode(files.read(cache_file(command)), type=CachedList)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return Listing()
     return Listing(cached.models, own=True, complete=cached.key == list_key(command))
@@ -64,16 +63,8 @@ def cached_listing(command: Sequence[str]) -> Listing:
 def keep_list(command: Sequence[str], key: dict[str, str], models: Sequence[Model]) -> None:
     """Write pi's list to the cache. Raises OSError."""
     path = cache_file(command)
-    directory = os.path.dirname(path)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(prefix=".models-", dir=directory)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(CachedList(key, tuple(models))))
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    files.make_private_directory(os.path.dirname(path))
+    files.write_whole(path, msgspec.json.encode(CachedList(key, tuple(models))))
 
 
 def cache_file(command: Sequence[str]) -> str:

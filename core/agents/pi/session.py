@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from array import array
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import UsageError
+from ...system.files import NotRegularError, open_regular
 from ..conversation import Conversation, Message, Text, Turn
 from .branch import LINE_LIMIT, Entry, branch, fields_of, has_compaction
 from .lines import UNREADABLE, mapping, string
@@ -46,14 +46,18 @@ def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
     Raises SessionFileError when the file is missing, cannot be read, or is no session of pi.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor, status = open_regular(path)
     except FileNotFoundError:
         raise SessionFileError("the parent session does not exist", where=path, hint=_HINT) from None
+    except NotRegularError:
+        raise SessionFileError("the parent session is not a file", where=path, hint=_HINT) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     try:
-        size, version = _size(descriptor, path), _version(descriptor, path)
-        yield _Scan(descriptor, recent_turns).of(branch(descriptor, size, is_tree=version > 1))
+        if status.st_size == 0:
+            raise SessionFileError("the parent session is empty", where=path, hint=_HINT)
+        version = _version(descriptor, path)
+        yield _Scan(descriptor, recent_turns).of(branch(descriptor, status.st_size, is_tree=version > 1))
     except OSError as error:
         raise _unreadable(path, error) from error
     finally:
@@ -63,15 +67,6 @@ def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
 def _unreadable(path: str, error: Exception) -> SessionFileError:
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return SessionFileError(f"the parent session cannot be read: {reason}", where=path, hint=_HINT)
-
-
-def _size(descriptor: int, path: str) -> int:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise SessionFileError("the parent session is not a file", where=path, hint=_HINT)
-    if status.st_size == 0:
-        raise SessionFileError("the parent session is empty", where=path, hint=_HINT)
-    return status.st_size
 
 
 def _version(descriptor: int, path: str) -> int:

@@ -1,0 +1,99 @@
+"""Files and locks: whole or not at all, private, and let go with their process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.system import files, locks
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_whole_file_is_private_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    """A file written whole is for this user only, and is the only thing in its directory."""
+    files.write_whole(str(tmp_path / "a"), (b"one", b"two"))
+    assert (tmp_path / "a").read_bytes() == b"onetwo"
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+    assert names(tmp_path) == ["a"]
+
+
+def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """Who opened a file to a group finds it open after it was written again."""
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    path.chmod(0o664)
+    files.write_whole(str(path), b"new")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o664)
+
+
+@pytest.mark.parametrize("write", [files.write_whole, files.write_new])
+def test_failed_write_changes_nothing(tmp_path: Path, write: type) -> None:
+    """Where the content breaks off, neither the file nor anything beside it is left."""
+
+    def broken() -> Iterator[bytes]:
+        yield b"part"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space"):
+        write(str(tmp_path / "a"), broken())
+    assert names(tmp_path) == []
+
+
+def test_new_file_replaces_nothing(tmp_path: Path) -> None:
+    """What is there already stays, a dangling link included."""
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("a", "link"):
+        with pytest.raises(FileExistsError):
+            files.write_new(str(tmp_path / name), b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert names(tmp_path) == ["a", "link"]
+
+
+def test_new_file_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that knows no hard links gets the file by a rename."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    files.write_new(str(tmp_path / "a"), b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("size", [0, 10, 32 * 1024, 100_000])
+def test_read_is_whole(tmp_path: Path, size: int) -> None:
+    """A file is read to its end, whatever its size."""
+    (tmp_path / "a").write_bytes(b"x" * size)
+    assert files.read(str(tmp_path / "a")) == b"x" * size
+
+
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    """Opening a pipe that nobody writes to is refused at once, and so is a directory."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(files.NotRegularError, match="not a regular file"):
+        files.open_regular(str(tmp_path / "pipe"))
+    with pytest.raises(files.NotRegularError, match="directory"):
+        files.open_regular(str(tmp_path))
+
+
+def test_locks_exclude_and_share(tmp_path: Path) -> None:
+    """An exclusive lock keeps all others out, shared ones only an exclusive one; closing releases."""
+    one, two, three = (locks.open_lock(str(tmp_path / "lock")) for _ in range(3))
+    locks.lock(one, shared=True)
+    assert locks.try_lock(two, shared=True)
+    assert not locks.try_lock(three)
+    os.close(one)
+    locks.unlock(two)
+    assert locks.try_lock(three)
+    assert not locks.try_lock(two, shared=True)
+    os.close(two)
+    os.close(three)
