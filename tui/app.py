@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual.app import App
 from textual.command import Provider
-from textual.events import Event, Key, Paste
 from textual.notifications import Notify, SeverityLevel
 from textual.screen import ModalScreen
 
@@ -16,29 +14,27 @@ from ..core.text.plain import one_line, plain
 from .actions import KeyContext, bindings, key_of
 from .actions.keymap import keymap, with_own_keys
 from .deck.opening import AS_USUAL, Opening
-from .deck.palette import ActionProvider
 from .deck.screen import MainScreen
 from .notify.notices import Notices
 from .notify.toasts import ON_SCREEN
-from .terminal.key_queue import TypeAhead
+from .terminal.key_queue import KeyQueueApp
 from .terminal.no_color import Colourless, unwanted_colour
 from .terminal.signals import expect_unannounced_stops
 from .theme import DARK, OURS, TERMINAL
 
 if TYPE_CHECKING:
     from ..core.engine import Engine
-    from .commands import Handlers
-    from .deck.protocol import DeckView
+    from .deck.protocol import DeckView, Handlers
 
 
-class SubdeckApp(App[str], inherit_bindings=False):
+class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     """Answers, when it ends, the line that says what goes on without it."""
 
     TITLE = "subdeck"
     CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
     """The first screen's rules too: those of a default screen are not read by themselves."""
     BINDINGS = bindings(KeyContext.APP)
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = set()
 
     def __init__(self, engine: Engine, opening: Opening = AS_USUAL) -> None:
         """Raises SettingsError for keys that cannot be had."""
@@ -56,7 +52,6 @@ class SubdeckApp(App[str], inherit_bindings=False):
         self.stylesheet.set_variables(self.get_css_variables())
         self._actions = with_own_keys(engine.settings.keys)
         self.notices = Notices()
-        self.type_ahead = TypeAhead(self, super().on_event)
         self.set_keymap(keymap(self._actions))
         # What Textual puts in the place of stdout has no `encoding`, which libtmux reads when it is imported.
         for capture in (self._capture_stdout, self._capture_stderr):
@@ -107,13 +102,6 @@ class SubdeckApp(App[str], inherit_bindings=False):
         kept = others[-(ON_SCREEN - 1) :]
         for toast in [toast for toast in self._notifications if toast not in kept]:
             self._unnotify(toast, refresh=False)
-
-    async def on_event(self, event: Event) -> None:
-        """Take what is typed in its turn: not before the dialog that shall have it is there."""
-        if isinstance(event, Key | Paste) and not event.is_forwarded:
-            await self.type_ahead.take(event)
-        else:
-            await super().on_event(event)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
         """Show a screen; what is typed from now on is for it, and for no other that was expected."""

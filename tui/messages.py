@@ -1,4 +1,4 @@
-"""What the bridge, the widgets and the screens tell each other: past tense for facts, a noun for a wish."""
+"""What the panes report to the deck, in the past tense."""
 
 from __future__ import annotations
 
@@ -7,80 +7,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..core.engine import AgentChoice
-    from ..core.presets.catalog import PresetCatalog
-    from ..core.project.follower import Update
-    from ..core.run.model import RunSnapshot
-    from .feed.reader import Piece, RunReader
     from .feed.views import View
-
-
-class UpdateArrived(Message, bubble=False):
-    """The engine has something; the bridge itself takes it when the next frame is due."""
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, UpdateArrived)
-
-
-class PieceArrived(Message, bubble=False):
-    """Something of the shown run was read; the bridge itself hands it out."""
-
-
-class RunsChanged(Message):
-    """Everything that changed since the message before, merged."""
-
-    def __init__(self, update: Update) -> None:
-        super().__init__()
-        self.update = update
-
-
-class PresetsRead(Message):
-    def __init__(self, catalog: PresetCatalog) -> None:
-        super().__init__()
-        self.catalog = catalog
-
-
-class AgentChosen(Message):
-    """Which program a launch would use now."""
-
-    def __init__(self, agent: AgentChoice | None, problem: str = "") -> None:
-        super().__init__()
-        self.agent = agent
-        self.problem = problem
-        """Why there is none."""
-
-
-class UnseenFound(Message):
-    """Runs that ended before this app looked, and were told to nobody."""
-
-    def __init__(self, runs: tuple[RunSnapshot, ...]) -> None:
-        super().__init__()
-        self.runs = runs
-
-
-class ProjectWent(Message):
-    """The project's directory is not where it was, or there again."""
-
-    def __init__(self, is_here: bool) -> None:
-        super().__init__()
-        self.is_here = is_here
-
-
-class EngineFailed(Message):
-    """An engine call in the background went wrong; `what` is for a person."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
-
-
-class TranscriptRead(Message):
-    """The next piece of the shown run's transcript."""
-
-    def __init__(self, reader: RunReader, piece: Piece) -> None:
-        super().__init__()
-        self.reader = reader
-        self.piece = piece
 
 
 class ViewChosen(Message):

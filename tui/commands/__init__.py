@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ..deck.protocol import DeckView
+from ..deck.protocol import DeckView, Handlers
 from .deck import DeckCommands, DoctorCommands, TellingCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
@@ -28,10 +26,6 @@ _ALL = (
 )
 
 
-Handlers = dict[str, Callable[[], object]]
-"""What to call for each action, by its id."""
-
-
 def handlers(deck: DeckView) -> Handlers:
     """Return what each action does on this deck."""
-    return {action_id: deed for commands in _ALL for action_id, deed in commands(deck).table.items()}
+    return {action_id: handler for commands in _ALL for action_id, handler in commands(deck).table.items()}

@@ -9,13 +9,13 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.confirm import ConfirmScreen
+from ..terminal.key_queue import KeyQueueApp
 from ..text.format import format_error
 
 if TYPE_CHECKING:
     from textual.app import App
 
     from ...core.run.model import RunSnapshot
-    from ..app import SubdeckApp
     from ..deck.protocol import DeckView
 
 P = ParamSpec("P")
@@ -59,7 +59,7 @@ class Commands:
 
     def _spawn_dialog(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
         """Do work that opens a dialog in a moment: what is typed until then is for the dialog, not for the deck."""
-        give_up = cast("SubdeckApp", self._app).type_ahead.expect()
+        give_up = cast(KeyQueueApp, self._app).type_ahead.expect()
 
         async def expected() -> None:
             try:

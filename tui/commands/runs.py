@@ -92,7 +92,7 @@ class RunCommands(Commands):
         if not await self._confirmed(question, what_is_lost(runs, size), "Delete"):
             return
         deleted = await self._bridge.call(_delete, self._bridge.engine, [run.run_id for run in runs])
-        self._deck.undo.push(deletion_of(self._deck, who(runs), deleted))
+        self._deck.undo.push(deletion_of(self._bridge, self._deck.runs.select, who(runs), deleted))
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
 
 
@@ -209,7 +209,7 @@ def clear_filter(deck: DeckView) -> bool:
 def remember(deck: DeckView) -> None:
     """Keep how the list is arranged for the next start."""
     if memory := deck.runs.memory:
-        deck.bridge.spawn(memory.keep, deck.runs)
+        deck.bridge.spawn(memory.keep, deck.runs.list_layout)
 
 
 SWITCH_SECONDS = 5.0
@@ -313,7 +313,9 @@ class CleaningCommands(Commands):
         if cleaned.moved and purge:
             self._say(f"Removed {what} for good.")
         elif cleaned.moved:
-            self._deck.undo.push(deletion_of(self._deck, what, cleaned.moved[::-1]))  # the newest one first
+            self._deck.undo.push(
+                deletion_of(self._bridge, self._deck.runs.select, what, cleaned.moved[::-1])
+            )  # the newest one first
             self._say(f"Moved {what} to the trash; {self._key('undo')} brings them back.")
         if cleaned.left:
             run_id, why = cleaned.left[0]

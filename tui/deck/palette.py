@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from ..actions import PANES, Action, key_label, said
 
+if TYPE_CHECKING:
+    from .protocol import DeckView
+
 
 class ActionProvider(Provider):
-    """Offers what is possible in the present action_context."""
+    """Offers the actions that are possible on the deck now."""
 
     async def discover(self) -> Hits:
-        for action, title, told in self._offered():
-            yield DiscoveryHit(title, partial(self._run, action), help=told)
+        for action, title, sentence in self._offered():
+            yield DiscoveryHit(title, partial(self._run, action), help=sentence)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for action, title, told in self._offered():
-            text = f"{title} {told}"
+        for action, title, sentence in self._offered():
+            text = f"{title} {sentence}"
             if (score := matcher.match(text)) > 0:
-                yield Hit(score, matcher.highlight(title), partial(self._run, action), text=text, help=told)
+                yield Hit(score, matcher.highlight(title), partial(self._run, action), text=text, help=sentence)
 
     def _offered(self) -> Iterator[tuple[Action, str, str]]:
         """Return each with its title and its sentence."""
-        from .screen import MainScreen
-
-        deck = self.screen
-        if isinstance(deck, MainScreen):
-            for action in deck.actions:
-                if action.in_palette and action.allowed(deck.action_context):
-                    yield action, _title(action), said(action.help, deck.actions)
+        deck = cast("DeckView", self.screen)
+        for action in deck.actions:
+            if action.in_palette and action.allowed(deck.action_context):
+                yield action, _title(action), said(action.help, deck.actions)
 
     async def _run(self, action: Action) -> None:
         await self.screen.run_action(action.command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ..transcript.search.line import SearchLine
     from .panes import Panes
     from .undo import Undo
+
+
+Handlers = dict[str, Callable[[], object]]
+"""What to call for each action, by its id."""
 
 
 class DeckView(Protocol):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
+from textual.command import Provider
 from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen, Screen
@@ -17,19 +18,16 @@ from ...core.run.model import Counts, RunSnapshot
 from ...core.text.plain import plain
 from ..actions import Action, ActionContext, KeyContext, bindings, key_of, said
 from ..feed.bridge import Bridge
-from ..messages import (
+from ..feed.messages import (
     AgentChosen,
     EngineFailed,
-    PresetHighlighted,
     PresetsRead,
     ProjectWent,
-    RowChosen,
-    RunHighlighted,
     RunsChanged,
     TranscriptRead,
     UnseenFound,
-    ViewChosen,
 )
+from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notify.notices import Notices
 from ..notify.toasts import CELLS, Toasts, unseen_text
 from ..presets.list import PresetList
@@ -37,6 +35,7 @@ from ..runs.board import RunStore
 from ..runs.filter_line import FilterInput, FilterLine
 from ..runs.list import RunList
 from ..runs.memory import RunListMemory
+from ..terminal.key_queue import KeyQueueApp
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search.line import SearchLine
@@ -44,6 +43,7 @@ from ..transcript.search.transcript_search import TranscriptSearch
 from .arrangement import Remembering, read_shape
 from .header import DeckHeader
 from .opening import Opening
+from .palette import ActionProvider
 from .panes import Panes
 from .single_run import SingleRunMode
 from .startup_cleanup import StartupCleanup
@@ -53,15 +53,14 @@ from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
-    from ..app import SubdeckApp
-    from ..commands import Handlers
-    from .protocol import DeckView
+    from .protocol import DeckView, Handlers
 
 
 class MainScreen(Screen[object]):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
     AUTO_FOCUS = ""
 
     def __init__(
@@ -286,7 +285,7 @@ class MainScreen(Screen[object]):
         if obstacle := action.refusal(self.action_context):
             self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
             if action.changes:  # what was typed with it was for a dialog that does not come
-                cast("SubdeckApp", self.app).type_ahead.forget()
+                cast(KeyQueueApp, self.app).type_ahead.forget()
             return
         self._handlers[action_id]()
         if self._single_run.end_when_left():

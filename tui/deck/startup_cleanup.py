@@ -43,7 +43,9 @@ class StartupCleanup:
             screen.notify(f"Old runs could not be cleaned up: {error}", severity="warning", markup=False)
             return
         if cleaned.moved:
-            self._deck.undo.push(deletion_of(self._deck, runs_word(len(cleaned.moved)), cleaned.moved[::-1]))
+            self._deck.undo.push(
+                deletion_of(bridge, self._deck.runs.select, runs_word(len(cleaned.moved)), cleaned.moved[::-1])
+            )
             screen.notify(told(selection, cleaned, key_of("undo", self._deck.actions)), markup=False)
 
 

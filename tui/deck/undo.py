@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...core.errors import RunBusy
 
 if TYPE_CHECKING:
-    from .protocol import DeckView
+    from ..feed.bridge import Bridge
 
 
 class Deletion(Struct, frozen=True):
@@ -37,13 +37,13 @@ class Undo:
         return self._deletions.pop()
 
 
-def deletion_of(deck: DeckView, what: str, run_ids: tuple[str, ...]) -> Deletion:
-    """Return the deletion of these runs; `what` names them."""
+def deletion_of(bridge: Bridge, select: Callable[[str], object], what: str, run_ids: tuple[str, ...]) -> Deletion:
+    """Return the deletion of these runs; `what` names them, `select` puts the cursor on the first that is back."""
 
     async def restore() -> None:
-        back = await deck.bridge.call(deck.bridge.engine.restore, run_ids)
+        back = await bridge.call(bridge.engine.restore, run_ids)
         if back:
-            deck.runs.select(back[0])
+            select(back[0])
         if len(back) < len(run_ids):
             came = f"{len(back)} of {len(run_ids)} came back" if back else "nothing came back"
             raise RunBusy(came, hint="what is missing is gone from the trash for good")

@@ -15,7 +15,9 @@ from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
-from ..messages import (
+from ..terminal.gc import freeze_once
+from .coalesce import frame_after, merged
+from .messages import (
     AgentChosen,
     EngineFailed,
     PieceArrived,
@@ -26,8 +28,6 @@ from ..messages import (
     UnseenFound,
     UpdateArrived,
 )
-from ..terminal.gc import freeze_once
-from .coalesce import frame_after, merged
 from .reader import RunReader
 from .views import View
 

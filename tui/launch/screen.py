@@ -21,6 +21,7 @@ from ...core.errors import SubdeckError
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
+from ..terminal.key_queue import KeyQueueApp
 from ..text.format import format_error
 from .facts import looked_up, written_facts
 from .fields import LaunchFields, TaskArea
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from ...core.launch.memory import LaunchMemory
     from ...core.run.model import RunSnapshot
-    from ..app import SubdeckApp
     from .form import LaunchForm
 
 CHECK_AFTER = 0.15
@@ -182,7 +182,7 @@ class LaunchScreen(ModalScreen[str]):
 
     def action_earlier_tasks(self) -> None:
         if not self._launching:
-            give_up = cast("SubdeckApp", self.app).type_ahead.expect()
+            give_up = cast(KeyQueueApp, self.app).type_ahead.expect()
             self._bridge.spawn(self._show_earlier, give_up)
 
     async def _show_earlier(self, give_up: Callable[[], None]) -> None:

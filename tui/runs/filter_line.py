@@ -108,6 +108,6 @@ class FilterLine(Horizontal):
     def _close(self, *, focus: bool = True) -> None:
         self.display = False
         if memory := self._runs.memory:
-            self._runs.run_worker(memory.keep(self._runs), exit_on_error=False)
+            self._runs.run_worker(memory.keep(self._runs.list_layout), exit_on_error=False)
         if focus:
             self._runs.focus()

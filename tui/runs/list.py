@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from .columns import (
 )
 from .filter import Filter, parse_filter
 from .listing import Listing, Row
+from .memory import ListLayout, RunListMemory
 from .order import Sort
 
 if TYPE_CHECKING:
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
-    from .memory import RunListMemory
 
 SECONDS = 1.5
 """That the cursor has to stay. A run that ends under a cursor that was there before may have nobody in front of it."""
@@ -62,6 +63,9 @@ class SeenTimer:
         else:  # a dialog is open, or another window has the keys
             self.begin()
 
+
+MOST_FOLDED = 200
+"""Groups that are remembered as folded."""
 
 HINTS = (
     ("launch", "launch the highlighted preset"),
@@ -100,9 +104,22 @@ class RunList(RowList):
     def on_mount(self) -> None:
         self._show_edges()
         if self.memory is not None:
-            self.run_worker(self.memory.recall(self), exit_on_error=False)
+            self.run_worker(self._recall_layout(self.memory), exit_on_error=False)
+
+    async def _recall_layout(self, memory: RunListMemory) -> None:
+        """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""
+        known = await asyncio.to_thread(memory.read)
+        if known.sort is not Sort.AGE or known.folded:
+            self.order_by(known.sort, known.folded)
+        if known.filter and not parse_filter(known.filter).problem and not self.listing.filter:
+            self.filter_by(known.filter)
 
     # --- what is the case --------------------------------------------------------------------------------------------
+
+    def list_layout(self) -> ListLayout:
+        """Return how the list is arranged now, for the next start."""
+        folded = tuple(sorted(self.listing.folded, reverse=True)[:MOST_FOLDED])
+        return ListLayout(self.listing.filter.text, self.listing.sort, folded)
 
     @property
     def selected(self) -> str | None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...core.system.user_state import name_of_project, state_file, write_state
 from ...core.text.plain import one_line
-from .filter import LONGEST, parse_filter
+from .filter import LONGEST
 from .order import Sort
 
-if TYPE_CHECKING:
-    from .list import RunList
-
-MOST_FOLDED = 200
-"""Groups that are remembered as folded."""
 LARGEST = 64 * 1024
 """Bytes of the file that are read."""
 
@@ -27,7 +22,7 @@ class ListLayout(msgspec.Struct, frozen=True):
     filter: str = ""
     sort: Sort = Sort.AGE
     folded: tuple[str, ...] = ()
-    """Units of the groups of which only the head is shown."""
+    """Keys of the groups of which only the head is shown."""
 
 
 class RunListMemory:
@@ -42,20 +37,10 @@ class RunListMemory:
     def _path(self) -> str:
         return state_file("lists", f"{name_of_project(self._project_root)}.json")
 
-    async def recall(self, runs: RunList) -> None:
-        """Arrange the list as before; no filter where there is one already, or one that is not understood any more."""
-        known = await asyncio.to_thread(self.read)
-        if known.sort is not Sort.AGE or known.folded:
-            runs.order_by(known.sort, known.folded)
-        if known.filter and not parse_filter(known.filter).problem and not runs.listing.filter:
-            runs.filter_by(known.filter)
-
-    async def keep(self, runs: RunList) -> None:
-        """Remember how the list is arranged now."""
-        async with self._turn:  # as it is by then: what was arranged last stays
-            listing = runs.listing
-            folded = tuple(sorted(listing.folded, reverse=True)[:MOST_FOLDED])
-            await asyncio.to_thread(self.write, ListLayout(listing.filter.text, listing.sort, folded))
+    async def keep(self, layout: Callable[[], ListLayout]) -> None:
+        """Write the layout as it is when its turn comes, so that the last one stays."""
+        async with self._turn:
+            await asyncio.to_thread(self.write, layout())
 
     def read(self) -> ListLayout:
         """Return what was remembered, from disk; a file that is missing or cannot be read remembers nothing."""
@@ -66,9 +51,9 @@ class RunListMemory:
             return ListLayout()
         return msgspec.structs.replace(known, filter=one_line(known.filter, LONGEST))
 
-    def write(self, arranged: ListLayout) -> None:
-        """Remember it on disk; where that cannot be done it holds as long as the app is open."""
+    def write(self, layout: ListLayout) -> None:
+        """Write a layout to disk; where that fails it holds for as long as the app is open."""
         if self._readonly:
             return
         with suppress(OSError):
-            write_state(self._path, msgspec.json.encode(arranged))
+            write_state(self._path, msgspec.json.encode(layout))

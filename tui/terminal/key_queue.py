@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from textual.app import App
-from textual.events import Key, Paste
+from textual.events import Event, Key, Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
@@ -130,3 +130,17 @@ class TypeAhead:
 
 def _is_written(typed: Typed, field: Widget) -> bool:
     return isinstance(typed, Key) and field.check_consume_key(typed.key, typed.character)
+
+
+class KeyQueueApp(App[str], inherit_bindings=False):
+    """An app whose keys go through the queue."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.type_ahead = TypeAhead(self, super().on_event)
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            await self.type_ahead.take(event)
+        else:
+            await super().on_event(event)

@@ -12,10 +12,9 @@ from rich.style import Style
 from textual.cache import LRUCache
 
 from ..feed.lines import Kind
-from .marks import Mark
+from .marks import Mark, is_case_sensitive
 from .position import Place
 from .rows import Row
-from .search.query import minds_case
 
 CURSOR = "▌"
 LIVE_CURSOR = "▋"
@@ -59,7 +58,7 @@ class Painter:
 
     def mark(self, words: str) -> None:
         """Mark this text wherever it occurs, its case counting as the search takes it; empty marks nothing."""
-        case = re.NOFLAG if minds_case(words) else re.IGNORECASE
+        case = re.NOFLAG if is_case_sensitive(words) else re.IGNORECASE
         self._words = re.compile(re.escape(words), case) if words else None
 
     def row(self, place: Place, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:

@@ -15,6 +15,7 @@ from ....core.run.progress import ProgressFormatter
 from ....core.text.plain import plain
 from ...feed.lines import body_of, entry_of, entry_of_line, event_of
 from ...feed.views import View
+from ..marks import is_case_sensitive
 
 if TYPE_CHECKING:
     from .scanner import Matcher
@@ -46,18 +47,13 @@ _MOST_CALLS = 200
 """Calls that are remembered until their result comes, as many as the formatter remembers."""
 
 
-def minds_case(words: str) -> bool:
-    """Whether the case of words counts: a capital letter is among them."""
-    return words != words.lower()
-
-
 class Query:
     """Words as they were typed, looked for in one view; their case counts when a capital letter is among them."""
 
     def __init__(self, words: str, view: str) -> None:
         self.words = words
         self.view = view
-        self._exact = minds_case(words)
+        self._exact = is_case_sensitive(words)
         self._sought = words if self._exact else words.lower()
         self.needle = _needle(words, view)
         """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""
