@@ -21,9 +21,31 @@ class SubdeckError(Exception):
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text}\n  {self.hint}" if self.hint else text
 
+    @property
+    def advice(self) -> str:
+        """What is wrong and what to do, in one line, for a reader who can see where."""
+        return f"{self.what}; {self.hint}" if self.hint else self.what
+
 
 class UsageError(SubdeckError):
     """Nothing was started: the request itself is wrong."""
+
+
+class ContentError(UsageError):
+    """What a file holds cannot be used: its encoding, its YAML, or a value in it."""
+
+    def __init__(self, what: str, *, line: int | None = None, hint: str = "") -> None:
+        super().__init__(what, hint=hint)
+        self.line = line
+        """Counted from 1; None where no single line is at fault."""
+
+    @property
+    def advice(self) -> str:
+        return super().advice if self.line is None else f"line {self.line}: {super().advice}"
+
+    def within(self, path: str) -> str:
+        """Return `path:line`, or the path alone where the line is not known."""
+        return path if self.line is None else f"{path}:{self.line}"
 
 
 class SettingsError(UsageError):
@@ -47,7 +69,7 @@ class RunnerUnavailable(UsageError):
 
 
 class UnknownRun(UsageError):
-    """No run, or more than one, answers to an id."""
+    """An id stands for no run, or for more than one."""
 
 
 class LaunchError(SubdeckError):
@@ -55,7 +77,7 @@ class LaunchError(SubdeckError):
 
 
 class RunBusy(SubdeckError):
-    """The wish needs a finished run, and this one is not."""
+    """The request needs a finished run, and this one has not ended."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -8,9 +8,9 @@ from typing import Any, TypedDict
 
 import click
 
-from ..config.yaml_tree import DocumentError, read_text
+from ..config.yaml_tree import read_text
 from ..engine import Engine
-from ..errors import UsageError
+from ..errors import ContentError, UsageError
 from ..presets.write import save_preset
 from ..run.model import RunRequest
 from ..run.tool_policy import parse_tools
@@ -142,7 +142,7 @@ def _read_prompt(path: str) -> str:
         return read_text(path)
     except FileNotFoundError:
         raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
-    except DocumentError as error:
+    except ContentError as error:
         raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
 
 

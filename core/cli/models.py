@@ -13,7 +13,7 @@ from ..engine import Engine
 from ..errors import ModelError, UsageError
 from ..launch.model import resolve_model
 from ..models.catalog import Catalog
-from ..models.roles import RolesFault, provider_roles
+from ..models.roles import provider_roles
 from ..text.plain import one_line
 from .options import json_option
 from .output import document, note, say, terminal_width
@@ -44,8 +44,8 @@ def command(refresh: bool, everything: bool, as_json: bool) -> int:
     try:
         roles = {**provider_roles(), **engine.settings.roles}
         faults: tuple[str, ...] = ()
-    except RolesFault as fault:
-        roles, faults = dict(engine.settings.roles), (str(fault),)
+    except ModelError as error:
+        roles, faults = dict(engine.settings.roles), (f"{error.where}: {error.what}",)
     models = [model for model in known.models() if everything or model.source != "built in"]
     resolved = {name: _resolved(name, agent, catalog, engine.settings) for name in sorted(roles)}
     problems = (*known.problems, *faults)

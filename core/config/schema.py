@@ -9,7 +9,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from ..errors import nearest
+from ..errors import ContentError, nearest
 from .values import (
     COUNT,
     DURATION,
@@ -27,7 +27,7 @@ from .values import (
     unexpected,
     word,
 )
-from .yaml_tree import DocumentError, Fields, Items, Node, Text
+from .yaml_tree import Fields, Items, Node, Text
 
 
 class ProjectMay(Enum):
@@ -75,11 +75,11 @@ def _role_map(node: Node) -> dict[str, str]:
     for written, model in node.pairs.items():
         role = written.removeprefix("@")
         if not re.fullmatch(ROLE, role):
-            raise DocumentError(
+            raise ContentError(
                 f'roles: the name "{written}" has other characters than letters, digits, _, . and -', line=model.line
             )
         if role in roles:
-            raise DocumentError(f'roles: "{role}" is there twice, with and without @', line=model.line)
+            raise ContentError(f'roles: "{role}" is there twice, with and without @', line=model.line)
         if not word(model):
             raise unexpected(f"roles.{written}", "a model like provider/id", model)
         roles[role] = word(model)
@@ -94,14 +94,14 @@ def _commands(node: Node) -> dict[str, tuple[str, ...]]:
 
 def _command(name: str, agent: Node) -> tuple[str, ...]:
     if not re.fullmatch(NAME, name):
-        raise DocumentError(
+        raise ContentError(
             f'agents: the name "{name}" has other characters than letters, digits, _ and -', line=agent.line
         )
     if not isinstance(agent, Fields) or "command" not in agent.pairs:
         raise unexpected(f"agents.{name}", 'a "command:" below it', agent)
     for key, node in agent.pairs.items():
         if key != "command":
-            raise DocumentError(
+            raise ContentError(
                 f'"agents.{name}.{key}" is no setting', line=node.line, hint="an agent has one key: command"
             )
     words = agent.pairs["command"]
@@ -236,7 +236,7 @@ SECTIONS = frozenset(key.partition(".")[0] for key in KEYS if "." in key)
 
 
 def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
-    """Read every value that is there; what was left blank is absent. Raises DocumentError."""
+    """Read every value that is there; what was left blank is absent. Raises ContentError."""
     for name, node in fields.pairs.items():
         key = f"{section}.{name}" if section else name
         if not section and name in SECTIONS:
@@ -260,10 +260,10 @@ def _keys_of(section: str) -> tuple[str, ...]:
     return tuple(key.partition(".")[2] for key in KEYS if key.startswith(f"{section}."))
 
 
-def _unknown(key: str, node: Node, section: str) -> DocumentError:
+def _unknown(key: str, node: Node, section: str) -> ContentError:
     known = [other for other in (*KEYS, *SECTIONS) if other.startswith(f"{section}.") or not section]
     hint = nearest(key, known) or f"known here: {', '.join(_keys_of(section))}"
-    return DocumentError(f'"{key}" is no setting', line=node.line, hint=hint)
+    return ContentError(f'"{key}" is no setting', line=node.line, hint=hint)
 
 
 _HEAD = """\

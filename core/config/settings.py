@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ..errors import SettingsError, nearest
+from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
 from ..run.model import Limits, LogCaps
 from .schema import KEYS, ProjectMay, read_entries
-from .yaml_tree import DocumentError, parse_mapping, read_text
+from .yaml_tree import parse_mapping, read_text
 
 
 class AgentSettings(Struct, frozen=True):
@@ -136,21 +136,12 @@ def load_settings(project: Project) -> Settings:
 
 def _read_file(path: str) -> dict[str, _Sourced]:
     try:
-        text = read_text(path)
+        entries = read_entries(parse_mapping(read_text(path)))
+        return {entry.key: _Sourced(entry.value, f"{path}:{entry.line}") for entry in entries}
     except FileNotFoundError:
         return {}
-    except DocumentError as error:
-        raise _in_file(path, error) from error
-    try:
-        entries = read_entries(parse_mapping(text))
-        return {entry.key: _Sourced(entry.value, f"{path}:{entry.line}") for entry in entries}
-    except DocumentError as error:
-        raise _in_file(path, error) from error
-
-
-def _in_file(path: str, error: DocumentError) -> SettingsError:
-    where = path if error.line is None else f"{path}:{error.line}"
-    return SettingsError(error.what, where=where, hint=error.hint)
+    except ContentError as error:
+        raise SettingsError(error.what, where=error.within(path), hint=error.hint) from error
 
 
 def _absolute(project: Project, named: str) -> str:

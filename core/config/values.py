@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..errors import ContentError
 from ..text.plain import one_line
-from .yaml_tree import DocumentError, Fields, Items, Node, Text
+from .yaml_tree import Fields, Items, Node, Text
 
 
 class Unexpected(Exception):
@@ -19,13 +20,13 @@ class Unexpected(Exception):
 
 class Kind(Struct, frozen=True):
     read: Callable[[Node], Any]
-    """Raises Unexpected, or DocumentError where it has more to say."""
+    """Raises Unexpected, or ContentError where it has more to say."""
     schema: dict[str, Any]
     """JSON Schema of what an editor should let pass."""
 
 
 def read_value(key: str, kind: Kind, node: Node) -> Any:
-    """Read one value; raise DocumentError that names its key, what was expected and what was found."""
+    """Read one value; raise ContentError that names its key, what was expected and what was found."""
     try:
         return kind.read(node)
     except Unexpected as expected:
@@ -37,7 +38,7 @@ def is_blank(node: Node) -> bool:
     return isinstance(node, Text) and (node.is_nothing or not node.value.strip())
 
 
-def unexpected(key: str, expected: str, node: Node) -> DocumentError:
+def unexpected(key: str, expected: str, node: Node) -> ContentError:
     """Word what was expected for a key and what is there instead."""
     match node:
         case Text(value=""):
@@ -48,7 +49,7 @@ def unexpected(key: str, expected: str, node: Node) -> DocumentError:
             found = "a list"
         case Fields():
             found = "keys below it"
-    return DocumentError(f"{key}: {expected} was expected, found {found}", line=node.line)
+    return ContentError(f"{key}: {expected} was expected, found {found}", line=node.line)
 
 
 def word(node: Node) -> str:

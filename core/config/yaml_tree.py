@@ -14,22 +14,13 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from ..errors import ContentError
 from ..system.files import NotRegularError, open_regular
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; a larger file is not read."""
 
 _DEEPEST = 16
-
-
-class DocumentError(Exception):
-    """A text cannot be used: what is wrong, the line (from 1) where that is known, and what to do."""
-
-    def __init__(self, what: str, *, line: int | None = None, hint: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.line = line
-        self.hint = hint
 
 
 class Text(Struct, frozen=True):
@@ -60,7 +51,7 @@ Node = Text | Items | Fields
 def read_text(path: str) -> str:
     """Read a whole text file of at most `SIZE_LIMIT` bytes, without byte order mark and with `\\n` line ends.
 
-    Raises DocumentError with a sentence for a person; FileNotFoundError only where there is no such name at all.
+    Raises ContentError with a sentence for a person; FileNotFoundError only where there is no such name at all.
     """
     return decode(read_content(path))
 
@@ -70,19 +61,19 @@ def read_content(path: str) -> bytes:
     try:
         descriptor, status = open_regular(path)
     except NotRegularError as error:
-        raise DocumentError(f"{error.strerror}") from None
+        raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
         if os.path.islink(path):
-            raise DocumentError(f"it is a link to {os.readlink(path)}, which does not exist") from None
+            raise ContentError(f"it is a link to {os.readlink(path)}, which does not exist") from None
         raise
     except NotADirectoryError:
         raise FileNotFoundError(path) from None
     except OSError as error:
-        raise DocumentError(f"it cannot be read: {error.strerror}") from error
+        raise ContentError(f"it cannot be read: {error.strerror}") from error
     try:
         return _read_limited(descriptor, status.st_size)
     except OSError as error:
-        raise DocumentError(f"it cannot be read: {error.strerror}") from error
+        raise ContentError(f"it cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
 
@@ -91,27 +82,27 @@ def _read_limited(descriptor: int, size: int) -> bytes:
     with open(descriptor, "rb", closefd=False) as file:
         content = file.read(SIZE_LIMIT + 1)
     if len(content) > SIZE_LIMIT:
-        raise DocumentError(f"it is too large: {max(size, len(content)) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+        raise ContentError(f"it is too large: {max(size, len(content)) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
     return content
 
 
 def decode(content: bytes) -> str:
-    """Return the text of a file's bytes, without byte order mark and with `\\n` line ends; raise DocumentError."""
+    """Return the text of a file's bytes, without byte order mark and with `\\n` line ends; raise ContentError."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DocumentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
+        raise ContentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DocumentError("it has a NUL character in it", line=line, hint="remove that character")
+        raise ContentError("it has a NUL character in it", line=line, hint="remove that character")
     return text.replace("\r\n", "\n")
 
 
 def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
     """Parse a YAML mapping; nothing but comments is an empty one.
 
-    `first_line` is where the text begins in its file. Raises DocumentError, also for what would be read differently
+    `first_line` is where the text begins in its file. Raises ContentError, also for what would be read differently
     from how it looks: a key written twice, an anchor, a second document.
     """
     import yaml
@@ -125,13 +116,13 @@ def parse_mapping(text: str, *, first_line: int = 1) -> Fields:
     except yaml.YAMLError as error:
         control = re.search(_CONTROL, text)
         line = text.count("\n", 0, control.start()) + first_line if control else None
-        raise DocumentError("it has a control character in it", line=line, hint="remove that character") from error
+        raise ContentError("it has a control character in it", line=line, hint="remove that character") from error
     if node is None or (isinstance(node, Text) and node.is_nothing):
         return Fields({}, first_line)
     if isinstance(node, Fields):
         return node
     found = "a list" if isinstance(node, Items) else "a plain text"
-    raise DocumentError(f'lines of the form "key: value" were expected, found {found}', line=node.line)
+    raise ContentError(f'lines of the form "key: value" were expected, found {found}', line=node.line)
 
 
 class _Builder:
@@ -149,7 +140,7 @@ class _Builder:
                 case "DocumentStartEvent":
                     documents += 1
                     if documents > 1:
-                        raise DocumentError("a second document begins here", line=self._line(event), hint="remove it")
+                        raise ContentError("a second document begins here", line=self._line(event), hint="remove it")
                 case "ScalarEvent" | "SequenceStartEvent" | "MappingStartEvent" | "AliasEvent":
                     node = self._node(event, depth=0)
                 case _:
@@ -163,15 +154,15 @@ class _Builder:
         line = self._line(event) if line is None else line
         kind = type(event).__name__
         if kind == "AliasEvent" or event.anchor is not None:
-            raise DocumentError("anchors and aliases (& and *) are not used here", line=line, hint=_QUOTE)
+            raise ContentError("anchors and aliases (& and *) are not used here", line=line, hint=_QUOTE)
         if depth > _DEEPEST:
-            raise DocumentError("it is nested too deeply", line=line)
+            raise ContentError("it is nested too deeply", line=line)
         if kind == "SequenceStartEvent":
             return Items(tuple(self._node(item, depth=depth + 1) for item in self._until("SequenceEndEvent")), line)
         if kind == "MappingStartEvent":
             return Fields(self._pairs(depth), line)
         if "\0" in event.value:
-            raise DocumentError("a text has a NUL character in it", line=line, hint="remove that character")
+            raise ContentError("a text has a NUL character in it", line=line, hint="remove that character")
         return Text(event.value, line, quoted=bool(event.style))
 
     def _pairs(self, depth: int) -> dict[str, Node]:
@@ -180,10 +171,10 @@ class _Builder:
             line = self._line(event)
             key = self._node(event, depth=depth + 1)
             if not isinstance(key, Text):
-                raise DocumentError("a key must be plain text", line=line, hint=_QUOTE)
+                raise ContentError("a key must be plain text", line=line, hint=_QUOTE)
             if key.value in pairs:
                 first = pairs[key.value].line
-                raise DocumentError(f'"{key.value}" is there twice, first in line {first}', line=line)
+                raise ContentError(f'"{key.value}" is there twice, first in line {first}', line=line)
             pairs[key.value] = self._node(next(self._events), depth=depth + 1, line=line)
         return pairs
 
@@ -201,11 +192,11 @@ _CONTROL = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 _BARE_ROLE = re.compile(r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]}#]*)")
 
 
-def _explained(error: Any, text: str, first_line: int) -> DocumentError:
+def _explained(error: Any, text: str, first_line: int) -> ContentError:
     """Turn a parser's error into words; where the line shows a usual mistake, say how to write it."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
-        return DocumentError(f"it is not valid YAML: {error.problem}")
+        return ContentError(f"it is not valid YAML: {error.problem}")
     source: str = "".join(text.split("\n")[mark.line : mark.line + 1])
     hint = ""
     if role := _BARE_ROLE.search(source):
@@ -214,4 +205,4 @@ def _explained(error: Any, text: str, first_line: int) -> DocumentError:
         hint = "indent with spaces, not with tabs"
     elif any(words in error.problem for words in ("mapping values", "cannot start any token", "alphabetic or numeric")):
         hint = _QUOTE
-    return DocumentError(f"it is not valid YAML: {error.problem}", line=mark.line + first_line, hint=hint)
+    return ContentError(f"it is not valid YAML: {error.problem}", line=mark.line + first_line, hint=hint)

@@ -11,9 +11,9 @@ from ..agents.offline import MODEL as OFFLINE_MODEL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, ModelError
 from ..models.catalog import Catalog, settings_listing
-from ..models.references import LEVELS, UnknownModel, check_text, offered_level, read_literal
+from ..models.references import LEVELS, check_text, offered_level, read_literal, unusable
 from ..models.resolvers import Probe, Resolver, ask, installed_resolvers
-from ..models.roles import PROVIDERS, RolesFault, RolesResolver, provider_roles
+from ..models.roles import PROVIDERS, RolesResolver, provider_roles
 from ..paths import agent_dir, user_settings_file
 from ..presets.file import Preset
 from ..text.plain import one_line
@@ -103,20 +103,18 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
     try:
         check_text(reference.text)
         if reference.text == INHERIT:
-            raise UnknownModel(
-                "is a value of the setting default_model alone", "leave the model out, or name it as provider/id"
-            )
+            hint = "leave the model out, or name it as provider/id"
+            raise unusable(INHERIT, "is a value of the setting default_model only", hint)
         probe = ask(reference.text, resolvers)
         if probe.is_answered:
             return _answered(reference, probe)
         if probe.error:
-            raise UnknownModel(*_missed(reference, probe))
+            raise unusable(reference.text, f"cannot be resolved: {probe.error}", _missed(reference, probe))
         if reference.text.startswith("@"):
-            raise UnknownModel("names a role, and nobody here resolves roles", _role_hint(reference.text))
+            raise unusable(reference.text, "names a role, and nobody here resolves roles", _role_hint(reference.text))
         literal = read_literal(reference.text, catalog)
-    except UnknownModel as error:
-        what = f'the model "{one_line(reference.text, 80)}" {error.why}'
-        raise ModelError(what, where=reference.where, hint=error.hint) from error
+    except ModelError as error:
+        raise ModelError(error.what, where=reference.where, hint=error.hint) from error
     return ResolvedModel(reference.text, literal.resolved, reference.source, literal.thinking, literal.notices)
 
 
@@ -125,8 +123,9 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
     resolved = (probe.resolved or "").strip()
     level = probe.thinking_level
     if not resolved or resolved.startswith("@") or (level is not None and level not in LEVELS):
-        raise UnknownModel(
-            f'was resolved to "{one_line(resolved, 80)}" with thinking "{one_line(str(level), 20)}", which is no model',
+        raise unusable(
+            reference.text,
+            f'was resolved to "{one_line(resolved, 80)}" with thinking "{one_line(str(level), 20)}": not a model',
             "a resolver has to set resolved to provider/id, and thinkingLevel to one of " + ", ".join(LEVELS),
         )
     check_text(resolved)
@@ -136,13 +135,13 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
     return ResolvedModel(reference.text, resolved, reference.source, level, notices)
 
 
-def _missed(reference: _Reference, probe: Probe) -> tuple[str, str]:
-    """Put a resolver's error into words that follow the name of the reference, and say what to do."""
+def _missed(reference: _Reference, probe: Probe) -> str:
+    """Say what to do about a resolver's error."""
     if reference.text.startswith("@"):
-        return f"cannot be resolved: {probe.error}", _role_hint(reference.text)
+        return _role_hint(reference.text)
     models = (probe.available and probe.available.models) or ()
     some = f"known: {', '.join(models[:20])}" if models else "name one as provider/id that the agent has"
-    return f"cannot be resolved: {probe.error}", one_line(some, 1000)
+    return one_line(some, 1000)
 
 
 def _role_hint(ref: str) -> str:
@@ -172,7 +171,7 @@ def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:
     """
     try:
         roles = {**provider_roles(), **settings.roles}
-    except RolesFault:
+    except ModelError:
         roles = settings.roles
     try:
         catalog = catalog_of(choose_agent(agent or settings.agent, settings), settings)

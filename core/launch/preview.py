@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ..agents.choice import AgentChoice
 from ..config.settings import Settings
-from ..config.yaml_tree import SIZE_LIMIT, DocumentError, decode
-from ..errors import SubdeckError
+from ..config.yaml_tree import SIZE_LIMIT, decode
+from ..errors import ContentError, SubdeckError
 from ..paths import Project
 from ..presets.catalog import PresetCatalog, Tier, preset_files, preset_places, tiers
 from ..presets.file import SUFFIX, Preset, parse_preset
@@ -77,19 +77,12 @@ def _part(decide: Callable[[], _Part]) -> _Part | None:
 class PresetCheck(Struct, frozen=True):
     preset: Preset | None
     """None where the text cannot be saved."""
-    fault: str = ""
-    """Why not, and what to do; empty where it can."""
-    line: int | None = None
-    """Where, from 1."""
+    fault: ContentError | None = None
+    """Why not, and what to do; None where it can."""
     warnings: tuple[str, ...] = ()
     """What will not be as written, or keeps a run from being launched here."""
     notes: tuple[str, ...] = ()
     """What is worth knowing and nothing to mend."""
-
-    @property
-    def verdict(self) -> str:
-        """The fault with its line; empty where there is none."""
-        return f"line {self.line}: {self.fault}" if self.fault and self.line is not None else self.fault
 
 
 class PresetDraft(Struct, frozen=True):
@@ -105,13 +98,13 @@ def check_preset(content: bytes, draft: PresetDraft, *, project: Project, cwd: s
     """Judge a text by the parser that will read it, by its neighbours, and by what a run of it would get here."""
     try:
         if len(content) > SIZE_LIMIT:
-            raise DocumentError(f"it is too large: {len(content) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+            raise ContentError(f"it is too large: {len(content) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
         text = decode(content)
         preset = parse_preset(text, draft.path or os.path.join(draft.directory, "preset.md"), draft.source)
         others = _others(preset.name, draft, project, cwd, settings)
         _refuse_second(preset.name, text, draft, others)
-    except DocumentError as error:
-        return PresetCheck(None, one_line(f"{error.what}; {error.hint}" if error.hint else error.what), error.line)
+    except ContentError as error:
+        return PresetCheck(None, error)
     return PresetCheck(
         preset,
         warnings=(*map(one_line, preset.warnings), *run_warnings(preset, project=project, cwd=cwd, settings=settings)),
@@ -137,11 +130,11 @@ def _refuse_second(name: str, text: str, draft: PresetDraft, others: tuple[Tier,
     for other in others:
         if _is_same(os.path.dirname(other.path), draft.directory):
             what = f'the name "{one_line(name)}" is taken by {one_line(os.path.basename(other.path), 80)} beside it'
-            raise DocumentError(what, line=_line_of_name(text), hint="choose another name")
+            raise ContentError(what, line=_line_of_name(text), hint="choose another name")
     file = stem_of(name) + SUFFIX
     if draft.path is None and file in _names_in(draft.directory):
         what = f"there is a file {one_line(file, 80)} already, which this name would get"
-        raise DocumentError(what, line=_line_of_name(text), hint="choose another name")
+        raise ContentError(what, line=_line_of_name(text), hint="choose another name")
 
 
 def _names_in(directory: str) -> frozenset[str]:

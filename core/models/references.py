@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..errors import nearest
+from ..errors import ModelError, nearest
 from ..text.plain import one_line
 from .catalog import Catalog
 
@@ -24,16 +24,8 @@ def offered_level(level: str, offered: Sequence[str]) -> str:
 KNOWN_IDS = 20
 """How many ids an error names."""
 
+_AS_LITERAL = "write it as provider/id"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-class UnknownModel(Exception):
-    """A reference cannot be used: why, in words that follow its name, and what to do."""
-
-    def __init__(self, why: str, hint: str) -> None:
-        super().__init__(why)
-        self.why = why
-        self.hint = hint
 
 
 class Literal(Struct, frozen=True):
@@ -50,7 +42,7 @@ def split_thinking(ref: str) -> tuple[str, str | None]:
 
 
 def read_literal(ref: str, catalog: Catalog | None) -> Literal:
-    """Find out which model is meant; without a catalog any id is taken unseen. Raises UnknownModel.
+    """Find out which model is meant; without a catalog any id is taken unseen. Raises ModelError.
 
     An id that ends like a thinking level counts whole where the catalog has it so. An unknown id of a known provider
     is passed on with a notice, because the agent runs it too.
@@ -62,15 +54,20 @@ def read_literal(ref: str, catalog: Catalog | None) -> Literal:
     return _known(ref, None, catalog) or _known(base, thinking, catalog) or _unknown(base, thinking, catalog)
 
 
+def unusable(ref: str, why: str, hint: str) -> ModelError:
+    """Make the error about a reference; `why` is the rest of a sentence that begins with its name."""
+    return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint)
+
+
 def check_text(ref: str) -> None:
-    """Refuse what cannot be handed to a program as a model. Raises UnknownModel."""
+    """Raise ModelError for what cannot be handed to a program as a model."""
     if _CONTROL.search(ref):
-        raise UnknownModel("has a control character or a line break in it", "write it as provider/id")
+        raise unusable(ref, "has a control character or a line break in it", _AS_LITERAL)
     if ref.startswith("-"):
-        raise UnknownModel('begins with "-", which an agent reads as an option', "write it as provider/id")
+        raise unusable(ref, 'begins with "-", which an agent reads as an option', _AS_LITERAL)
     provider, slash, model_id = ref.partition("/")
     if slash and not (provider.strip() and model_id.strip(" /:")):
-        raise UnknownModel("has nothing before or after its /", "write it as provider/id")
+        raise unusable(ref, "has nothing before or after its /", _AS_LITERAL)
 
 
 def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
@@ -89,12 +86,13 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     provider, slash, _ = ref.partition("/")
     if not slash:
-        raise UnknownModel("is no model that is known here", _bare_hint(ref, catalog))
+        raise unusable(ref, "is not known here", _bare_hint(ref, catalog))
     if catalog.knows_provider(provider):
         return Literal(ref, thinking, _strange_id(ref, catalog))
     providers = tuple(dict.fromkeys(model.provider for model in catalog.models()))
     if catalog.is_complete:
-        raise UnknownModel(
+        raise unusable(
+            ref,
             f'is of the provider "{one_line(provider, 40)}", which the agent does not know',
             _joined(nearest(provider, providers) or f"known are {', '.join(providers)}", catalog),
         )
@@ -115,7 +113,7 @@ def _strange_id(ref: str, catalog: Catalog) -> tuple[str, ...]:
 def _bare_hint(ref: str, catalog: Catalog) -> str:
     ids = tuple(dict.fromkeys(model.id for model in catalog.models()))
     if not ids:
-        return _joined("write it as provider/id", catalog)
+        return _joined(_AS_LITERAL, catalog)
     near = nearest(ref, ids)
     some = ", ".join(ids[:KNOWN_IDS]) + (" …" if len(ids) > KNOWN_IDS else "")
     return _joined(f"{near} Known ids: {some}".strip(), catalog)

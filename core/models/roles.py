@@ -8,19 +8,15 @@ from typing import Any, cast
 
 import msgspec
 
-from ..config.yaml_tree import DocumentError, read_text
-from ..errors import nearest
+from ..config.yaml_tree import read_text
+from ..errors import ContentError, ModelError, nearest
 from ..paths import agent_dir
 from ..text.plain import one_line
 from .catalog import Catalog
-from .references import UnknownModel, read_literal
+from .references import read_literal
 from .resolvers import Available, Probe
 
 PROVIDERS = "providers.json"
-
-
-class RolesFault(Exception):
-    """`providers.json` cannot be used, in one sentence with its path."""
 
 
 class RolesResolver:
@@ -39,8 +35,8 @@ class RolesResolver:
         role = probe.ref[1:]
         try:
             roles = self._roles if role in self._roles else {**provider_roles(), **self._roles}
-        except RolesFault as fault:
-            probe.error = probe.error or str(fault)
+        except ModelError as error:
+            probe.error = probe.error or f"{error.where}: {error.what}"
             return
         if role in roles:
             self._resolve(probe, roles[role])
@@ -61,9 +57,8 @@ class RolesResolver:
             return
         try:
             literal = read_literal(target.strip(), self._catalog)
-        except UnknownModel as fault:
-            text = f'the role points to "{one_line(target, 60)}", which {fault.why}; {fault.hint}'
-            probe.error = probe.error or one_line(text, 1000)
+        except ModelError as error:
+            probe.error = probe.error or one_line(error.advice, 1000)
             return
         probe.resolved = probe.model = literal.resolved
         probe.thinking_level = literal.thinking
@@ -71,21 +66,21 @@ class RolesResolver:
 
 
 def provider_roles() -> dict[str, str]:
-    """Read the roles in pi's `providers.json`, by name without `@`; raises RolesFault."""
+    """Read the roles in pi's `providers.json`, by name without `@`; raises ModelError for a broken file."""
     path = os.path.join(agent_dir(), PROVIDERS)
     try:
         document = msgspec.json.decode(read_text(path))
     except FileNotFoundError:
         return {}
-    except DocumentError as error:
-        raise RolesFault(f"{path}: {error}") from error
+    except ContentError as error:
+        raise ModelError(error.what, where=error.within(path), hint=error.hint) from error
     except msgspec.DecodeError as error:
-        raise RolesFault(f"{path}: it is not valid JSON: {one_line(str(error), 200)}") from error
+        raise ModelError(f"it is not valid JSON: {one_line(str(error), 200)}", where=path) from error
     roles: object = cast("dict[str, Any]", document).get("roles", {}) if isinstance(document, dict) else None
     if not isinstance(roles, dict):
-        raise RolesFault(f'{path}: "roles" is not an object of role names and models')
+        raise ModelError('"roles" is not an object of role names and models', where=path)
     named = {name.removeprefix("@"): model for name, model in cast("dict[str, object]", roles).items()}
     for name, model in named.items():
         if not isinstance(model, str):
-            raise RolesFault(f'{path}: the role "{one_line(name, 60)}" is not a text like provider/id')
+            raise ModelError(f'the role "{one_line(name, 60)}" is not a text like provider/id', where=path)
     return cast("dict[str, str]", named)

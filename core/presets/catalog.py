@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct, structs
 
 from ..config.settings import Settings
-from ..config.yaml_tree import DocumentError
-from ..errors import PresetError, nearest
+from ..errors import ContentError, PresetError, nearest
 from ..paths import Project, agent_dir
 from ..run.model import PresetSource
 from ..text.plain import one_line
@@ -109,7 +108,7 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
     except FileNotFoundError:
         return
     except OSError as error:
-        fault = DocumentError(f"the directory cannot be read: {error.strerror}")
+        fault = ContentError(f"the directory cannot be read: {error.strerror}")
         yield problem_of(directory, source, "", fault)
         return
     first_with: dict[str, str] = {}
@@ -117,7 +116,7 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
         found = read_preset(path, source)
         if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
             other = os.path.basename(first_with[found.name])
-            fault = DocumentError(
+            fault = ContentError(
                 f'the name "{found.name}" is taken by {other} of the same directory', hint="rename one"
             )
             yield problem_of(path, source, found.name, fault)

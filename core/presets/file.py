@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ..config.values import is_blank, read_value, unexpected
-from ..config.yaml_tree import DocumentError, Fields, Items, Node, Text, read_text
-from ..errors import UsageError, nearest
+from ..config.yaml_tree import Fields, Items, Node, Text, read_text
+from ..errors import ContentError, UsageError, nearest
 from ..run.model import Limits, PresetSource
 from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
@@ -22,13 +22,13 @@ from .frontmatter import split_markdown, without_blank_ends
 def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """Return the tools that a preset allows and those that it denies; at most one of the two is not None.
 
-    Raises DocumentError, for several of these fields too: which of them counts would be a guess.
+    Raises ContentError, for several of these fields too: which of them counts would be a guess.
     """
     present = [key for key in (*ALLOWING, DENYING) if key in fields.pairs]
     if len(present) > 1:
         line = max(fields.pairs[key].line for key in present)
         contrary = "contradict each other" if DENYING in present else "mean the same thing"
-        raise DocumentError(f"{' and '.join(present)} {contrary}", line=line, hint="keep one of them")
+        raise ContentError(f"{' and '.join(present)} {contrary}", line=line, hint="keep one of them")
     if not present:
         return None, None
     names = _listed(present[0], fields.pairs[present[0]])
@@ -39,17 +39,19 @@ def _listed(key: str, node: Node) -> tuple[str, ...]:
     meant = "no tool is denied" if key == DENYING else "no tools"
     if is_blank(node):
         hint = f'write "{key}: []" for "{meant}", or remove the line'
-        raise DocumentError(f"{key} is blank", line=node.line, hint=hint)
+        raise ContentError(f"{key} is blank", line=node.line, hint=hint)
     try:
         if isinstance(node, Items):
             return checked_tools(_names(key, node))
         if not isinstance(node, Text):
             raise unexpected(key, "a list of tools", node)
         names = parse_tools(node.value)
+    except ContentError:
+        raise
     except UsageError as error:
-        raise DocumentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
+        raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
     if not names:
-        raise DocumentError(f"{key} is blank", line=node.line, hint=f'write "{key}: []" for "{meant}"')
+        raise ContentError(f"{key} is blank", line=node.line, hint=f'write "{key}: []" for "{meant}"')
     return names
 
 
@@ -125,15 +127,15 @@ def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | Non
         text = read_text(path)
     except FileNotFoundError:
         return None
-    except DocumentError as error:
+    except ContentError as error:
         return problem_of(path, source, name, error)
     try:
         return parse_preset(text, path, source)
-    except DocumentError as error:
+    except ContentError as error:
         return problem_of(path, source, _written_name(text) or name, error)
 
 
-def problem_of(path: str, source: PresetSource, name: str, error: DocumentError) -> PresetProblem:
+def problem_of(path: str, source: PresetSource, name: str, error: ContentError) -> PresetProblem:
     message = one_line(f"{error.what}; {error.hint}" if error.hint else error.what, 400)
     shown = os.fsencode(path).decode(errors="replace")
     return PresetProblem(path=shown, message=message, line=error.line, source=source, name=one_line(name, NAME_LIMIT))
@@ -143,11 +145,11 @@ def _check_file_name(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise DocumentError("the name of the file is not UTF-8", hint="rename it") from None
+        raise ContentError("the name of the file is not UTF-8", hint="rename it") from None
 
 
 def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
-    """Read the text of a preset file; raise DocumentError for the first thing that is wrong with it.
+    """Read the text of a preset file; raise ContentError for the first thing that is wrong with it.
 
     A file of `preset_dirs` needs no frontmatter, and is called like its file where it gives no name.
     """
@@ -155,13 +157,11 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     lenient = source is PresetSource.DIR
     if markdown.fields is None and not lenient:
         hint = 'begin the file with "---", name: and description:, and "---" again'
-        raise DocumentError("it has no frontmatter", line=1, hint=hint)
+        raise ContentError("it has no frontmatter", line=1, hint=hint)
     fields = markdown.fields or Fields({}, 1)
     stem = os.path.basename(path).removesuffix(SUFFIX)
     name = _text(fields, "name") or (stem if lenient else _missing("name"))
-    if fault := name_fault(name):
-        line = fields.pairs["name"].line if "name" in fields.pairs else None
-        raise DocumentError(fault, line=line, hint="change its name")
+    check_name(name, fields.pairs["name"].line if "name" in fields.pairs else None)
     description = _text(fields, "description") or ("" if lenient else _missing("description"))
     values = _values(fields)
     prompt = without_blank_ends(values.pop("prompt", ""))
@@ -204,22 +204,24 @@ def _refuse_unkept(preset: Preset, fields: Fields) -> None:
     for key, wanted in (("sticky", preset.sticky), ("finalize", preset.finalize)):
         if wanted and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
-            raise DocumentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
+            raise ContentError(f'"session: none" cannot go with {key}', line=line, hint="remove one of the two lines")
 
 
-def name_fault(name: str) -> str | None:
-    """Say what keeps a text from being a preset's name, if anything."""
+def check_name(name: str, line: int | None = None) -> None:
+    """Raise ContentError for a text that cannot be a preset's name; `line` is where it was written."""
     if len(name) > NAME_LIMIT:
-        return f"the name is longer than {NAME_LIMIT} characters"
-    if "/" in name or "\\" in name or name in (".", ".."):
-        return f'the name "{one_line(name)}" has a path separator in it'
-    if not name.isprintable() or name != name.strip():
-        return f'the name "{one_line(name)}" has a line break, a blank end or an invisible character'
-    return None
+        what = f"the name is longer than {NAME_LIMIT} characters"
+    elif "/" in name or "\\" in name or name in (".", ".."):
+        what = f'the name "{one_line(name)}" has a path separator in it'
+    elif not name.isprintable() or name != name.strip():
+        what = f'the name "{one_line(name)}" has a line break, a blank end or an invisible character'
+    else:
+        return
+    raise ContentError(what, line=line, hint="choose another name")
 
 
 def _missing(key: str) -> str:
-    raise DocumentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
+    raise ContentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
 
 
 def _text(fields: Fields, key: str) -> str:

@@ -6,7 +6,8 @@ import re
 
 from msgspec import Struct
 
-from ..config.yaml_tree import DocumentError, Fields, parse_mapping
+from ..config.yaml_tree import Fields, parse_mapping
+from ..errors import ContentError
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
@@ -21,7 +22,7 @@ class Markdown(Struct, frozen=True):
 def split_markdown(text: str) -> Markdown:
     """Read the fields between the first two `---` lines, and the text below them.
 
-    Raises DocumentError when the second `---` is missing or the fields are not valid; lines count from the file's
+    Raises ContentError when the second `---` is missing or the fields are not valid; lines count from the file's
     first one.
     """
     span = frontmatter_span(text)
@@ -35,7 +36,7 @@ def split_markdown(text: str) -> Markdown:
 def frontmatter_span(text: str) -> tuple[int, int] | None:
     """Return where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
 
-    Raises DocumentError when the second `---` is missing.
+    Raises ContentError when the second `---` is missing.
     """
     opening = _FENCE.match(text)
     if opening is None:
@@ -43,7 +44,7 @@ def frontmatter_span(text: str) -> tuple[int, int] | None:
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         hint = 'close the frontmatter with a line "---" above the prompt'
-        raise DocumentError("the frontmatter never ends", line=1, hint=hint)
+        raise ContentError("the frontmatter never ends", line=1, hint=hint)
     return min(opening.end() + 1, closing.start()), closing.start()
 
 

@@ -6,8 +6,8 @@ import os
 
 from msgspec import Struct
 
-from ..config.yaml_tree import DocumentError, read_content
-from ..errors import PresetError
+from ..config.yaml_tree import read_content
+from ..errors import ContentError, PresetError
 from ..system import files
 
 _MARK = b"\xef\xbb\xbf"
@@ -50,18 +50,18 @@ def read_preset_text(path: str) -> PresetText:
     except FileNotFoundError:
         hint = "it may have been renamed or deleted; a name that is not UTF-8 has to be mended in a shell"
         raise PresetError("there is no such file", where=path, hint=hint) from None
-    except DocumentError as error:
+    except ContentError as error:
         raise PresetError(error.what, where=path, hint=error.hint) from error
 
 
 def text_of(content: bytes) -> PresetText:
-    """Raises DocumentError for what is not UTF-8."""
+    """Raises ContentError for what is not UTF-8."""
     mark = content.startswith(_MARK)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DocumentError(f"line {line} is not UTF-8 text", line=line, hint="save it as UTF-8 first") from error
+        raise ContentError(f"line {line} is not UTF-8 text", line=line, hint="save it as UTF-8 first") from error
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
     return PresetText(content, text.replace("\r\n", "\n") if crlf else text, mark, crlf)
 
@@ -72,7 +72,7 @@ def content_now(path: str) -> bytes:
         return read_content(path)
     except FileNotFoundError:
         return GONE
-    except DocumentError as error:
+    except ContentError as error:
         raise PresetError(error.what, where=path, hint=error.hint) from error
 
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 from msgspec import structs
 
 from ..config.settings import Settings
-from ..config.yaml_tree import SIZE_LIMIT, DocumentError
-from ..errors import ModelError, PresetError, nearest
-from ..models.references import UnknownModel, check_text
+from ..config.yaml_tree import SIZE_LIMIT
+from ..errors import ContentError, ModelError, PresetError, nearest
+from ..models.references import check_text
 from ..models.resolvers import ask, installed_resolvers
 from ..models.roles import RolesResolver
 from ..run.model import PresetSource
@@ -23,7 +23,7 @@ from ..system import files
 from ..text.plain import one_line
 from .bundled import BUNDLED
 from .catalog import preset_files
-from .file import NAME_LIMIT, SUFFIX, Preset, name_fault, parse_preset, read_preset
+from .file import NAME_LIMIT, SUFFIX, Preset, check_name, parse_preset, read_preset
 from .frontmatter import frontmatter_span, without_blank_ends
 from .text import read_preset_text
 
@@ -92,8 +92,10 @@ def _checked_text(preset: Preset) -> str:
     try:
         content = text.encode()
         came_back = parse_preset(text, preset.path, preset.source)
-    except (UnicodeEncodeError, DocumentError) as error:
+    except UnicodeEncodeError as error:
         raise PresetError(f"the preset cannot be written: {error}") from error
+    except ContentError as error:
+        raise PresetError(f"the preset cannot be written: {error.what}", hint=error.hint) from error
     if len(content) > SIZE_LIMIT:
         raise PresetError("the preset is too large: at most 1 MB is read")
     if "\0" in text or came_back != preset:
@@ -122,8 +124,10 @@ def renamed(text: str, preset: Preset, name: str) -> str:
     """
     if not name:
         raise PresetError("a preset needs a name")
-    if fault := name_fault(name):
-        raise PresetError(fault, hint="choose another name")
+    try:
+        check_name(name)
+    except ContentError as error:
+        raise PresetError(error.what, hint=error.hint) from error
     wanted = structs.replace(preset, name=name, description=preset.description or _described(preset))
     for written in (name, json.dumps(name, ensure_ascii=False)):
         changed = _with_name(text, written, wanted.description if not preset.description else "")
@@ -176,7 +180,7 @@ def _name_span(frontmatter: str) -> tuple[int, int] | None:
 def _reads_as(text: str, wanted: Preset) -> bool:
     try:
         read = parse_preset(text, wanted.path, PresetSource.PROJECT)
-    except DocumentError:
+    except ContentError:
         return False
     return read == structs.replace(wanted, source=PresetSource.PROJECT, warnings=read.warnings)
 
@@ -241,9 +245,6 @@ def duplicate(preset: Preset, name: str, directory: str) -> str:
 
 
 def _with_model(text: str, model: str) -> str:
-    try:
-        check_text(model)
-    except UnknownModel as fault:
-        raise ModelError(f'the model "{one_line(model, 80)}" {fault.why}', where="model", hint=fault.hint) from fault
+    check_text(model)
     line = f"model: {json.dumps(model, ensure_ascii=False)}"
     return _MODEL.sub(lambda _: line, text, count=1)

@@ -72,7 +72,7 @@ def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> No
 @pytest.mark.parametrize(("call", "of_preset"), [("inherit", None), (None, "inherit")])
 def test_only_the_default_inherits(call: str | None, of_preset: str | None) -> None:
     """In a call or a preset `inherit` names nothing."""
-    with pytest.raises(ModelError, match="is a value of the setting default_model alone"):
+    with pytest.raises(ModelError, match="is a value of the setting default_model only"):
         resolve_model(call, preset(of_preset), Settings(), "pi", parent="a/b")
 
 

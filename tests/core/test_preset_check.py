@@ -35,15 +35,21 @@ def judged(
     return check_preset(content, draft, project=project, cwd=project.root, settings=Settings(agent="offline"))
 
 
+def fault_of(project: Project, text: str, *, path: str | None = None) -> str:
+    fault = judged(project, text, path=path).fault
+    assert fault is not None
+    return fault.advice
+
+
 def test_a_right_text_has_no_fault(project: Project) -> None:
     """What can be saved comes as the preset that it will be."""
     check = judged(project, GOOD)
 
-    assert ("", "scout", (), ()) == (check.verdict, check.preset and check.preset.name, check.warnings, check.notes)
+    assert (None, "scout", (), ()) == (check.fault, check.preset and check.preset.name, check.warnings, check.notes)
 
 
 @pytest.mark.parametrize(
-    ("text", "verdict"),
+    ("text", "fault"),
     [
         ("Look.\n", "line 1: it has no frontmatter; begin the file"),
         ("---\nname: x\n", "line 1: the frontmatter never ends"),
@@ -58,13 +64,14 @@ def test_a_right_text_has_no_fault(project: Project) -> None:
         (b"\xff\xfe", "line 1: it is not UTF-8 text"),
     ],
 )
-def test_a_fault_says_what_and_where(project: Project, text: str | bytes, verdict: str) -> None:
+def test_a_fault_says_what_and_where(project: Project, text: str | bytes, fault: str) -> None:
     """What the parser of presets would refuse is refused in its words, with the line."""
     check = judged(project, text)
 
     assert check.preset is None
-    assert check.verdict.startswith(verdict)
-    assert check.verdict.isprintable()
+    assert check.fault is not None
+    assert check.fault.advice.startswith(fault)
+    assert check.fault.advice.isprintable()
 
 
 def test_warnings_say_what_would_not_work(project: Project) -> None:
@@ -83,18 +90,16 @@ def test_a_name_is_taken_once_in_a_directory(project: Project) -> None:
     own = Path(project.home, "scout.md")
     own.write_text(GOOD)
 
-    assert judged(project, GOOD, path=str(own)).verdict == ""
+    assert judged(project, GOOD, path=str(own)).fault is None
     for path in (None, str(own.with_name("other.md"))):
-        assert judged(project, GOOD, path=path).verdict.startswith(
-            'line 2: the name "scout" is taken by scout.md beside it'
-        )
+        assert fault_of(project, GOOD, path=path).startswith('line 2: the name "scout" is taken by scout.md beside it')
 
 
 def test_the_file_of_a_new_preset_is_free(project: Project) -> None:
     """A new name that would get the file of another preset is refused before it is written."""
     Path(project.home, "scout.md").write_text(GOOD.replace("scout", "other"))
 
-    assert judged(project, GOOD).verdict.startswith("line 2: there is a file scout.md already")
+    assert fault_of(project, GOOD).startswith("line 2: there is a file scout.md already")
 
 
 def test_what_is_hidden_is_noted(project: Project) -> None:
@@ -105,11 +110,11 @@ def test_what_is_hidden_is_noted(project: Project) -> None:
     Path(project.home, "scout.md").write_text(GOOD)
     (user_place() / "scout.md").unlink()
     behind = judged(project, GOOD, source="global", directory=str(user_place()))
-    assert (behind.verdict, behind.notes) == ("", ("hidden by the project one of this name",))
+    assert (behind.fault, behind.notes) == (None, ("hidden by the project one of this name",))
 
 
 def test_a_directory_that_is_not_there_is_no_fault(project: Project) -> None:
     """The first preset of a place is judged before its directory exists."""
     os.rmdir(project.home)
 
-    assert judged(project, GOOD).verdict == ""
+    assert judged(project, GOOD).fault is None

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.config.yaml_tree import DocumentError, parse_mapping
+from subdeck.core.config.yaml_tree import parse_mapping
+from subdeck.core.errors import ContentError
 from subdeck.core.presets.fields import FIELDS, preset_schema
 from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
 from subdeck.core.run.model import Limits, PresetSource
@@ -144,7 +145,7 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
 )
 def test_a_wrong_value(field: str, what: str) -> None:
     """A value that could mean anything is refused with its line, and says what was expected and found."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(ContentError) as caught:
         preset(field)
 
     assert what in caught.value.what
@@ -175,7 +176,7 @@ def test_ambiguous_tools_are_refused(tmp_path: Path, fields: str, what: str) -> 
 @pytest.mark.parametrize("other", ["sticky", "finalize"])
 def test_a_session_that_is_not_kept(other: str) -> None:
     """A session that is never on disk can neither go on in another run nor be asked again."""
-    with pytest.raises(DocumentError, match=f'"session: none" cannot go with {other}') as caught:
+    with pytest.raises(ContentError, match=f'"session: none" cannot go with {other}') as caught:
         preset(f"session: none\n{other}: true")
 
     assert (5, "remove one of the two lines") == (caught.value.line, caught.value.hint)
@@ -262,6 +263,6 @@ def test_schema_and_reader_agree(fields: dict[str, Any], valid: bool) -> None:
     parse_mapping(text)
     try:
         clean = not parse_preset(f"---\n{text}---\nbody", "/p/x.md", PresetSource.PROJECT).warnings
-    except DocumentError:
+    except ContentError:
         clean = False
     assert valid == clean

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.yaml_tree import DocumentError
+from subdeck.core.errors import ContentError
 from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
 from subdeck.core.run.model import PresetSource
 
@@ -184,7 +184,7 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
 )
 def test_what_is_wrong_with_a_file(text: str, line: int | None, what: str) -> None:
     """The error says what is wrong, and in which line of the file where there is one."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(ContentError) as caught:
         parse_preset(text, "/p/x.md", PresetSource.PROJECT)
 
     assert line == caught.value.line
@@ -194,7 +194,7 @@ def test_what_is_wrong_with_a_file(text: str, line: int | None, what: str) -> No
 @pytest.mark.parametrize("field", ["model: @fast", "tools: [@x]", "tools:\n  - read\n  - @x"])
 def test_a_bare_role_gets_the_hint_to_quote_it(field: str) -> None:
     """YAML gives `@` no meaning, so the message shows how it is written."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(ContentError) as caught:
         preset(f"{field}\n")
 
     assert f'put quotes around it: "{"@fast" if "fast" in field else "@x"}"' == caught.value.hint
@@ -317,4 +317,4 @@ def test_the_message_is_one_plain_line(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text('---\nname: "x\\e[2J\\ny/"\ndescription: d\n---\n')
 
-    assert 'the name "x y/" has a path separator in it; change its name' == problem(path).message
+    assert 'the name "x y/" has a path separator in it; choose another name' == problem(path).message

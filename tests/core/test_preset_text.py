@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.yaml_tree import DocumentError
-from subdeck.core.errors import PresetError
+from subdeck.core.errors import ContentError, PresetError
 from subdeck.core.presets.text import GONE, FileChanged, read_preset_text, text_of, write_preset_text
 from subdeck.core.text.placeholders import can_hold, held, released, shown
 
@@ -61,7 +60,7 @@ def test_a_foreign_encoding_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(PresetError, match="line 2 is not UTF-8 text"):
         read_preset_text(str(file))
-    with pytest.raises(DocumentError):
+    with pytest.raises(ContentError):
         text_of(b"\xff")
 
 

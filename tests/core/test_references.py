@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.errors import ModelError
 from subdeck.core.models.catalog import Catalog, Listing, Model, settings_listing
-from subdeck.core.models.references import Literal, UnknownModel, read_literal
+from subdeck.core.models.references import Literal, read_literal
 
 from tests.core.models import catalog
 
@@ -74,10 +75,10 @@ def test_a_bare_id_of_several_providers() -> None:
 def test_an_unknown_bare_id() -> None:
     """It is refused with near ones and with the first twenty known ids, and with how to learn more of them."""
     many = catalog(*(f"p/model-{number:02}" for number in range(30)))
-    with pytest.raises(UnknownModel) as caught:
+    with pytest.raises(ModelError) as caught:
         read_literal("modle-07", many)
 
-    assert "is no model that is known here" == caught.value.why
+    assert 'the model "modle-07" is not known here' == caught.value.what
     assert caught.value.hint.startswith("did you mean model-07")
     assert "model-19 …; refresh it" in caught.value.hint
     assert "model-25" not in caught.value.hint.partition("Known ids:")[2]
@@ -85,7 +86,7 @@ def test_an_unknown_bare_id() -> None:
 
 def test_a_bare_id_where_nothing_is_known() -> None:
     """Without any known model the hint is to name the provider, or to fetch the list."""
-    with pytest.raises(UnknownModel) as caught:
+    with pytest.raises(ModelError) as caught:
         read_literal("haiku", catalog(own=False))
 
     assert "write it as provider/id; refresh it" == caught.value.hint
@@ -105,10 +106,10 @@ def test_an_unknown_id_of_a_known_provider(complete: bool) -> None:
 
 def test_an_unknown_provider_of_a_complete_catalog() -> None:
     """The agent would not start with it, so it is refused before anything exists."""
-    with pytest.raises(UnknownModel) as caught:
+    with pytest.raises(ModelError) as caught:
         read_literal("anthropc/opus", catalog("anthropic/opus", "openai/gpt", complete=True))
 
-    assert 'is of the provider "anthropc", which the agent does not know' == caught.value.why
+    assert 'the model "anthropc/opus" is of the provider "anthropc", which the agent does not know' == caught.value.what
     assert "did you mean anthropic?" == caught.value.hint
 
 
@@ -135,7 +136,7 @@ def test_a_model_without_a_key() -> None:
 def test_a_problem_of_the_catalog_is_part_of_the_hint() -> None:
     """Who named a model of a broken models.json learns that this is why."""
     broken = Catalog([lambda: Listing(problem="/a/models.json: it is not valid JSON")])
-    with pytest.raises(UnknownModel) as caught:
+    with pytest.raises(ModelError) as caught:
         read_literal("mine", broken)
 
     assert "/a/models.json: it is not valid JSON" in caught.value.hint

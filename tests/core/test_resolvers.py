@@ -55,7 +55,7 @@ def silent(probe: Probe) -> None:
         ([], "@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
         ([], "anthropic/haiku", ResolvedModel("anthropic/haiku", "anthropic/haiku", "call")),
         ([], "haiku", ResolvedModel("haiku", "anthropic/haiku", "call")),
-        ([], "haikuu", 'the model "haikuu" is no model that is known here'),
+        ([], "haikuu", 'the model "haikuu" is not known here'),
         ([silent], "@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
         ([ROLES], "@fst", 'the model "@fst" cannot be resolved: the role is unknown; did you mean fast?'),
     ],

@@ -10,7 +10,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
 from subdeck.core.launch.model import ResolvedModel, resolve_model
 from subdeck.core.models.resolvers import Available, Probe
-from subdeck.core.models.roles import RolesFault, RolesResolver, provider_roles
+from subdeck.core.models.roles import RolesResolver, provider_roles
 
 from tests.core.models import catalog
 
@@ -59,10 +59,10 @@ def test_the_settings_go_first(providers: Path) -> None:
         ("@fast", "the role points to itself"),
         ("", "the role points to nothing"),
         ("  ", "the role points to nothing"),
-        ("haikuu", 'the role points to "haikuu", which is no model that is known here; did you mean haiku?'),
-        ("nobody/x", 'the role points to "nobody/x", which is of the provider "nobody"'),
-        ("-x", 'the role points to "-x", which begins with "-"'),
-        ("a\nb", "which has a control character"),
+        ("haikuu", 'the model "haikuu" is not known here; did you mean haiku?'),
+        ("nobody/x", 'the model "nobody/x" is of the provider "nobody"'),
+        ("-x", 'the model "-x" begins with "-"'),
+        ("a\nb", "has a control character"),
     ],
 )
 def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> None:
@@ -123,7 +123,7 @@ def test_what_is_answered_or_literal_is_left_alone() -> None:
 def test_a_broken_file(providers: Path, content: bytes, why: str) -> None:
     """What cannot be read is an error with its path, not an unknown role."""
     providers.write_bytes(content)
-    with pytest.raises(RolesFault, match=why):
+    with pytest.raises(ModelError, match=why):
         provider_roles()
     with pytest.raises(ModelError) as caught:
         resolved("@fast")

@@ -130,7 +130,7 @@ class PresetCommands(Commands):
 def saved_outside(path: str, check: PresetCheck) -> str:
     """Say what became of a file that another program wrote."""
     file = one_line(os.path.basename(path), 60)
-    if check.preset is None:
-        return f"{file} is broken: {one_line(check.verdict, 300)}"
+    if check.fault is not None:
+        return f"{file} is broken: {one_line(check.fault.advice, 300)}"
     said = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
     return f"{file} is changed\n{said}" if said else f"{file} is changed; nothing is wrong with it"

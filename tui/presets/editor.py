@@ -222,8 +222,8 @@ class PresetEditorScreen(ModalScreen[str]):
             check = await self._judge(content)
             if check.preset is None:
                 self._say(Content.assemble(("Not saved. ", "bold"), verdict(check)))
-                if check.line is not None:
-                    self._area.go_to_line(check.line)
+                if check.fault is not None and check.fault.line is not None:
+                    self._area.go_to_line(check.fault.line)
             else:
                 await self._write(check.preset.name, content, self._own.content)
         finally:
@@ -243,7 +243,7 @@ class PresetEditorScreen(ModalScreen[str]):
             self.dismiss(path)
 
     async def _settle(self, change: FileChanged, name: str, content: bytes) -> None:
-        from ...core.config.yaml_tree import DocumentError
+        from ...core.errors import ContentError
         from ...core.presets.text import GONE, text_of
 
         asked = ChangedFileScreen(change.what, short_path(change.where, 66), gone=change.content == GONE)
@@ -253,7 +253,7 @@ class PresetEditorScreen(ModalScreen[str]):
         elif wish is Wish.RELOAD:
             try:
                 self._own = text_of(change.content)
-            except DocumentError as error:
+            except ContentError as error:
                 self._say(Content.styled(f"✗ The file cannot be reloaded: {error.what}", "$text-error"))
             else:
                 self._area.put(self._own.text)
@@ -306,14 +306,14 @@ class PresetEditorScreen(ModalScreen[str]):
 def _why(error: Exception) -> str:
     """Say what went wrong without the path, which stands above the text."""
     if isinstance(error, SubdeckError):
-        return one_line(f"{error.what}; {error.hint}" if error.hint else error.what)
+        return one_line(error.advice)
     return format_error(error)
 
 
 def verdict(check: PresetCheck) -> Content:
     """What keeps the text from being saved, else what is worth knowing of it."""
-    if check.preset is None:
-        return Content.styled(f"✗ {one_line(check.verdict)}", "$text-error")
+    if check.fault is not None:
+        return Content.styled(f"✗ {one_line(check.fault.advice)}", "$text-error")
     lines = [
         *(Content.styled(f"! {warning}", "$text-warning") for warning in check.warnings),
         *(Content.styled(note, "$text-muted") for note in check.notes),

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from ... import paths
-from ...config.yaml_tree import DocumentError, read_text
-from ...errors import AgentUnavailable
+from ...config.yaml_tree import read_text
+from ...errors import AgentUnavailable, ContentError
 from ...models.catalog import Listing, Model
 from ...system import files
 from ...text.plain import one_line, plain
@@ -81,7 +81,7 @@ def models_json_listing() -> Listing:
         document = msgspec.json.decode(_without_comments(text))
     except FileNotFoundError:
         return Listing()
-    except DocumentError as error:
+    except ContentError as error:
         return Listing(problem=f"{path}: {error.what}")
     except msgspec.DecodeError as error:
         return Listing(problem=f"{path}: it is not valid JSON: {error}")
