@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from subdeck.core.delegation.call import Parent, ToolAnswer, ToolProgress, call_tool
+from subdeck.core.delegation.answers import ToolAnswer, ToolProgress
+from subdeck.core.delegation.call import call_tool
+from subdeck.core.delegation.parent import Parent
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunSnapshot
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.delegation.answers import ToolProgress
-from subdeck.core.delegation.call import Resolved
 from subdeck.core.delegation.errors import ARGUMENT
+from subdeck.core.delegation.parent import Resolved
 from subdeck.core.engine import Engine
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
