@@ -31,6 +31,8 @@ def plain(text: str) -> str:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """Fold text into one plain line; with a limit, cut it to that many characters, the last one being `…`."""
+    if (limit is None or len(text) <= limit) and "  " not in text and text.isprintable():
+        return text.strip()  # as nearly every name and short sentence is
     if limit is not None:
         text = text[: limit * 4 + 64]
     is_clean = text.isprintable()
