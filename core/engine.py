@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .launch.plan import Plan
     from .presets.catalog import PresetCatalog
     from .project.session import SessionFile
+    from .project.watch import Stop
     from .run.tail import EventTail
     from .runners.base import AttachInfo
     from .system.line_file import LineFile
@@ -149,8 +151,11 @@ class Engine:
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
-    def updates(self, stop: threading.Event) -> Iterator[Update]:
-        """Yield what changes in the project until `stop` is set; the first update has what is there. Blocks."""
+    def updates(self, stop: Stop) -> Iterator[Update]:
+        """Yield what changes in the project until `stop` is set; the first update has what is there.
+
+        Blocks for at most 0.1 s at a time: where nothing changed, an update says just that.
+        """
         return self._follow(None, stop)
 
     def wait(
@@ -159,26 +164,24 @@ class Engine:
         *,
         timeout: float | None = None,
         on_update: Callable[[Update], None] | None = None,
+        stop: Stop | None = None,
     ) -> tuple[RunSnapshot, ...]:
-        """Block until all these runs have ended or `timeout` seconds are over; return them in the order asked."""
-        stop = threading.Event()
-        timer = threading.Timer(timeout, stop.set) if timeout is not None else None
-        if timer:
-            timer.daemon = True
-            timer.start()
+        """Block until all these runs have ended, `timeout` seconds are over or `stop` is set.
+
+        Return them as they stand, in the order asked. `on_update` is called with each update, at least every 0.1 s.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}
-        try:
-            for update in self._follow(run_ids, stop):
-                standing |= {run.run_id: run for run in update.runs}
-                for run_id in update.removed:
-                    standing.pop(run_id, None)
-                if on_update:
-                    on_update(update)
-                if update.complete and all(run.is_terminal for run in standing.values()):
-                    break
-        finally:
-            if timer:
-                timer.cancel()
+        for update in self._follow(run_ids, stop or threading.Event()):
+            standing |= {run.run_id: run for run in update.runs}
+            for run_id in update.removed:
+                standing.pop(run_id, None)
+            if on_update:
+                on_update(update)
+            if update.complete and all(run.is_terminal for run in standing.values()):
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                break
         return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
 
     def stop(
@@ -253,7 +256,7 @@ class Engine:
 
         return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
 
-    def _follow(self, run_ids: Iterable[str] | None, stop: threading.Event) -> Iterator[Update]:
+    def _follow(self, run_ids: Iterable[str] | None, stop: Stop) -> Iterator[Update]:
         def preset_dirs() -> tuple[str, ...]:
             from .presets.catalog import preset_places
 

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import stat
-import threading
+import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -15,51 +15,69 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Canceller:
-    """Collects the wish to cancel from its start on, and grants it once it is told how.
+    """A stop that is set by a signal, or when nobody is left at the other end of what is watched.
 
-    The handlers only write to a pipe: one that raised would be swallowed by the watcher. A thread waits for that pipe
-    and for the other ends of what is watched, so that a silent run notices it too when nobody is left to read.
+    The handlers only write to a pipe: one that raised would be swallowed by the watcher. That pipe and the other ends
+    are looked at together whenever somebody asks, so that a silent run notices it too when nobody is left to read.
     """
 
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
-        """`watched` are descriptors that somebody reads at the other end: stdout and stderr, unless told otherwise."""
-        self._watched = tuple(watched)
-        self._wishes, self._wish = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        """`watched` are descriptors that somebody reads at the other end; by default stdout and stderr."""
+        self._wakeup, self._request = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._poller = select.poll()
+        self._poller.register(self._wakeup, select.POLLIN)
+        for descriptor in filter(_has_reader, watched):
+            self._poller.register(descriptor, 0)  # only errors and hang-ups
+        self._readers: dict[int, Callable[[], bool]] = {}
         self._former: dict[int, Any] = {}
+        self._is_set = False
 
     def __enter__(self) -> Canceller:
         for number in SIGNALS:
             # What a shell or nohup has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._former[number] = signal.signal(number, self._asked)
+                self._former[number] = signal.signal(number, self._signalled)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 
-    def ask(self) -> None:
-        """Wish to cancel; a second wish changes nothing."""
+    def listen(self, descriptor: int, read: Callable[[], bool]) -> None:
+        """Call `read` when there is something to read; False says that the other end has gone."""
         try:
-            os.write(self._wish, b"\0")
+            os.fstat(descriptor)
+        except OSError:
+            self.set()
+        else:
+            self._poller.register(descriptor, select.POLLIN)
+            self._readers[descriptor] = read
+
+    def set(self) -> None:
+        """Cancel; a second time changes nothing. May be called by a signal handler."""
+        try:
+            os.write(self._request, b"\0")
         except BlockingIOError:
-            return  # the pipe is full of the same wish
+            return  # the pipe is full of the same request
 
-    def grant(self, cancel: Callable[[], None]) -> None:
-        """Call `cancel`, once, in a thread, as soon as somebody wishes it or has wished it before."""
-        threading.Thread(target=self._wait, args=(cancel,), name="canceller", daemon=True).start()
+    def is_set(self) -> bool:
+        return self.wait(0)
 
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        self.ask()
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for at most so many seconds, without a limit by default; return whether it is set."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._is_set:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+            ready = self._poller.poll(left)
+            if not ready:
+                break
+            self._is_set = not all(
+                descriptor in self._readers and self._readers[descriptor]() for descriptor, _ in ready
+            )
+        return self._is_set
 
-    def _wait(self, cancel: Callable[[], None]) -> None:
-        poller = select.poll()
-        poller.register(self._wishes, select.POLLIN)
-        for descriptor in self._watched:
-            if _has_reader(descriptor):
-                poller.register(descriptor, 0)  # only errors and hang-ups
-        poller.poll()
-        cancel()
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self.set()
 
 
 def _has_reader(descriptor: int) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import click
 
 from ..delegation.channels import Emission, emissions
@@ -32,22 +30,20 @@ def command(word: str | None, entries: str, as_json: bool) -> int:
     """
     engine = Engine.open()
     run_id = engine.find((word,))[0] if word else None
-    stop = threading.Event()
     with Canceller() as canceller:
-        canceller.grant(stop.set)
         if run_id and (run := engine.snapshots((run_id,))) and run[0].is_terminal:
             return 0
 
         def is_wanted(meta: RunMeta) -> bool:
             return run_id is None or meta.run_id == run_id
 
-        for emission in emissions(engine, stop, wanted=is_wanted, whole=entries == "all"):
+        for emission in emissions(engine, canceller, wanted=is_wanted, whole=entries == "all"):
             try:
                 write_line(emission) if as_json else say(_line(emission))
             except BrokenPipeError:
                 return 0  # who followed has gone
             if run_id and emission.is_end:
-                stop.set()
+                return 0
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import click
 
@@ -49,6 +50,11 @@ def command(as_json: bool) -> int:
         if sys.stdin.isatty():
             note(FOR_PERSONS)
         calls = Calls()
-        canceller.grant(lambda: leave(calls))
+
+        def leave_when_cancelled() -> None:
+            canceller.wait()
+            leave(calls)
+
+        threading.Thread(target=leave_when_cancelled, name="canceller", daemon=True).start()
         serve(engine, session, calls)
     return 0

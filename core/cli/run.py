@@ -57,8 +57,10 @@ def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller
     (run,) = launched
     progress = _Progress(engine, run, canceller)
     progress.tell(_opening(run))
-    canceller.grant(lambda: _cancel(engine, run, progress))
-    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
+    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
+    if ended and not ended[0].is_terminal:
+        _cancel(engine, run, progress)
+        ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
     result = engine.result(run.run_id)
     if result is None or not ended:
         raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
@@ -93,7 +95,7 @@ class _Progress:
             note(text)
         except OSError:
             self._broken = True
-            self._canceller.ask()
+            self._canceller.set()
 
     def show(self) -> None:
         for event in self._events.read():

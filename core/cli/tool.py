@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
+import select
 import time
-from collections.abc import Callable, Iterable
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -20,10 +19,6 @@ from .cancel import Canceller
 from .json_lines import read_line, write_line
 from .options import json_option
 from .output import note
-
-if TYPE_CHECKING:
-    from ..delegation.channels import Emission, Emitter
-    from ..project.follower import Update
 
 PATIENCE = 5.0
 """Seconds to wait for what a parent makes of a model reference."""
@@ -127,9 +122,7 @@ def _call(name: str) -> int:
     from ..delegation.call import call_tool
     from ..delegation.errors import explain, refusal
 
-    cancelled = threading.Event()
     with Canceller() as canceller:
-        canceller.grant(cancelled.set)
         try:
             asked = _read(_Call)
             answers = _Answers(canceller)
@@ -143,7 +136,7 @@ def _call(name: str) -> int:
             def tell(progress: ToolProgress) -> None:
                 write_line({"type": "progress", "text": progress.text, "details": progress.details})
 
-            answer = call_tool(engine, name, asked.params, parent=parent, progress=tell, cancelled=cancelled)
+            answer = call_tool(engine, name, asked.params, parent=parent, progress=tell, cancelled=canceller)
         write_line({"type": "result", "text": answer.text, "details": answer.details, "isError": answer.is_error})
     return 0
 
@@ -151,11 +144,8 @@ def _call(name: str) -> int:
 def _watch() -> int:
     from ..delegation.channels import Emitter
     from ..delegation.session_watch import SessionWatch
-    from ..system.iterate_in_thread import iterate_in_thread
 
-    stop = threading.Event()
     with Canceller() as canceller:
-        canceller.grant(stop.set)
         try:
             asked = _read(_Watch)
             session = session_name(asked.session)
@@ -166,28 +156,14 @@ def _watch() -> int:
         _Answers(canceller)
         watch = SessionWatch(session, asked.runs)
         emitter = Emitter(engine, wanted=watch.owns, whole=asked.entries == "all") if asked.events else None
-
-        def follow(put: Callable[[Update], None]) -> None:
-            for update in engine.updates(stop):
-                put(update)
-
-        try:
-            for update in iterate_in_thread(follow, emitter.due_in if emitter else lambda: None):
-                for emission in _emitted(emitter, update):
-                    write_line({"type": "event", "channel": emission.channel, "payload": emission.payload})
-                for line in watch.take(update) if update else ():
-                    write_line(line)
-                for run in watch.told:
-                    engine.claim(run)
-        finally:
-            stop.set()
+        for update in engine.updates(canceller):
+            for emission in emitter.take(update) if emitter else ():
+                write_line({"type": "event", "channel": emission.channel, "payload": emission.payload})
+            for line in watch.take(update):
+                write_line(line)
+            for run in watch.told:
+                engine.claim(run)
     return 0
-
-
-def _emitted(emitter: Emitter | None, update: Update | None) -> Iterable[Emission]:
-    if emitter is None:
-        return ()
-    return emitter.flush() if update is None else emitter.take(update)
 
 
 def _parent_of(asked: _Call, resolve: Callable[[str], Resolved | None] | None) -> Parent:
@@ -206,47 +182,39 @@ def _parent_of(asked: _Call, resolve: Callable[[str], Resolved | None] | None) -
 
 
 class _Answers:
-    """Listens to stdin after its first line: what the parent answers, and that it has gone."""
+    """Reads stdin after its first line: what the parent says of models, and that it has gone."""
 
     def __init__(self, canceller: Canceller) -> None:
-        self._canceller = canceller
-        self._arrived: SimpleQueue[_Answered] = SimpleQueue()
+        self._rest = b""
+        self._arrived: list[_Answered] = []
         self._asked = 0
-        threading.Thread(target=self._listen, name="stdin", daemon=True).start()
+        canceller.listen(0, self._read)
 
     def resolve(self, ref: str) -> Resolved | None:
         """Ask the parent what a model reference stands for; None when it does not know, or says nothing in time."""
         self._asked += 1
         write_line({"type": "resolve", "id": self._asked, "ref": ref})
         deadline = time.monotonic() + PATIENCE
-        while (left := deadline - time.monotonic()) > 0:
-            try:
-                answer = self._arrived.get(timeout=left)
-            except Empty:
-                return None
-            if answer.id == self._asked:
-                known = answer.resolved or answer.error
-                return Resolved(answer.resolved or "", answer.thinking_level, answer.error or "") if known else None
+        while (left := deadline - time.monotonic()) > 0 and select.select((0,), (), (), left)[0] and self._read():
+            for answer in self._arrived:
+                if answer.id == self._asked:
+                    known = answer.resolved or answer.error
+                    return Resolved(answer.resolved or "", answer.thinking_level, answer.error or "") if known else None
         return None
 
-    def _listen(self) -> None:
-        """Read without the buffered stream's lock, which the end of the process would wait for."""
-        rest = b""
-        while chunk := _more():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                try:
-                    self._arrived.put(msgspec.json.decode(line, type=_Answered))
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    note("subdeck: a line on stdin was no answer")
-        self._canceller.ask()
-
-
-def _more() -> bytes:
-    try:
-        return os.read(0, 64 * 1024)
-    except OSError:
-        return b""
+    def _read(self) -> bool:
+        """Take in what was said; return False when the parent has gone."""
+        try:
+            block = os.read(0, 64 * 1024)
+        except OSError:
+            block = b""
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        for line in lines:
+            try:
+                self._arrived.append(msgspec.json.decode(line, type=_Answered))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                note("subdeck: a line on stdin was not an answer")
+        return bool(block)
 
 
 def _fields(error: SubdeckError | OSError) -> dict[str, str]:

@@ -13,7 +13,6 @@ from .status import rows
 
 TIMED_OUT = 124
 """As `timeout(1)` answers."""
-FOR_EVER = 100 * 24 * 3600.0
 
 
 @click.command("wait")
@@ -29,7 +28,7 @@ def command(words: tuple[str, ...], timeout: float | None, as_json: bool) -> int
     engine = Engine.open()
     run_ids = tuple(dict.fromkeys(engine.find(words)))
     try:
-        runs = engine.wait(run_ids, timeout=None if timeout is None else min(timeout, FOR_EVER))
+        runs = engine.wait(run_ids, timeout=timeout)
     except KeyboardInterrupt:
         note("stopped waiting; the runs go on")
         raise

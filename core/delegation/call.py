@@ -18,6 +18,7 @@ from .subagent import Untold, subagent
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..project.watch import Stop
 
 
 def call_tool(
@@ -27,13 +28,13 @@ def call_tool(
     *,
     parent: Parent,
     progress: Callable[[ToolProgress], None] | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: Stop | None = None,
 ) -> ToolAnswer:
     """Do what a parent asks and answer it; what cannot be done is an answer too.
 
     `engine` was opened with the parent's session and kind. `progress` is called in this thread, at the beginning and
     then at most four times a second; what it raises cancels the runs and goes through. `cancelled` may be set by any
-    thread at any time: the runs of a foreground call are stopped as cancelled, and the call answers that.
+    thread at any time: the runs of a foreground call are stopped as cancelled, and the call returns that.
     """
     cancelled = cancelled or threading.Event()
     try:
@@ -54,7 +55,7 @@ def call_tool(
         return refusal([raised])
 
 
-def _check(name: str, cancelled: threading.Event) -> None:
+def _check(name: str, cancelled: Stop) -> None:
     if name not in NAMES:
         hint = nearest(name, NAMES)
         raise refuse(f'no tool is called "{one_line(name, 60)}"', field="name", value=name, valid=NAMES, hint=hint)

@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from ..project.follower import Update
 from ..run.model import RunMeta, RunResult, RunSnapshot, RunStatus
-from ..system.iterate_in_thread import iterate_in_thread
 from ..text.plain import one_line
 from .live_run import LiveRun, PresetNames
 from .report import AgentDetails
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..project.watch import Stop
 
 CREATED = "subagents:created"
 STARTED = "subagents:started"
@@ -120,23 +120,15 @@ class Channels:
 
 
 def emissions(
-    engine: Engine, stop: threading.Event, *, wanted: Callable[[RunMeta], bool] | None = None, whole: bool = False
+    engine: Engine, stop: Stop, *, wanted: Callable[[RunMeta], bool] | None = None, whole: bool = False
 ) -> Iterator[Emission]:
     """Yield one `started` for each active run, then all that happens until `stop` is set; blocks in between.
 
-    `wanted` chooses runs; with `whole` progress carries all entries. Who ends the iteration early ends the following.
+    `wanted` chooses runs; with `whole` progress carries all entries.
     """
     emitter = Emitter(engine, wanted=wanted, whole=whole)
-
-    def follow(put: Callable[[Update], None]) -> None:
-        for update in engine.updates(stop):
-            put(update)
-
-    try:
-        for update in iterate_in_thread(follow, emitter.due_in):
-            yield from emitter.flush() if update is None else emitter.take(update)
-    finally:
-        stop.set()
+    for update in engine.updates(stop):
+        yield from emitter.take(update)
 
 
 class Emitter:
@@ -151,7 +143,7 @@ class Emitter:
         self._has_begun = False
 
     def take(self, update: Update) -> Iterator[Emission]:
-        """Yield what an update gives rise to now; progress that comes too soon is left to `flush`."""
+        """Yield what an update gives rise to now; progress that comes too soon is left to a later one."""
         if update.presets_changed:
             self._names.forget()
         news = {run.run_id for run in update.ended}
@@ -161,17 +153,9 @@ class Emitter:
         for run_id in update.removed:
             self._live.pop(run_id, None)
         self._has_begun = True
-        yield from self.flush()
-
-    def flush(self) -> Iterator[Emission]:
-        """Yield the progress that is due."""
         for live in tuple(self._live.values()):
-            if live.due_in() == 0.0:
+            if live.is_due():
                 yield self._progress(live)
-
-    def due_in(self) -> float | None:
-        """Seconds until `flush` has something to yield; None when only an update can change that."""
-        return min((due for live in self._live.values() if (due := live.due_in()) is not None), default=None)
 
     def _take(self, run: RunSnapshot, *, is_news: bool) -> Iterator[Emission]:
         live = self._live.get(run.run_id)

@@ -40,11 +40,9 @@ class LiveRun:
         self.is_pending = self.is_pending or run != self.run
         self.run = run
 
-    def due_in(self) -> float | None:
-        """Seconds until a report may be made; None when there is nothing to report."""
-        if not self.is_pending:
-            return None
-        return 0.0 if self._reported_at is None else max(0.0, self._reported_at + EVERY - time.monotonic())
+    def is_due(self) -> bool:
+        """Tell whether there is something to report, and the last report is old enough."""
+        return self.is_pending and (self._reported_at is None or time.monotonic() - self._reported_at >= EVERY)
 
     def drain(self) -> bool:
         """Take in new events; return whether there were any."""

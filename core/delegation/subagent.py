@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,22 +10,19 @@ import msgspec
 from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.model import RunResult, RunSnapshot, RunStatus
-from ..system.iterate_in_thread import iterate_in_thread
 from ..text.plain import one_line
 from . import answers as rows
 from .answers import ToolAnswer, ToolProgress, answer_for_parent
 from .arguments import read_subagent
 from .launch import launch
-from .live_run import EVERY, LiveRun, PresetNames
+from .live_run import LiveRun, PresetNames
 from .parent import Parent, refresh
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..project.watch import Stop
 
 Tell = Callable[[ToolProgress], None]
-
-LISTEN = 0.1
-"""Seconds after which a wish to cancel is noticed."""
 
 DELETED = "the run was deleted while it was waited for"
 
@@ -40,9 +35,7 @@ class Untold(Exception):
         self.fault = fault
 
 
-def subagent(
-    engine: Engine, params: object, *, parent: Parent, progress: Tell | None, cancelled: threading.Event
-) -> ToolAnswer:
+def subagent(engine: Engine, params: object, *, parent: Parent, progress: Tell | None, cancelled: Stop) -> ToolAnswer:
     """Start the runs, tell how they go, answer when the last has ended. Raises Refused, SubdeckError, Untold."""
     parallel, asked = read_subagent(params, isolated=refresh(engine).expose_isolated)
     runs = launch(engine, asked, parent, background=False, parallel=parallel)
@@ -51,36 +44,16 @@ def subagent(
         raise SubdeckError(DELETED, where=engine.project.runs)
     board = _Board(engine, runs, progress, parallel=parallel)
 
-    def wait(put: Callable[[Update], None]) -> None:
-        engine.wait(run_ids, on_update=put)
-
-    with _cancelling(engine, run_ids, cancelled):
-        try:
-            board.tell()
-            for update in iterate_in_thread(wait, board.due_in):
-                board.take(update)
-        except BaseException:
-            _cancel(engine, run_ids)
-            raise
-    return board.answer()
-
-
-@contextmanager
-def _cancelling(engine: Engine, run_ids: Sequence[str], cancelled: threading.Event) -> Generator[None]:
-    """Stop the runs as soon as somebody wishes it, whatever else the caller is doing at that time."""
-    over = threading.Event()
-
-    def listen() -> None:
-        while not over.is_set():
-            if cancelled.wait(LISTEN):
-                _cancel(engine, run_ids)
-                return
-
-    threading.Thread(target=listen, name="cancelling", daemon=True).start()
     try:
-        yield
-    finally:
-        over.set()
+        board.tell()
+        engine.wait(run_ids, on_update=board.take, stop=cancelled)
+        if cancelled.is_set():
+            _cancel(engine, run_ids)
+            engine.wait(run_ids, on_update=board.take)
+    except BaseException:
+        _cancel(engine, run_ids)
+        raise
+    return board.answer()
 
 
 def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
@@ -101,18 +74,12 @@ class _Board:
         self._parallel = parallel
         self._live = {run.run_id: LiveRun(engine, run, display_name=names.of(run.meta)) for run in runs}
 
-    def take(self, update: Update | None) -> None:
-        """Take in what changed, and tell it when that is due."""
-        for run in update.runs if update else ():
+    def take(self, update: Update) -> None:
+        """Take in what changed, and tell it when that is due: all runs together, at most once in `EVERY` seconds."""
+        for run in update.runs:
             self._live[run.run_id].see(run)
-        if self.due_in() == 0.0:
+        if any(live.is_due() for live in self._live.values()):
             self.tell()
-
-    def due_in(self) -> float | None:
-        """Seconds until something is to be told; all runs are told together, at most once in `EVERY` seconds."""
-        if self._progress is None or not any(live.is_pending for live in self._live.values()):
-            return None
-        return max((due for live in self._live.values() if (due := live.due_in()) is not None), default=EVERY)
 
     def tell(self) -> None:
         if self._progress is None:

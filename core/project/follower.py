@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from threading import Event
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
 from ..paths import Project
 from ..run.model import Counts, RunSnapshot
 from .registry import Registry
-from .watch import watch
+from .watch import Stop, watch
 
 NEWEST = 200
 """Runs in the first update, besides the unfinished ones."""
@@ -25,7 +24,10 @@ PROOF = 2.0
 
 
 class Update(Struct, frozen=True):
-    """What changed since the update before; the first one has the newest runs and all unfinished ones."""
+    """What changed since the update before; the first one has the newest runs and all unfinished ones.
+
+    One comes at least every 0.1 s, so that whoever follows gets a turn; `is_quiet` when nothing changed.
+    """
 
     runs: tuple[RunSnapshot, ...]
     """New or changed."""
@@ -40,6 +42,8 @@ class Update(Struct, frozen=True):
     complete: bool
     """Every run directory has been read."""
     presets_changed: bool
+    is_quiet: bool = False
+    """Nothing changed."""
 
 
 class Follower:
@@ -56,7 +60,7 @@ class Follower:
         self._swept = self._proved = 0.0
         self._listed: tuple[int, ...] = ()
 
-    def updates(self, stop: Event) -> Iterator[Update]:
+    def updates(self, stop: Stop) -> Iterator[Update]:
         """Yield updates until `stop` is set; blocks in between."""
         names = self._registry.names()
         self._old.update(names)
@@ -66,14 +70,13 @@ class Follower:
         yield from self._older(names[NEWEST:], stop)
         for changes in watch(self._project, self._preset_dirs, stop):
             touched = self._registry.look(changes.runs)
-            if changes.anew:
+            if changes.restarted:
                 self._swept = self._proved = 0.0
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
-            if touched or changes.presets:
-                yield self._update(touched, presets_changed=changes.presets)
+            yield self._update(touched, presets_changed=changes.presets)
 
-    def _older(self, names: list[str], stop: Event) -> Iterator[Update]:
+    def _older(self, names: list[str], stop: Stop) -> Iterator[Update]:
         for start in range(0, len(names), BATCH):
             if stop.is_set():
                 return
@@ -98,11 +101,12 @@ class Follower:
         self._swept = time.monotonic()
         return touched
 
-    def _update(self, touched: Iterable[str], *, presets_changed: bool = False) -> Update:
+    def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
         ended = tuple(run for run in runs if run.is_terminal and self._is_news(run.run_id))
-        self._open = frozenset(self._registry.open_ids)
-        self._old.update(run.run_id for run in runs)
+        if touched:
+            self._open = frozenset(self._registry.open_ids)
+            self._old.update(run.run_id for run in runs)
         return Update(
             runs=runs,
             removed=tuple(run_id for run_id in touched if run_id not in self._registry),
@@ -111,6 +115,7 @@ class Follower:
             background=self._registry.background,
             complete=self._complete,
             presets_changed=presets_changed,
+            is_quiet=not touched and not presets_changed,
         )
 
     def _is_news(self, run_id: str) -> bool:

@@ -1,6 +1,6 @@
-"""One watch for all active runs; the only module that knows watchfiles.
+"""One watch for all active runs and for the presets; the only module that knows watchfiles.
 
-What it answers is a hint where to look: the kernel may drop notices without a word, so whoever follows also sweeps.
+What it yields are hints where to look: the kernel may drop notices without a word, so whoever follows also sweeps.
 """
 
 from __future__ import annotations
@@ -8,76 +8,102 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from threading import Event
+from typing import Protocol
 
 from msgspec import Struct
 
 from ..paths import Project, is_run_id
 
-BEAT_MS = 250
-"""Milliseconds after which a watch answers even without news."""
-STEP_MS = 11
-DEBOUNCE_MS = 20
-CALM_STEP_MS = 80
-"""The step while nothing has happened for `CALM_AFTER` seconds: its wake-ups are most of what an idle watch costs."""
-CALM_AFTER = 3.0
+BEAT_S = 0.05
+"""Seconds after which something is yielded even without news; while all is calm, as long as one step."""
+STEP_S = 0.011
+DEBOUNCE_S = 0.02
+CALM_STEP_S = 0.08
+"""The step while nothing has happened for `CALM_AFTER_S`: its wake-ups are most of what an idle watch costs."""
+CALM_AFTER_S = 3.0
+
+
+class Stop(Protocol):
+    """What ends a watch: a `threading.Event`, or what behaves like one."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for at most so many seconds; return whether it is set."""
+        ...
 
 
 class Changes(Struct, frozen=True):
-    """Where something happened since the answer before; empty at a beat without news."""
+    """Where something happened since the last time; empty at a beat without news."""
 
     runs: frozenset[str] = frozenset()
+    """Ids of runs whose activity file was written, or came or went."""
     presets: bool = False
-    sessions: bool = False
-    anew: bool = False
+    restarted: bool = False
     """The watch has just begun, or begun again: what happened before it did was not seen."""
 
 
-def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Event) -> Iterator[Changes]:
-    """Yield what changes in `active/`, `sessions/` and the preset directories until `stop` is set.
+class _Step:
+    """Lengthens the steps of watchfiles while nothing happens: it asks once in each whether to stop."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self.newest = time.monotonic()
+        """When something happened last."""
+
+    @property
+    def is_calm(self) -> bool:
+        return time.monotonic() - self.newest >= CALM_AFTER_S
+
+    def is_set(self) -> bool:
+        return self._stop.wait(CALM_STEP_S - STEP_S) if self.is_calm else self._stop.is_set()
+
+
+def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
+    """Yield what changes in `active/` and the preset directories, at each beat at least, until `stop` is set.
 
     Directories that come and go are followed: the nearest one that exists stands for one that does not yet.
     """
     while not stop.is_set():
-        wanted = (project.active, project.sessions, *preset_dirs())
-        watched = _existing(wanted)
+        presets = preset_dirs()
         try:
-            yield from _watch(project, preset_dirs(), watched, wanted, stop)
+            yield from _watch(project.active, presets, stop)
         except (OSError, RuntimeError):
             # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
-            stop.wait(BEAT_MS / 1000)
+            stop.wait(BEAT_S)
             yield Changes()
 
 
-def _watch(
-    project: Project, preset_dirs: tuple[str, ...], watched: tuple[str, ...], wanted: tuple[str, ...], stop: Event
-) -> Iterator[Changes]:
-    # 60 ms: only for who follows. The backend itself, because a step is given there with each look, not once for all.
-    from watchfiles._rust_notify import RustNotify
+def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
+    """Watch the directories that exist now, until one of them comes or goes."""
+    import watchfiles  # 60 ms: only for who follows
 
-    anew = True
-    newest = time.monotonic()
-    with RustNotify(list(watched), False, False, 0, False, False) as notify:
-        while True:
-            step = STEP_MS if time.monotonic() - newest < CALM_AFTER else CALM_STEP_MS
-            found = notify.watch(DEBOUNCE_MS, step, BEAT_MS, stop)
-            if found == "signal":
-                raise KeyboardInterrupt
-            if found == "stop":
-                return
-            batch = found if isinstance(found, set) else set[tuple[int, str]]()
-            if batch:
-                newest = time.monotonic()
-            places = [os.path.split(path) for _, path in batch]
-            yield Changes(
-                runs=frozenset(name for parent, name in places if parent == project.active and is_run_id(name)),
-                presets=anew or any(parent in preset_dirs for parent, _ in places),
-                sessions=anew or any(parent == project.sessions for parent, _ in places),
-                anew=anew,
-            )
-            anew = False
-            if _existing(wanted) != watched or any(path in watched for _, path in batch):
-                return  # a directory came or went; one that came back is another one
+    wanted = (active, *presets)
+    watched = _existing(wanted)
+    step = _Step(stop)
+    restarted = True
+    for batch in watchfiles.watch(
+        *watched,
+        watch_filter=None,
+        step=int(STEP_S * 1000),
+        debounce=int(DEBOUNCE_S * 1000),
+        rust_timeout=int(BEAT_S * 1000),
+        yield_on_timeout=True,
+        stop_event=step,
+        recursive=False,
+        force_polling=False,
+    ):
+        if batch:
+            step.newest = time.monotonic()
+        places = [os.path.split(path) for _, path in batch]
+        yield Changes(
+            runs=frozenset(name for parent, name in places if parent == active and is_run_id(name)),
+            presets=restarted or any(parent in presets for parent, _ in places),
+            restarted=restarted,
+        )
+        restarted = False
+        if _existing(wanted) != watched or any(path in watched for _, path in batch):
+            return  # a directory came or went; one that came back is another one
 
 
 def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,7 +27,6 @@ from subdeck.core.delegation.report import AgentDetails
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
 from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus
-from subdeck.core.system.iterate_in_thread import iterate_in_thread
 
 from tests.core.conversing import write_preset
 from tests.factories import make_result, open_engine, request, run_to_end, start, wait_for_end
@@ -212,6 +211,10 @@ def update(run: RunSnapshot, *, ended: bool = False) -> Update:
     return Update((run,), (), (run,) if ended else (), Counts(), Counts(), True, False)
 
 
+QUIET = Update((), (), (), Counts(), Counts(), True, False, is_quiet=True)
+"""What a follower gets while nothing happens."""
+
+
 def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that changes 50 times in a second is told 4 times, and the last change is not lost."""
     clock = Clock()
@@ -225,23 +228,24 @@ def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.Mo
     assert ["step 0", "step 13", "step 26", "step 39"] == told[:4]
     assert len(told) <= 5
     clock.now += 0.25
-    told += [emission.payload["details"]["activity"] for emission in emitter.flush()]
+    told += [emission.payload["details"]["activity"] for emission in emitter.take(QUIET)]
     assert "step 50" == told[-1]
-    assert emitter.due_in() is None
+    assert [] == list(emitter.take(QUIET))
 
 
-def test_pending_progress_says_when_it_is_due(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A follower knows how long it may sleep: not at all, for the rest of a quarter second, or until news."""
+def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came too soon after the progress before is told with a quiet update, once a quarter second is over."""
     clock = Clock()
     monkeypatch.setattr(live_run, "time", clock)
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
-    assert emitter.due_in() is None
     assert 1 == len(list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING)))))
-    assert emitter.due_in() is None
     clock.now += 0.1
     assert [] == list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING, activity="more"))))
-    assert pytest.approx(0.15) == emitter.due_in()
+    clock.now += 0.1
+    assert [] == list(emitter.take(QUIET))
+    clock.now += 0.1
+    assert 1 == len(list(emitter.take(QUIET)))
 
 
 def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
@@ -304,27 +308,3 @@ def test_a_source_that_raises_is_told() -> None:
     channels.subscribe(print)
     wait_until(lambda: channels.fault, "the fault of the source")
     assert "OSError: no disk" == channels.fault
-
-
-def test_arriving_hands_out_and_raises() -> None:
-    """What a source puts in comes out in order; what it raises is raised to who takes."""
-
-    def fill(put: Any) -> None:
-        put(1)
-        put(2)
-        raise ValueError("over")
-
-    taken: list[int | None] = []
-    with pytest.raises(ValueError, match="over"):
-        for item in iterate_in_thread(fill, lambda: None):
-            taken.append(item)
-    assert [1, 2] == taken
-
-
-def test_arriving_gives_a_turn_in_silence() -> None:
-    """While nothing comes, who takes gets None, as often as it asks for."""
-    enough = threading.Event()
-    items = iterate_in_thread(lambda put: enough.wait(), lambda: 0.001)
-    assert [None, None] == [next(items), next(items)]
-    enough.set()
-    assert set(items) <= {None}

@@ -33,11 +33,12 @@ from tests.waiting import wait_until
 
 
 class Followed:
-    """Collects the updates of an engine, as the bridge of the app does."""
+    """Collects the updates of an engine that say something, as the bridge of the app does."""
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
         self.runs: dict[str, RunSnapshot] = {}
+        self.turns = 0
 
     def take(self, update: Update) -> None:
         self.runs |= {run.run_id: run for run in update.runs}
@@ -61,7 +62,9 @@ def following(engine: Engine) -> Iterator[Followed]:
 
     def iterate() -> None:
         for update in engine.updates(stop):
-            followed.take(update)
+            followed.turns += 1
+            if not update.is_quiet:
+                followed.take(update)
 
     thread = threading.Thread(target=iterate)
     thread.start()
@@ -315,6 +318,38 @@ def test_waiting_with_a_time_limit(engine: Engine) -> None:
     assert [(running.run_id, "running"), (done.run_id, "completed")] == [(run.run_id, run.status) for run in stood]
     engine.stop([running.run_id])
     assert ("aborted",) == tuple(run.status for run in engine.wait([running.run_id], timeout=30))
+
+
+def test_waiting_until_it_is_stopped(engine: Engine) -> None:
+    """A waiter that is told to stop gets the runs as they stand, also after a long time in which nothing happened."""
+    run = start(engine, "hang")
+    started(engine, run)
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    assert ["running"] == [one.status for one in engine.wait([run.run_id], timeout=30, stop=stop)]
+    engine.stop([run.run_id])
+    engine.wait([run.run_id], timeout=30)
+
+
+def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever follows gets a turn again and again while nothing happens, also when it has been calm for long."""
+    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.0)
+    with following(engine) as followed:
+        before = followed.turns
+        wait_until(lambda: followed.turns > before + 3, "more turns")
+
+
+def test_a_long_calm_is_no_delay(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After a calm the steps are short again from the first change on."""
+    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.2)
+    asked: list[bool] = []
+    is_set = watch._Step.is_set
+    monkeypatch.setattr(watch._Step, "is_set", lambda self: (asked.append(self.is_calm), is_set(self))[1])
+    with following(engine) as followed:
+        wait_until(lambda: asked and asked[-1], "the calm")
+        run = start(engine, "answer ok")
+        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        assert False in asked[asked.index(True) :]
 
 
 def test_waiting_tells_progress(engine: Engine) -> None:

@@ -101,10 +101,12 @@ class Bridge(Widget):
         for update in self.engine.updates(self._stop):
             if self._stop.is_set():
                 return
+            self._look_for_project()
+            if update.is_quiet:
+                continue
             if update.presets_changed:
                 self._read_presets()
             self._claim(update.ended)
-            self._look_for_project()
             self._read_along(update)
             with self._lock:
                 self._pending = merged(self._pending, update)
