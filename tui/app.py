@@ -15,8 +15,7 @@ from .actions import KeyContext, bindings, key_of
 from .actions.keymap import keymap, with_own_keys
 from .deck.opening import AS_USUAL, Opening
 from .deck.screen import MainScreen
-from .notify.notices import Notices
-from .notify.toasts import ON_SCREEN
+from .notify.notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
 from .terminal.no_color import Colourless, unwanted_colour
 from .terminal.signals import expect_unannounced_stops
@@ -99,7 +98,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     def on_notify(self, event: Notify) -> None:
         """Make room before a toast comes: few are on the screen, and none that says the same."""
         others = [toast for toast in self._notifications if toast.message != event.notification.message]
-        kept = others[-(ON_SCREEN - 1) :]
+        kept = others[-(TOASTS_ON_SCREEN - 1) :]
         for toast in [toast for toast in self._notifications if toast not in kept]:
             self._unnotify(toast, refresh=False)
 
@@ -112,7 +111,9 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, ModalScreen):
-            super().action_command_palette()
+            from .deck.palette import ActionPalette
+
+            self.push_screen(ActionPalette(id="--command-palette"))
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits; runs go on in the background.", timeout=3, markup=False)

@@ -13,8 +13,8 @@ from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.runners.base import AttachInfo
 from subdeck.tui.commands import runs as attaching
 from subdeck.tui.dialogs.confirm import ConfirmScreen
-from subdeck.tui.notify.notices import Notices
-from subdeck.tui.notify.toasts import ON_SCREEN, SECONDS, Toasts
+from subdeck.tui.notify.notices import TOASTS_ON_SCREEN, Notices
+from subdeck.tui.notify.toasts import SECONDS, Toasts
 from subdeck.tui.terminal.handover import hand_over
 
 from .deck import opened
@@ -227,13 +227,13 @@ def test_never_more_than_three_toasts() -> None:
     toasts = Toasts(screen, Notifications(), Notices(), clock=lambda: now[0])  # type: ignore[arg-type]
     for number in range(1, 7):
         toasts.tell([a_run(number, "completed")])
-        if number <= ON_SCREEN + 1:
+        if number <= TOASTS_ON_SCREEN + 1:
             screen.timers.pop()[1]()
-    assert len(screen.said) == ON_SCREEN
+    assert len(screen.said) == TOASTS_ON_SCREEN
     assert [seconds for seconds, _ in screen.timers] == [SECONDS]
     now[0] += SECONDS
     screen.timers.pop()[1]()
-    assert screen.said[ON_SCREEN].endswith("×3")
+    assert screen.said[TOASTS_ON_SCREEN].endswith("×3")
 
 
 async def test_the_run_looked_at_ends_silently() -> None:

@@ -20,7 +20,7 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup import screen as clean_up
 from subdeck.tui.cleanup.form import loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.cleanup.screen import CleanUpScreen
-from subdeck.tui.deck import startup_cleanup as tidying
+from subdeck.tui.deck import screen as deck_screen
 from subdeck.tui.deck.opening import Opening
 from subdeck.tui.dialogs.confirm import ConfirmScreen
 from textual.widgets import Input
@@ -269,7 +269,7 @@ async def test_it_fits(project_dir: Path, size: tuple[int, int]) -> None:
 
 async def test_the_settings_are_kept_at_the_start(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With retention set the app moves old runs to the trash once, says so in one line, and u brings them back."""
-    monkeypatch.setattr(tidying, "AFTER", 0.01)
+    monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     old, new = finished(project_dir, 40), finished(project_dir)
     async with deck_on(open_engine(project_dir, retention={"days": 30})) as deck:
         await deck.until(lambda: there(project_dir) == {new.run_id}, "the old run to go")
@@ -282,7 +282,7 @@ async def test_the_settings_are_kept_at_the_start(project_dir: Path, monkeypatch
 
 async def test_the_trash_gives_up_what_is_old(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was deleted more than a day ago is removed at the start; without retention no run goes."""
-    monkeypatch.setattr(tidying, "AFTER", 0.01)
+    monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     engine = open_engine(project_dir)
     old, trashed = finished(project_dir, 400), finished(project_dir)
     engine.delete([trashed.run_id])
@@ -295,9 +295,9 @@ async def test_the_trash_gives_up_what_is_old(project_dir: Path, monkeypatch: py
 
 async def test_read_only_nothing_is_changed(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --readonly neither the start nor the key deletes anything."""
-    monkeypatch.setattr(tidying, "AFTER", 0.01)
+    monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     begun: list[object] = []
-    monkeypatch.setattr(tidying.StartupCleanup, "_tidy", lambda self: begun.append(self))
+    monkeypatch.setattr(deck_screen.MainScreen, "_clean_up", lambda self: begun.append(self))
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir, retention={"days": 30}), readonly=True) as deck:
         await deck.press("D")
@@ -308,7 +308,7 @@ async def test_read_only_nothing_is_changed(project_dir: Path, monkeypatch: pyte
 
 async def test_a_disk_that_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes wrong in the background is said and leaves the app alive."""
-    monkeypatch.setattr(tidying, "AFTER", 0.01)
+    monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     engine = FakeEngine()
 
     def refuse(names: object = None) -> None:

@@ -6,12 +6,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from ..actions import PANES, Action, key_label, said
 
 if TYPE_CHECKING:
     from .protocol import DeckView
+
+
+class ActionPalette(CommandPalette):
+    """Draws no black lines, as Textual does: in the terminal's own colours nobody knows whether black can be seen."""
+
+    DEFAULT_CSS = """
+    ActionPalette:ansi #--input, ActionPalette:ansi CommandList { border: none; }
+    ActionPalette:ansi #--container { border: round $border; }
+    ActionPalette:ansi SearchIcon { color: ansi_default; }
+    """
 
 
 class ActionProvider(Provider):

@@ -29,7 +29,6 @@ from ..feed.messages import (
 )
 from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notify.notices import Notices
-from ..notify.toasts import CELLS, Toasts, unseen_text
 from ..presets.list import PresetList
 from ..runs.board import RunStore
 from ..runs.filter_line import FilterInput, FilterLine
@@ -43,24 +42,33 @@ from ..transcript.search.transcript_search import TranscriptSearch
 from .arrangement import Remembering, read_shape
 from .header import DeckHeader
 from .opening import Opening
-from .palette import ActionProvider
 from .panes import Panes
 from .single_run import SingleRunMode
-from .startup_cleanup import StartupCleanup
 from .status_bar import StatusBar
 from .undo import Undo
 from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
+    from ..notify.toasts import Toasts
     from .protocol import DeckView, Handlers
+
+
+STARTUP_CLEANUP_DELAY_S = 3.0
+"""The screen and the runs come first."""
+
+
+def _action_provider() -> type[Provider]:
+    from .palette import ActionProvider  # nobody opens the palette before the first paint
+
+    return ActionProvider
 
 
 class MainScreen(Screen[object]):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {ActionProvider}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_action_provider}
     AUTO_FOCUS = ""
 
     def __init__(
@@ -106,13 +114,6 @@ class MainScreen(Screen[object]):
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
         self._status = StatusBar(actions)
-        self._toasts = Toasts(
-            self,
-            engine.settings.notifications,
-            notices,
-            in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
-            cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
-        )
 
     def compose(self) -> ComposeResult:
         self.panes.arrange()
@@ -133,7 +134,8 @@ class MainScreen(Screen[object]):
         self.runs.focus()
         self._single_run.begin()
         self.call_after_refresh(self.bridge.start)
-        StartupCleanup(self).begin_soon(readonly=self._readonly)
+        if not self._readonly:
+            self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
         self.set_interval(1.0, self.runs.tick)
 
     def update_node_styles(self, animate: bool = True) -> None:
@@ -141,6 +143,23 @@ class MainScreen(Screen[object]):
         appears, self._appeared = not animate and not self._appeared, self._appeared or not animate
         if not appears:
             super().update_node_styles(animate)
+
+    @cached_property
+    def _toasts(self) -> Toasts:
+        from ..notify.toasts import CELLS, Toasts
+
+        return Toasts(
+            self,
+            self.bridge.engine.settings.notifications,
+            self.notices,
+            in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
+            cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
+        )
+
+    def _clean_up(self) -> None:
+        from .startup_cleanup import clean_up_at_start
+
+        self.bridge.spawn(clean_up_at_start, self)
 
     @cached_property
     def _handlers(self) -> Handlers:
@@ -214,6 +233,8 @@ class MainScreen(Screen[object]):
 
     @on(UnseenFound)
     def show_unseen(self, message: UnseenFound) -> None:
+        from ..notify.toasts import unseen_text
+
         self.runs.mark_unseen(message.runs)
         self.notify(unseen_text(message.runs), markup=False)
 

@@ -8,6 +8,9 @@ from datetime import datetime
 from msgspec import Struct
 from textual.content import Content
 
+TOASTS_ON_SCREEN = 3
+"""The list has the others."""
+
 KEPT = 1000
 """Messages; the oldest go first."""
 

@@ -14,12 +14,11 @@ from ...core.run.describe import doing, runs_word, state
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
 from ..terminal.escapes import notification, send, through_tmux
-from .notices import Notices
+from .notices import TOASTS_ON_SCREEN, Notices
 
 if TYPE_CHECKING:
     from textual.app import App
 
-ON_SCREEN = 3
 SECONDS = 6.0
 """How long one stays."""
 BRIEFLY = 3.0
@@ -99,7 +98,7 @@ class Toasts:
         if self._in_dialog():
             self._arm(DIALOG_GLANCE)
             return
-        if len(self._leaving) >= ON_SCREEN:
+        if len(self._leaving) >= TOASTS_ON_SCREEN:
             self._arm(min(self._leaving) - now)
             return
         ended, self._waiting = self._waiting, []

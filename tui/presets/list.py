@@ -20,7 +20,6 @@ from ..messages import PresetHighlighted
 from ..text.format import fit, notify_failure
 from ..widgets.row_list import RowList
 from .cells import BADGE_WIDTH, WIDE, fact_lines, note, preset_cells, problem_cells
-from .first_steps import first_steps
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
@@ -176,6 +175,8 @@ class PresetList(RowList):
     def empty_lines(self) -> list[str]:
         if not self._has_read:
             return []
+        from .first_steps import first_steps
+
         region = self.scrollable_content_region
         return first_steps(self._actions, self._places, self._missing, width=region.width - 1, height=region.height)
 

@@ -11,7 +11,6 @@ from textual.content import Content
 from textual.geometry import Region
 
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
-from ..actions.help import hint_lines
 from ..messages import RunHighlighted
 from ..widgets.row_list import CURSOR, RowList
 from .board import RunStore
@@ -104,11 +103,14 @@ class RunList(RowList):
     def on_mount(self) -> None:
         self._show_edges()
         if self.memory is not None:
-            self.run_worker(self._recall_layout(self.memory), exit_on_error=False)
+            # After the first paint, which comes before the first run anyway.
+            self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
 
-    async def _recall_layout(self, memory: RunListMemory) -> None:
+    async def _recall_layout(self) -> None:
         """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""
-        known = await asyncio.to_thread(memory.read)
+        if self.memory is None:
+            return
+        known = await asyncio.to_thread(self.memory.read)
         if known.sort is not Sort.AGE or known.folded:
             self.order_by(known.sort, known.folded)
         if known.filter and not parse_filter(known.filter).problem and not self.listing.filter:
@@ -146,6 +148,8 @@ class RunList(RowList):
             return []
         if self.listing.filter:
             return ["No run matches the filter.", "", f"  {key_of('back', self._actions)}  clears it"]
+        from ..actions.help import hint_lines
+
         width = max(10, self.scrollable_content_region.width - 1)
         return ["No runs yet.", "", *hint_lines(self._actions, HINTS, width)]
 
