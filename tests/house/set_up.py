@@ -25,6 +25,19 @@ PI_PACKAGE = "@mariozechner/pi-coding-agent"
 PI_VERSION = "0.73.1"
 PI_HOME = CACHE / f"pi-{PI_VERSION}"
 
+NEW_PI_PACKAGE = "@earendil-works/pi-coding-agent"
+NEW_PI_VERSION = "1.5.2"
+NEW_PI_HOME = CACHE / f"pi-{NEW_PI_VERSION}"
+NOT_PUBLISHED = (
+    "@earendil-works/pi-codemode",
+    "@earendil-works/pi-mcp",
+    "@earendil-works/pi-tui",
+    "@earendil-works/pi-schema",
+    "@earendil-works/pi-telemetry",
+    "lovely-mermaid",
+)
+"""Packages that pi 1.x names and that not every registry has; its program brings what it needs of them in one file."""
+
 MCP_CLIENTS = {
     "@modelcontextprotocol/inspector": "0.15.0",
     "@modelcontextprotocol/sdk": "1.32.2",
@@ -139,8 +152,8 @@ def need_node() -> None:
         raise SetUpError(f"{error}\n  Or put Node.js {wanted} or newer, with npm, on PATH.") from error
 
 
-def need_npm(packages: dict[str, str], place: Path, what: str) -> None:
-    """Install npm packages in a directory of the cache, whole or not at all."""
+def need_npm(packages: dict[str, str], place: Path, what: str, *, empty: Sequence[str] = ()) -> None:
+    """Install npm packages in a directory of the cache, whole or not at all; those of `empty` as empty packages."""
     if place.exists():
         return
     say(f"installing {what} in {place.relative_to(ROOT)}")
@@ -148,6 +161,12 @@ def need_npm(packages: dict[str, str], place: Path, what: str) -> None:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     quiet = ("--no-audit", "--no-fund", "--loglevel=error")
+    for number, name in enumerate(empty):
+        stub = part / "empty" / str(number)
+        stub.mkdir(parents=True)
+        (stub / "package.json").write_text(json.dumps({"name": name, "version": "0.0.0"}))
+    overrides = {name: f"file:./empty/{number}" for number, name in enumerate(empty)}
+    (part / "package.json").write_text(json.dumps({"private": True, "overrides": overrides}))
     run(["npm", "install", "--prefix", part, *quiet, *(f"{name}@{version}" for name, version in packages.items())])
     part.rename(place)
 
@@ -155,6 +174,11 @@ def need_npm(packages: dict[str, str], place: Path, what: str) -> None:
 def need_pi() -> None:
     """Install the real pi."""
     need_npm({PI_PACKAGE: PI_VERSION}, PI_HOME, f"pi {PI_VERSION}")
+
+
+def need_new_pi() -> None:
+    """Install a pi 1.x, whose program needs the node that comes with the clients of MCP."""
+    need_npm({NEW_PI_PACKAGE: NEW_PI_VERSION}, NEW_PI_HOME, f"pi {NEW_PI_VERSION}", empty=NOT_PUBLISHED)
 
 
 def need_mcp_clients() -> None:
@@ -185,6 +209,9 @@ def set_up_bench() -> None:
     """Install a wheel of this moment: an editable install adds 10 ms to every start."""
     need_tools({"tmux": ("tmux",)}, "The benchmarks need")
     install_project("[dev]")
+    need_node()
+    need_new_pi()
+    need_mcp_clients()
     wheels = CACHE / "bench-wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     run([VENV / "bin" / "python", ROOT / "tests" / "house" / "wheel.py", wheels])

@@ -1,0 +1,99 @@
+"""How long a run takes from `subdeck run` to what its model is asked first, against pi started by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.fake_llm import FakeLLM
+from tests.house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_VERSION
+
+from .figures import Figure
+
+REPEATS = 15
+TASK = "Say hello."
+SAYS_HELLO = {"turns": [{"steps": [{"text": "Hello."}]}], "index_by": "requests"}
+
+
+class _Server(FakeLLM):
+    """Notes the moment of the first request."""
+
+    first: float | None = None
+    asked = threading.Event()
+
+    def log(self, **record: object) -> None:
+        if record["event"] == "request" and not self.asked.is_set():
+            self.first = time.perf_counter()
+            self.asked.set()
+
+
+def measure() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as directory, _Server(SAYS_HELLO) as server:
+        project = Path(os.path.realpath(directory))
+        (project / ".git").mkdir()
+        environment = _configure(project, server.base_url)
+        subdeck = (os.path.join(os.path.dirname(sys.executable), "subdeck"), "run", "greeter", TASK)
+        by_hand = (_pi(), "--mode", "json", "--model", "fake/test", "--session", str(project / "by-hand.jsonl"))
+        taken: tuple[list[float], list[float]] = ([], [])
+        for _ in range(REPEATS):
+            for argv, times in zip((subdeck, by_hand), taken, strict=True):
+                times.append(_until_asked(server, argv, project, environment))
+        ours, floor = (statistics.median(times) for times in taken)
+        ratio = ours / floor
+        yield Figure(
+            f"exec of subdeck run to the first model request, pi {NEW_PI_VERSION}",
+            f"{ratio:.2f}x ({ours:.0f} ms)",
+            f"pi by hand: {floor:.0f} ms",
+            "1.2x",
+            ratio <= 1.2,
+        )
+
+
+def _until_asked(server: _Server, argv: Sequence[str], project: Path, environment: dict[str, str]) -> float:
+    """Return the milliseconds from the start of a command to its first request; it is waited for to its end."""
+    server.asked.clear()
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        argv,
+        cwd=project,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    _, complaint = process.communicate(TASK.encode(), timeout=60)
+    if process.returncode or not server.asked.is_set():
+        raise RuntimeError(f"{argv[0]} asked nothing: {complaint.decode()}")
+    assert server.first is not None
+    return (server.first - started) * 1000
+
+
+def _pi() -> str:
+    return str(NEW_PI_HOME / "node_modules" / ".bin" / "pi")
+
+
+def _configure(project: Path, model_server: str) -> dict[str, str]:
+    """Write settings, a preset and pi's models below the project; return the environment that goes with them."""
+    home = project / "home"
+    agent_dir = home / ".pi" / "agent"
+    presets = project / ".pi" / "subagents"
+    settings = home / ".config" / "subdeck"
+    for directory in (agent_dir, presets, settings):
+        directory.mkdir(parents=True)
+    provider = {"baseUrl": model_server, "api": "openai-completions", "apiKey": "sk-fake", "models": [{"id": "test"}]}
+    (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
+    (settings / "config.yaml").write_text(json.dumps({"agent": "pi", "agents": {"pi": {"command": [_pi()]}}}))
+    (presets / "greeter.md").write_text(
+        "---\nname: greeter\ndescription: says hello\nmodel: fake/test\n---\nYou are friendly.\n"
+    )
+    node = MCP_CLIENTS_HOME / "node_modules" / "node" / "bin"
+    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+    return kept | {"HOME": str(home), "PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
