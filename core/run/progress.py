@@ -50,6 +50,17 @@ _WAITS = {
     "session": "Waiting for the child session",
 }
 
+_NO_ARGUMENTS = "(no arguments)"
+_OTHER_TEXTS = ("Running tool", "tool finished", "tool failed", "Retrying in s", "Warning", "Error", _NO_ARGUMENTS)
+
+
+def vocabulary(*texts: str) -> frozenset[str]:
+    """Return every word, in lower case, that the formatter itself may say, and the words of these texts."""
+    import re  # nobody but a search needs it
+
+    worded = (text for wording in _WORDINGS.values() for text in (wording.call, wording.finished, wording.failed))
+    return frozenset(re.findall(r"[a-z]+", " ".join((*worded, *_WAITS.values(), *_OTHER_TEXTS, *texts)).lower()))
+
 
 class ProgressFormatter:
     """Turns the events of one run, in their order, into text for a person."""
@@ -146,7 +157,7 @@ def _labelled(label: str, text: str) -> str | None:
 
 def arguments_text(call: ToolCall) -> str:
     """Write out what a call was given, an argument a line; a text of several lines stands below its name."""
-    return "\n".join(_argument(name, value) for name, value in call.args.items()) or "(no arguments)"
+    return "\n".join(_argument(name, value) for name, value in call.args.items()) or _NO_ARGUMENTS
 
 
 def _argument(name: str, value: object) -> str:

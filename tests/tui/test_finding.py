@@ -28,8 +28,7 @@ from subdeck.tui.transcript.search import scanner as scanning
 from subdeck.tui.transcript.search.counter import Count
 from subdeck.tui.transcript.search.errors import Errors
 from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text
-from subdeck.tui.transcript.search.scanner import first_hit, last_hit, scan
-from subdeck.tui.transcript.search.transcript_search import look_around
+from subdeck.tui.transcript.search.scanner import find, first_match, last_match, scan
 from subdeck.tui.transcript.time import offset_at, read_wish
 
 WORDS = [
@@ -96,7 +95,7 @@ def by_reading_all(file: LineFile, query: Query) -> list[int]:
 
 
 def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
-    return [hit for piece in scan(file, start, 1 << 60, query.matcher(), never) for hit in piece.hits]
+    return [hit for piece in scan(file, start, 1 << 60, query.matcher(), never) for hit in piece.matches]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -119,9 +118,9 @@ def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: py
             assert expected == found(file, query), words
             middle = chance.choice(offsets(content))
             after = [hit for hit in expected if hit >= middle]
-            assert first_hit(file, query, middle, len(content), never) == (after[0] if after else None), words
+            assert first_match(file, query, middle, len(content), never) == (after[0] if after else None), words
             before = [hit for hit in expected if hit < middle]
-            assert last_hit(file, query, middle, never) == (before[-1] if before else None), words
+            assert last_match(file, query, middle, never) == (before[-1] if before else None), words
 
 
 def test_own_words_are_all_known() -> None:
@@ -134,7 +133,7 @@ def test_own_words_are_all_known() -> None:
         for text in (wording.call, wording.finished, wording.failed)
         for word in text.replace("{}", "").replace(":", "").split()
     } | {word.lower() for text in progress._WAITS.values() for word in text.split()}
-    assert words <= set(OWN_WORDS.split())
+    assert words <= OWN_WORDS
 
 
 def test_case_counts_only_when_it_is_typed(tmp_path: Path) -> None:
@@ -162,7 +161,7 @@ def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
     file = written(tmp_path / "e", [call, result])
     size = Path(file.path).stat().st_size
     second = offsets(Path(file.path).read_bytes())[1]
-    assert second == first_hit(file, Query("a.py", "readable"), second, size, never)
+    assert second == first_match(file, Query("a.py", "readable"), second, size, never)
 
 
 def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,8 +173,8 @@ def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.Monkey
     starts = offsets(Path(file.path).read_bytes())
     query = Query("needle", "readable")
     assert starts[1:] == found(file, query)
-    assert starts[2] == first_hit(file, query, starts[1] + 1, 1 << 60, never)
-    assert starts[1] == last_hit(file, query, starts[2], never)
+    assert starts[2] == first_match(file, query, starts[1] + 1, 1 << 60, never)
+    assert starts[1] == last_match(file, query, starts[2], never)
 
 
 def test_an_unfinished_line_waits(tmp_path: Path) -> None:
@@ -185,7 +184,7 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
     path.write_bytes(line + line[:-3])
     count = Count(LineFile(str(path)), Query("needle", "readable"))
     count.take(count.look(never))
-    assert (1, "1") == (len(count.hits), count.total)
+    assert (1, "1") == (len(count.matches), count.total)
     with path.open("ab") as file:
         file.write(line[-3:])
     count.take(count.look(never))
@@ -246,9 +245,9 @@ def test_errors(tmp_path: Path) -> None:
     file = written(tmp_path / "e", events)
     starts = offsets(Path(file.path).read_bytes())
     expected = [starts[1], starts[2], starts[5]]
-    assert expected == [hit for piece in scan(file, 0, 1 << 60, Errors().matcher(), never) for hit in piece.hits]
-    assert (starts[1], True) == look_around(file, Errors(), starts[5] + 1, 1, never)
-    assert (starts[5], True) == look_around(file, Errors(), starts[1], -1, never)
+    assert expected == [hit for piece in scan(file, 0, 1 << 60, Errors().matcher(), never) for hit in piece.matches]
+    assert (starts[1], True) == find(file, Errors(), starts[5] + 1, 1, never)
+    assert (starts[5], True) == find(file, Errors(), starts[1], -1, never)
 
 
 def timed(path: Path, count: int = 4000) -> LineFile:

@@ -12,7 +12,7 @@ from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.feed.views import View
 from subdeck.tui.transcript.document import FEW, KEPT, Document
-from subdeck.tui.transcript.position import TextPosition, first, last, near, place_at, row_of, spot_at, step
+from subdeck.tui.transcript.position import TextPosition, first, laid_out_row, last, moved, nearest, position_at, row_of
 
 from .fake_engine import stamp
 
@@ -63,9 +63,9 @@ def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
     """What stands in the rows of a view."""
     rows: list[tuple[TextPosition, str]] = []
     for row in range(top, top + VIEW):
-        place = place_at(document, row)
+        place = laid_out_row(document, row)
         if place is not None:
-            rows.append((place.spot, place.rows.cut(place.entry)[place.part].text))
+            rows.append((place.position, place.rows.cut(place.entry)[place.part].text))
     return rows
 
 
@@ -85,14 +85,14 @@ def test_going_up_shows_every_row_once(tmp_path: Path) -> None:
         up = now.index(before[0]) if not top else up
         assert now[up:] == before[: VIEW - up]
         seen = now[:up] + seen
-    whole = [(spot, text) for row in range(document.height) for spot, text in shown_row(document, row)]
+    whole = [(position, text) for row in range(document.height) for position, text in shown_row(document, row)]
     assert seen == whole
-    assert [text.split()[1] for spot, text in seen if spot.part == 0] == [str(n) for n in range(1, 2500)]
+    assert [text.split()[1] for position, text in seen if position.part == 0] == [str(n) for n in range(1, 2500)]
 
 
 def shown_row(document: Document, row: int) -> list[tuple[TextPosition, str]]:
-    place = place_at(document, row)
-    return [(place.spot, place.rows.cut(place.entry)[place.part].text)] if place else []
+    place = laid_out_row(document, row)
+    return [(place.position, place.rows.cut(place.entry)[place.part].text)] if place else []
 
 
 def test_only_what_is_seen_is_laid_out(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_growth_begins_new_chunks(tmp_path: Path) -> None:
     sizes = [end - start for start, end in map(document.table.bytes_of, range(len(document.table)))]
     assert max(sizes) < 2 * CHUNK
     assert document.table.lines == 6001
-    assert last(document) == spot_at(document, document.height - 1)
+    assert last(document) == position_at(document, document.height - 1)
 
 
 def test_far_behind_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,17 +196,17 @@ def test_steps_go_over_chunks_and_silent_lines(tmp_path: Path) -> None:
     document = opened(file)
     begin, end = first(document), last(document)
     assert begin is not None and end is not None
-    down, spot = [begin], begin
-    while spot != end:
-        spot = step(document, spot, 1) or spot
-        down.append(spot)
-    assert down == [spot_at(document, row) for row in range(document.height)]
+    down, position = [begin], begin
+    while position != end:
+        position = moved(document, position, 1) or position
+        down.append(position)
+    assert down == [position_at(document, row) for row in range(document.height)]
     up = [end]
     while up[-1] != begin:
-        up.append(step(document, up[-1], -1) or begin)
+        up.append(moved(document, up[-1], -1) or begin)
     assert up[::-1] == down
-    assert step(document, begin, -5) == begin
-    assert step(document, end, 5) == end
+    assert moved(document, begin, -5) == begin
+    assert moved(document, end, 5) == end
 
 
 def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
     events = [said(1), usage(2), usage(3), said(4)]
     offsets = [sum(len(encode_event(event)) for event in events[:n]) for n in range(4)]
     document = opened(a_file(tmp_path, *events))
-    assert [near(document, offset) for offset in (0, offsets[1], offsets[3], 10**9)] == [
+    assert [nearest(document, offset) for offset in (0, offsets[1], offsets[3], 10**9)] == [
         TextPosition(0),
         TextPosition(offsets[3]),
         TextPosition(offsets[3]),
@@ -226,14 +226,14 @@ def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
     """At another width heights are guessed anew from what is in sight, and that line is found again."""
     document = opened(a_file(tmp_path, *(said(n, 60) for n in range(1, 20_000))))
     top = document.settle(document.height // 2, VIEW)
-    spot = spot_at(document, top)
-    assert spot is not None
+    position = position_at(document, top)
+    assert position is not None
     for width in (23, 90, 40):
-        document.lay_out(width, True, spot.offset)
+        document.lay_out(width, True, position.offset)
         guessed = document.height
-        top = document.settle(row_of(document, spot), VIEW)
-        found = spot_at(document, top)
-        assert found is not None and found.offset == spot.offset
+        top = document.settle(row_of(document, position), VIEW)
+        found = position_at(document, top)
+        assert found is not None and found.offset == position.offset
         rows = sum(document.rows(index).height for index in range(len(document.table)))
         assert abs(guessed - rows) < rows / 5
 

@@ -22,14 +22,14 @@ from ..terminal.handover import page_file
 from ..text.format import short_path
 from ..transcript.export import exists, file_name, full_path, save
 from ..transcript.search.errors import Errors
-from ..transcript.search.transcript_search import look_around
+from ..transcript.search.scanner import find
 from ..transcript.time import FORMS, offset_at, read_wish
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
     from ...core.run.model import RunSnapshot
-    from ..transcript.search.transcript_search import Landing
+    from ..transcript.search.scanner import Match
 
 
 class TranscriptCommands(Commands):
@@ -60,9 +60,9 @@ class FindingCommands(Commands):
         self._looking = False
         self.table = {
             "search": search.open,
-            "next_match": lambda: search.standing.step(1),
-            "previous_match": lambda: search.standing.step(-1),
-            "end_search": search.standing.end,
+            "next_match": lambda: search.search.step(1),
+            "previous_match": lambda: search.search.step(-1),
+            "end_search": search.search.end,
             "next_error": lambda: self._go_to_error(1),
             "previous_error": lambda: self._go_to_error(-1),
             "go_to_time": self._ask_time,
@@ -83,24 +83,24 @@ class FindingCommands(Commands):
         # While the end is followed no line is chosen: an error in the last one is a previous one.
         start = here + (1 if by > 0 or transcript.following else 0)
         try:
-            landing = await self._bridge.call(
-                look_around, LineFile(path), Errors(), start, by, lambda: shown != transcript.shown
+            match = await self._bridge.call(
+                find, LineFile(path), Errors(), start, by, lambda: shown != transcript.shown
             )
         finally:
             self._looking = False
         if shown == transcript.shown:
-            self._land(landing, here, by)
+            self._go_to_match(match, here, by)
 
-    def _land(self, landing: Landing, here: int, by: int) -> None:
+    def _go_to_match(self, match: Match, here: int, by: int) -> None:
         transcript = self._deck.transcript
-        if landing.hit is None:
+        if match.offset is None:
             self._say("There is no error in this transcript.")
             return
-        if landing.hit == here and not transcript.following:
+        if match.offset == here and not transcript.following:
             self._say("This is the only error in this transcript.")
-        elif landing.around:
+        elif match.wrapped:
             self._say(f"No error {'after' if by > 0 else 'before'} this: went on from the {_OTHER_END[by]}.")
-        transcript.show_offset(landing.hit)
+        transcript.show_offset(match.offset)
 
     def _ask_time(self) -> None:
         self._app.push_screen(AskScreen(self._bridge, "Go to a time", self._go_to_time, hint=TIME_HINT))

@@ -31,14 +31,15 @@ from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notify.notices import Notices
 from ..presets.list import PresetList
 from ..runs.board import RunStore
-from ..runs.filter_line import FilterInput, FilterLine
+from ..runs.filter_line import FilterLine
 from ..runs.list import RunList
 from ..runs.memory import RunListMemory
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search.line import SearchLine
-from ..transcript.search.transcript_search import TranscriptSearch
+from ..transcript.search.search import TranscriptSearch
+from ..widgets.prompt_line import PromptInput
 from .arrangement import Remembering, read_shape
 from .header import DeckHeader
 from .opening import Opening
@@ -176,7 +177,7 @@ class MainScreen(Screen[object]):
     @property
     def action_context(self) -> ActionContext:
         return ActionContext(
-            place=KeyContext.FILTER if isinstance(self.focused, FilterInput) else self.search.place(self.panes.place),
+            place=KeyContext.FILTER if isinstance(self.focused, PromptInput) else self.search.place(self.panes.place),
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,

@@ -58,6 +58,15 @@ TEXT_LIMIT = 200_000
 THINKING_LIMIT = 300
 """Characters of the line that stands for folded thinking."""
 
+_STARTED = "started, attempt {} of {}"
+_MORE = "[… {} more characters]"
+_EXIT_CODE = "exit code {}"
+_DURATION = "{} ms"
+_NO_OUTPUT = "(no output)"
+_KEPT_NO_MORE = "[the run kept no more of it]"
+LINE_TEXTS = (_STARTED, _MORE, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
+"""What is said around the texts of the progress formatter."""
+
 _GLYPHS = {status.value: glyph for status, glyph in GLYPHS.items()}
 
 
@@ -111,7 +120,7 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
     if isinstance(event, Thinking):
         return _thinking(event)
     if isinstance(event, AssistantText) and len(event.text) > TEXT_LIMIT:
-        event = replace(event, text=event.text[:TEXT_LIMIT] + f"\n[… {len(event.text) - TEXT_LIMIT} more characters]")
+        event = replace(event, text=event.text[:TEXT_LIMIT] + "\n" + _MORE.format(len(event.text) - TEXT_LIMIT))
     text = formatter.text(event) or _own_words(event)
     if not text or not (shown := text.strip("\n")):
         return None
@@ -142,7 +151,7 @@ def _own_words(event: Event) -> str:
     """Say what the progress text leaves out: it is of the run, not of the child's work."""
     match event:
         case RunStarted(attempt=attempt, max_attempts=most):
-            return f"started, attempt {attempt} of {most}" if most > 1 else "started"
+            return _STARTED.format(attempt, most) if most > 1 else "started"
         case UnknownEvent(type=name):
             return f"({one_line(name, 60)})"
         case _:
@@ -204,12 +213,12 @@ def body_of(event: Event | None) -> str:
 
 def _result(event: ToolResult) -> str:
     facts = [
-        f"exit code {event.exit_code}" if event.exit_code is not None else "",
-        f"{event.duration_ms} ms" if event.duration_ms is not None else "",
+        _EXIT_CODE.format(event.exit_code) if event.exit_code is not None else "",
+        _DURATION.format(event.duration_ms) if event.duration_ms is not None else "",
     ]
     told = " · ".join(filter(None, facts))
-    content = plain(event.content).strip("\n").rstrip() or "(no output)"
-    cut = "[the run kept no more of it]" if event.truncated else ""
+    content = plain(event.content).strip("\n").rstrip() or _NO_OUTPUT
+    cut = _KEPT_NO_MORE if event.truncated else ""
     return "\n".join(filter(None, (told, content, cut)))
 
 

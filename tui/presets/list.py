@@ -188,8 +188,8 @@ class PresetList(RowList):
         if not 0 < from_end <= len(facts):
             return super().render_line(y)
         text, colour = facts[-from_end]
-        style = self._cell_style(colour)
-        return Strip([Segment(f" {text}", style)]).crop_extend(0, self.scrollable_content_region.width, style)
+        style = self.cell_style(colour)
+        return self.strip([Segment(f" {text}", style)], style)
 
     def _facts(self) -> list[tuple[str, str]]:
         """What the row of the cursor leaves unsaid, as far as there is room for it below the rows."""

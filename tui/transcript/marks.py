@@ -84,8 +84,3 @@ def _marked(line: str) -> Marked:
         shown += [before, inside]
         size, done = start + len(inside), found.end()
     return Marked("".join([*shown, line[done:]]), tuple(spans))
-
-
-def is_case_sensitive(words: str) -> bool:
-    """Return whether a search for these words tells capital letters apart: it does once one is among them."""
-    return words != words.lower()

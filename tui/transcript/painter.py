@@ -12,113 +12,94 @@ from rich.style import Style
 from textual.cache import LRUCache
 
 from ..feed.lines import Kind
-from .marks import Mark, is_case_sensitive
-from .position import Place
+from .marks import Mark
+from .position import LaidOutRow
 from .rows import Row
 
 CURSOR = "▌"
 LIVE_CURSOR = "▋"
 
-PREFIX = "transcript--"
 _KINDS = {
-    Kind.TEXT: "text",
-    Kind.TOOL: "tool",
-    Kind.RESULT: "quiet",
-    Kind.NOTE: "quiet",
-    Kind.WARNING: "warning",
-    Kind.ERROR: "error",
-    Kind.ENDED: "ended",
-    Kind.THINKING: "quiet",
-    Kind.LIVE: "live",
-    Kind.RAW: "text",
+    Kind.TEXT: "transcript--text",
+    Kind.TOOL: "transcript--tool",
+    Kind.RESULT: "transcript--quiet",
+    Kind.NOTE: "transcript--quiet",
+    Kind.WARNING: "transcript--warning",
+    Kind.ERROR: "transcript--error",
+    Kind.ENDED: "transcript--ended",
+    Kind.THINKING: "transcript--quiet",
+    Kind.LIVE: "transcript--live",
+    Kind.RAW: "transcript--text",
 }
-_MARKS = {Mark.STRONG: "strong", Mark.HEADING: "strong", Mark.CODE: "code"}
-COMPONENTS = {PREFIX + name for name in (*_KINDS.values(), *_MARKS.values(), "time", "cursor", "pointer")}
+_MARKS = {Mark.STRONG: "transcript--strong", Mark.HEADING: "transcript--strong", Mark.CODE: "transcript--code"}
+TIME_STYLE = "transcript--time"
+CURSOR_STYLE = "transcript--cursor"
+POINTER_STYLE = "transcript--pointer"
+COMPONENTS = {*_KINDS.values(), *_MARKS.values(), TIME_STYLE, CURSOR_STYLE, POINTER_STYLE}
 
-_HIT = Style(reverse=True, bold=True)
+_MATCH = Style(reverse=True, bold=True)
 
 
 class Painter:
-    """Puts rows into segments; remembers how the lines looked at lately were cut."""
+    """Turns rows into segments; remembers how the lines drawn lately were cut."""
 
     def __init__(self, style_of: Callable[[str], Style]) -> None:
-        """`style_of` answers the style of a component class."""
+        """`style_of` returns the style of a component class."""
         self._style_of = style_of
-        self._styles: dict[str, Style] = {}
         self._cut: LRUCache[int, list[Row]] = LRUCache(1024)
+        """Rows of lines, by the offset of the line."""
         self._words: re.Pattern[str] | None = None
-
-    def forget(self) -> None:
-        """Take nothing of what was cut or coloured for granted."""
-        self._cut.clear()
-        self._styles.clear()
 
     def forget_rows(self) -> None:
         self._cut.clear()
 
-    def mark(self, words: str) -> None:
-        """Mark this text wherever it occurs, its case counting as the search takes it; empty marks nothing."""
-        case = re.NOFLAG if is_case_sensitive(words) else re.IGNORECASE
-        self._words = re.compile(re.escape(words), case) if words else None
+    def highlight(self, words: re.Pattern[str] | None) -> None:
+        """Mark what this finds in each row; None marks nothing."""
+        self._words = words
 
-    def row(self, place: Place, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
-        """Return a row of the document; the row `cursor` is on stands out, the one that is only `pointed` at little."""
-        entry = place.rows.entries[place.entry]
-        row = self._row(place)
-        back = self.style("cursor") if cursor else Style.null()
-        time = entry.time if place.part == 0 and cell_len(entry.time) < indent else ""
-        kind = self.style(_KINDS[entry.kind]) if not row.prefix else self.style("text")
-        segments = [
-            Segment(
-                CURSOR if cursor or pointed else " ", self._over(self.style("pointer" if cursor else "time"), back)
-            ),
-            Segment(time.ljust(indent - 1), self._over(self.style("time"), back)),
-        ]
+    def row(self, laid_out: LaidOutRow, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
+        """Return a row of the document: highlighted where the cursor is on it, with only a pointer where `pointed`."""
+        entry = laid_out.rows.entries[laid_out.entry]
+        row = self._row(laid_out)
+        back = self._style_of(CURSOR_STYLE) if cursor else Style.null()
+        time = entry.time if laid_out.part == 0 and cell_len(entry.time) < indent else ""
+        margin = self._over(self._style_of(TIME_STYLE), back)
+        pointer = self._over(self._style_of(POINTER_STYLE), back) if cursor else margin
+        segments = [Segment(CURSOR if cursor or pointed else " ", pointer), Segment(time.ljust(indent - 1), margin)]
         if row.prefix:
-            segments.append(Segment(row.prefix, self._over(self.style("time"), back)))
+            segments.append(Segment(row.prefix, margin))
+        kind = self._style_of(_KINDS[Kind.TEXT if row.prefix else entry.kind])
         segments += [Segment(text, self._over(style, back)) for text, style in self._pieces(row, kind)]
         return segments
 
     def live(self, text: str, indent: int, *, last: bool) -> list[Segment]:
         """Return a row of the sentence being written; the last one ends with the writer's own cursor."""
-        style = self.style("live")
+        style = self._style_of(_KINDS[Kind.LIVE])
         # The sentence was laid out with a blank in the cursor's place.
         return [Segment(" " * indent, style), Segment(text.removesuffix(" ") + LIVE_CURSOR if last else text, style)]
 
-    def style(self, name: str) -> Style:
-        """Return the style of a component."""
-        found = self._styles.get(name)
-        if found is None:
-            found = self._styles[name] = self._style_of(PREFIX + name)
-        return found
-
-    def _row(self, place: Place) -> Row:
-        offset = place.rows.offsets[place.entry]
+    def _row(self, laid_out: LaidOutRow) -> Row:
+        offset = laid_out.rows.offsets[laid_out.entry]
         rows = self._cut.get(offset)
-        if rows is None or place.part >= len(rows):
-            rows = self._cut[offset] = place.rows.cut(place.entry)
-        return rows[place.part] if place.part < len(rows) else Row("")
+        if rows is None or laid_out.part >= len(rows):
+            rows = self._cut[offset] = laid_out.rows.cut(laid_out.entry)
+        return rows[laid_out.part] if laid_out.part < len(rows) else Row("")
 
     def _pieces(self, row: Row, kind: Style) -> list[tuple[str, Style]]:
-        """Cut a row where its look changes."""
-        hits = [found.span() for found in self._words.finditer(row.text)] if self._words else []
-        if not row.spans and not hits:
+        """Cut a row where its style changes."""
+        matches = [found.span() for found in self._words.finditer(row.text)] if self._words else []
+        if not row.spans and not matches:
             return [(row.text, kind)]
-        ends = {
-            0,
-            len(row.text),
-            *(end for span in row.spans for end in span[:2]),
-            *(end for hit in hits for end in hit),
-        }
-        cuts = sorted(ends)
+        cuts = {0, len(row.text)}
+        cuts.update(end for start, stop, *_ in (*row.spans, *matches) for end in (start, stop))
         pieces: list[tuple[str, Style]] = []
-        for start, end in pairwise(cuts):
+        for start, end in pairwise(sorted(cuts)):
             style = kind
             for span in row.spans:
                 if span.start <= start < span.end:
-                    style += self.style(_MARKS[span.mark])
-            if any(hit[0] <= start < hit[1] for hit in hits):
-                style += _HIT
+                    style += self._style_of(_MARKS[span.mark])
+            if any(begin <= start < stop for begin, stop in matches):
+                style += _MATCH
             pieces.append((row.text[start:end], style))
         return pieces
 

@@ -21,6 +21,7 @@ from ..terminal.gc import freeze_once
 from ..text.format import tries
 from ..text.wrap import cells, wrap
 from .document import Document
+from .painter import TIME_STYLE
 from .view import DocumentView
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ class Transcript(DocumentView):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyContext.SEARCH), *bindings(KeyContext.TRANSCRIPT)]
     DEFAULT_CSS = """
     Transcript {
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-size-vertical: 1;
         scrollbar-gutter: stable;
         & > .transcript--text { color: $text; }
         & > .transcript--live { color: $text; }
@@ -158,7 +156,7 @@ class Transcript(DocumentView):
     def render_line(self, y: int) -> Strip:
         if self.virtual_size.height or self.document.height:
             return super().render_line(y)
-        return self.strip([Segment(self._empty_line(y), self._painter.style("time"))])
+        return self.strip([Segment(self._empty_line(y), self.style_of(TIME_STYLE))])
 
     def _begin(self, view: View) -> None:
         self._view = view

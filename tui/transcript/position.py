@@ -1,18 +1,15 @@
-"""Find one's way in a document: rows of the screen, and the places in the file they belong to."""
+"""Positions in a document: from rows of the screen to offsets in the file, and back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from .document import LAID_AT_ONCE, Document
 from .rows import Rows
 
-if TYPE_CHECKING:
-    from .document import Document
-
 
 class TextPosition(NamedTuple):
-    """A row, by its place in the file."""
+    """A row by where its line is in the file, which stays true while rows above it come and go."""
 
     offset: int
     """Where its line begins."""
@@ -20,8 +17,8 @@ class TextPosition(NamedTuple):
     """Which row of the line."""
 
 
-class Place(NamedTuple):
-    """A row, by where it is laid out."""
+class LaidOutRow(NamedTuple):
+    """A row by where it is laid out."""
 
     rows: Rows
     entry: int
@@ -30,39 +27,39 @@ class Place(NamedTuple):
     """Which row of the entry."""
 
     @property
-    def spot(self) -> TextPosition:
+    def position(self) -> TextPosition:
         return TextPosition(self.rows.offsets[self.entry], self.part)
 
 
-def place_at(document: Document, row: int) -> Place | None:
+def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
     """Return what stands in a row."""
     if not 0 <= row < document.height:
         return None
     index = document.table.at(row)
     within = row - document.table.top(index)
     rows = document.rows(index)
-    return Place(rows, *rows.at(within)) if within < rows.height else None
+    return LaidOutRow(rows, *rows.at(within)) if within < rows.height else None
 
 
-def spot_at(document: Document, row: int) -> TextPosition | None:
-    place = place_at(document, row)
-    return place.spot if place else None
+def position_at(document: Document, row: int) -> TextPosition | None:
+    found = laid_out_row(document, row)
+    return found.position if found else None
 
 
-def row_of(document: Document, spot: TextPosition) -> int:
-    """Return the row of a spot, or of what comes next in the file."""
+def row_of(document: Document, position: TextPosition) -> int:
+    """Return the row of a position, or of what comes next in the file."""
     if not len(document.table):
         return 0
-    index, rows, entry = _entry(document, spot.offset)
-    return document.table.top(index) + _row_in(rows, entry, spot.part)
+    index, rows, entry = _entry(document, position.offset)
+    return document.table.top(index) + _row_in(rows, entry, position.part)
 
 
-def step(document: Document, spot: TextPosition, by: int) -> TextPosition | None:
-    """Return the spot so many rows further down, or up; the last or the first where there are not so many."""
+def moved(document: Document, position: TextPosition, by: int) -> TextPosition | None:
+    """Return the position `by` rows further down, or up; at most the last row or the first."""
     if not len(document.table):
         return None
-    index, rows, entry = _entry(document, spot.offset)
-    row = _row_in(rows, entry, spot.part) + by
+    index, rows, entry = _entry(document, position.offset)
+    row = _row_in(rows, entry, position.part) + by
     while row < 0 and index > 0:
         index -= 1
         rows = document.rows(index)
@@ -77,7 +74,7 @@ def step(document: Document, spot: TextPosition, by: int) -> TextPosition | None
     return TextPosition(rows.offsets[found], part)
 
 
-def near(document: Document, offset: int) -> TextPosition | None:
+def nearest(document: Document, offset: int) -> TextPosition | None:
     """Return the line that begins at this byte, or the next one shown after it, else the last one."""
     if not len(document.table):
         return None
@@ -124,14 +121,14 @@ def _row_in(rows: Rows, entry: int, part: int) -> int:
     return rows.top(entry) + min(part, rows.count(entry) - 1)
 
 
-class Shown(NamedTuple):
-    spot: TextPosition
-    """The first row with the words; the line's first one where none has them."""
+class MatchPosition(NamedTuple):
+    position: TextPosition
+    """The first row with the words; the line's first row where no row has them."""
     folded: bool
-    """No row has them, and opening the line may show them."""
+    """No row has the words, and opening the line may show them."""
 
 
-def words_in_line(document: Document, offset: int, words: str) -> Shown | None:
+def match_position(document: Document, offset: int, words: str) -> MatchPosition | None:
     """Return where a line shows these words, whatever their case; None where no line begins at this byte."""
     if not len(document.table):
         return None
@@ -145,5 +142,5 @@ def words_in_line(document: Document, offset: int, words: str) -> Shown | None:
     joined = [f"{text} {below}" for text, below in zip(texts, [*texts[1:], ""], strict=True)]
     for sought in (texts, joined):
         if (part := next((part for part, text in enumerate(sought) if low in text), None)) is not None:
-            return Shown(TextPosition(offset, part), False)
-    return Shown(TextPosition(offset), rows.entries[entry].opens and not document.is_open(offset))
+            return MatchPosition(TextPosition(offset, part), False)
+    return MatchPosition(TextPosition(offset), rows.entries[entry].opens and not document.is_open(offset))

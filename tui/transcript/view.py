@@ -2,69 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.events import Blur, Click, Focus, Resize
+from textual.events import Click, Resize
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...core.system.line_file import Chunk
 from ..terminal.textual_internals import grow
+from ..widgets.line_view import LineView
 from .document import Document
-from .painter import COMPONENTS, Painter
-from .position import TextPosition, last, near, place_at, row_of, spot_at, step, words_in_line
+from .painter import COMPONENTS, CURSOR_STYLE, Painter
+from .position import TextPosition, laid_out_row, last, match_position, moved, nearest, position_at, row_of
 
 LEAST_FOR_TIMES = 36
-"""Columns; with less, lines begin without their time."""
+"""Columns; with fewer, lines begin without their time."""
 NO_TIME = 2
 """Cells in front of a line without one."""
 
 
-class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lays out what is in view and draws it; a row of it may have a cursor."""
+class DocumentView(LineView, can_focus=True, inherit_bindings=False):
+    """Lays out and draws what is in view, moves about in it and opens its lines."""
 
-    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
         self.document = Document()
         self.following = True
-        self._wrapped = True
+        self.wrapped = True
+        """Whether long lines are wrapped; changed by `set_wrap` only."""
+        self.live_rows: Sequence[str] = ()
+        """Rows after the document: what is being written."""
+        self.live_is_written = True
+        """Whether they are still being written, which a cursor at their end says."""
         self._cursor: TextPosition | None = None
         """Where the cursor is while the end is not followed."""
         self._wanted: int | None = None
-        """A byte that is to be shown as soon as it is known what is there."""
-        self.live_rows: Sequence[str] = ()
-        self.live_is_written = True
-        """Whether they are still being written, which a sign at their end says."""
-        """Rows after the document: what is being written."""
-        self._painter = Painter(self.get_component_rich_style)
-        self._base: Style | None = None
+        """A byte that is to be shown as soon as the lines before it are counted."""
+        self._opened_for_words: int | None = None
+        """The line that `show_words` has opened, and nobody else."""
+        self._painter = Painter(self.style_of)
         self._settling = False
         """True while the view is moved by what it shows, not by the operator."""
         self._short_of: int | None = None
-        """A row that the view could not be moved to, for once."""
+        """The row to which the view could not be scrolled because there was no room yet; tried again once."""
 
     def on_mount(self) -> None:
         super().on_mount()
         self.anchor()
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._painter.forget()
-        self._base = None
+    def following_changed(self) -> None:
+        """Called after the end was caught or let go."""
 
-    @property
-    def _base_style(self) -> Style:
-        """What the pane itself looks like, found out once: it costs more than a row."""
-        if self._base is None:
-            self._base = self.rich_style
-        return self._base
+    # --- laying out ----------------------------------------------------------------------------------------------
 
     def open_document(self, document: Document) -> None:
         """Show another document, from its end."""
@@ -74,17 +67,13 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.lay_out()
 
     def set_wrap(self, wrapped: bool) -> None:
-        self._wrapped = wrapped
+        self.wrapped = wrapped
         self.styles.overflow_x = "hidden" if wrapped else "auto"
         self.lay_out()
 
-    @property
-    def wrapped(self) -> bool:
-        return self._wrapped
-
-    def highlight(self, words: str) -> None:
-        """Mark where this text occurs in visible rows; empty ends it."""
-        self._painter.mark(words)
+    def highlight(self, words: re.Pattern[str] | None) -> None:
+        """Mark what this finds in the rows; None ends it."""
+        self._painter.highlight(words)
         self.refresh()
 
     @property
@@ -97,12 +86,6 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Scroll without animation: rows may move while what comes into view is laid out."""
         super().scroll_to(x, y, animate=False, force=bool(options.get("force")))
 
-    def on_focus(self, _: Focus) -> None:
-        self.refresh()
-
-    def on_blur(self, _: Blur) -> None:
-        self.refresh()
-
     def on_resize(self, event: Resize) -> None:
         self.lay_out()
 
@@ -110,7 +93,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         """Cut rows anew for the present width, keeping in place what is in view."""
         width = max(10, self.scrollable_content_region.width - self._indent)
         anchor, y = self._anchor()
-        self.document.lay_out(width, self._wrapped, anchor.offset if anchor else None)
+        self.document.lay_out(width, self.wrapped, anchor.offset if anchor else None)
         self._keep(anchor, y)
 
     def settle(self, top: int | None = None, *, at_end: bool | None = None) -> None:
@@ -120,7 +103,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         wanted = self.scroll_offset.y if top is None else top
         y = self.document.settle(wanted, height, len(self.live_rows), at_end=at_end)
         view = max(1, self.scrollable_content_region.width)
-        width = view if self._wrapped else max(view, self._indent + self.document.longest)
+        width = view if self.wrapped else max(view, self._indent + self.document.longest)
         grow(self, Size(width, self.document.height + len(self.live_rows)))
         if y != self.scroll_y:
             self._settling = True
@@ -137,7 +120,7 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
             y = row_of(self.document, self._cursor) - top
             if 0 <= y < self.scrollable_content_region.height:
                 return self._cursor, y
-        return spot_at(self.document, top), 0
+        return position_at(self.document, top), 0
 
     def _keep(self, anchor: TextPosition | None, y: int) -> None:
         self._painter.forget_rows()
@@ -145,37 +128,21 @@ class SheetView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        base = self._base_style
         row = self.scroll_offset.y + y
-        indent = self._indent
         if (below := row - self.document.height) >= 0:
             if below >= len(self.live_rows):
-                return Strip.blank(self.scrollable_content_region.width, base)
+                return self.strip(())
             is_end = self.live_is_written and below == len(self.live_rows) - 1
-            return self.strip(self._painter.live(self.live_rows[below], indent, last=is_end))
-        place = place_at(self.document, row)
-        if place is None:
-            return Strip.blank(self.scrollable_content_region.width, base)
+            return self.strip(self._painter.live(self.live_rows[below], self._indent, last=is_end))
+        laid_out = laid_out_row(self.document, row)
+        if laid_out is None:
+            return self.strip(())
         pointed = self.following and self.has_focus and below == -1
-        cursor = not self.following and place.spot == self._cursor
-        segments = self._painter.row(place, indent, cursor=cursor, pointed=pointed)
-        return self.strip(segments, whole="cursor" if cursor else "")
+        cursor = not self.following and laid_out.position == self._cursor
+        segments = self._painter.row(laid_out, self._indent, cursor=cursor, pointed=pointed)
+        return self.strip(segments, self.style_of(CURSOR_STYLE) if cursor else None)
 
-    def strip(self, segments: list[Segment], whole: str = "") -> Strip:
-        """Cut segments to what the view shows of its width; `whole` names what the rest of the row looks like."""
-        x, width = self.scroll_offset.x, self.scrollable_content_region.width
-        back = self._painter.style(whole) if whole else self._base_style
-        return Strip(segments).crop_extend(x, x + width, back)
-
-
-class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
-    """Moves about in a document and opens its lines; catches the end again there, or by `follow`."""
-
-    _opened_for_words: int | None = None
-    """The line that `show_words` has opened, and nobody else."""
-
-    def following_changed(self) -> None:
-        """Called after the end was caught or let go."""
+    # --- the cursor ----------------------------------------------------------------------------------------------
 
     def put_before(self, chunks: Sequence[Chunk]) -> None:
         """Take what is before all that was known, without moving what is in view."""
@@ -208,20 +175,20 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
             self._wanted = offset  # its lines are not counted yet
             return
         self._wanted = None
-        self._put_cursor(near(self.document, offset))
+        self._put_cursor(nearest(self.document, offset))
 
     def show_words(self, words: str) -> None:
         """Move the cursor to the row of its line in which these words stand, opening it where they are folded away."""
         cursor = None if self.following or self._wanted is not None else self._cursor
         if cursor:
             self._fold_again(but=cursor.offset)
-        if cursor is None or (shown := words_in_line(self.document, cursor.offset, words)) is None:
+        if cursor is None or (shown := match_position(self.document, cursor.offset, words)) is None:
             return
         if shown.folded:
             self.toggle_at_cursor()
             self._opened_for_words = cursor.offset
-            shown = words_in_line(self.document, cursor.offset, words) or shown
-        self._put_cursor(shown.spot)
+            shown = match_position(self.document, cursor.offset, words) or shown
+        self._put_cursor(shown.position)
 
     def _fold_again(self, *, but: int) -> None:
         """Close the line that was opened only because searched words stand in it, unless they still do."""
@@ -247,13 +214,13 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         self.document.toggle_all(anchor.offset if anchor else None)
         self._keep(anchor, y)
 
-    def _put_cursor(self, spot: TextPosition | None) -> None:
+    def _put_cursor(self, position: TextPosition | None) -> None:
         """Move the cursor, and the view just so far that it is in sight."""
-        if spot is None:
+        if position is None:
             return
-        self._cursor = spot
+        self._cursor = position
         height = self.scrollable_content_region.height
-        row, top = row_of(self.document, spot), self.scroll_offset.y
+        row, top = row_of(self.document, position), self.scroll_offset.y
         if abs(row - top) > 2 * height:
             self.settle(row - height // 3)
         elif not top <= row < top + height:
@@ -269,7 +236,7 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         top, row = self.scroll_offset.y, row_of(self.document, self._cursor)
         bottom = min(top + self.scrollable_content_region.height, self.document.height) - 1
         if not top <= row <= bottom:
-            self._cursor = spot_at(self.document, max(top, min(row, bottom))) or self._cursor
+            self._cursor = position_at(self.document, max(top, min(row, bottom))) or self._cursor
 
     def follow(self, follow: bool) -> None:
         if follow:
@@ -286,7 +253,6 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def action_move(self, where: str) -> None:
-        page = max(1, self.scrollable_content_region.height - 1)
         match where:
             case "left" | "right":
                 self.scroll_to(x=self.scroll_offset.x + (8 if where == "right" else -8))
@@ -295,9 +261,9 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
             case "first":
                 self.show_offset(0)
             case "up" | "down":
-                self._move(1 if where == "down" else -1)
+                self._move(self.target_row(where, 0, 0))
             case _:
-                by = page if where == "page_down" else -page
+                by = self.target_row(where, 0, 0)
                 self.settle(self.scroll_offset.y + by, at_end=False)
                 self._move(by)
 
@@ -306,12 +272,12 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
         self._wanted = None
         if (cursor := self.cursor) is None:
             return
-        spot = step(self.document, cursor, by)
-        if by > 0 and spot == last(self.document):
+        position = moved(self.document, cursor, by)
+        if by > 0 and position == last(self.document):
             self.follow(True)
-        elif spot != cursor:
+        elif position != cursor:
             self.follow(False)
-            self._put_cursor(spot)
+            self._put_cursor(position)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -326,13 +292,13 @@ class DocumentView(SheetView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
-        spot = spot_at(self.document, offset.y + self.scroll_offset.y) if offset else None
-        if spot is None:
+        position = position_at(self.document, offset.y + self.scroll_offset.y) if offset else None
+        if position is None:
             return
         if event.chain > 1:
             self.toggle_at_cursor()
-        elif spot == last(self.document):
+        elif position == last(self.document):
             self.follow(True)
         else:
             self.follow(False)
-            self._put_cursor(spot)
+            self._put_cursor(position)

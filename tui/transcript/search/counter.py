@@ -1,4 +1,4 @@
-"""How many matches a file has and the how manieth one is, counted piece by piece while it may still grow."""
+"""The number of matches in a file, counted piece by piece while it may still grow."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from .scanner import Cancelled, Matcher, Wanted, scan
+from .scanner import Cancelled, Matcher, Pattern, scan
 
 if TYPE_CHECKING:
     from ....core.system.line_file import FileMark, LineFile
 
 MOST = 10_000
-"""Matches that are counted; beyond them one goes on from match to match without a number."""
+"""Matches that are counted; those beyond have no number."""
 
 PIECE = 8 * 1024 * 1024
-"""Bytes that are looked at in one call."""
+"""Bytes that are searched in one call."""
 
 _ANYWHERE = 1 << 62
 
@@ -24,30 +24,30 @@ class Inspection(NamedTuple):
     """What one call has found."""
 
     start: int
-    hits: list[int]
+    matches: list[int]
     end: int
     at_end: bool
-    """Nothing more has been written."""
+    """Whether all that was written has been searched."""
     mark: FileMark | None
 
 
 class Count:
-    """The matches from the beginning of a file up to where it was looked at; `look` runs in threads, one at a time."""
+    """The matches from the beginning of a file as far as it was searched; `look` runs in threads, one at a time."""
 
-    def __init__(self, file: LineFile, wanted: Wanted) -> None:
+    def __init__(self, file: LineFile, pattern: Pattern) -> None:
         self._file = file
-        self._wanted = wanted
-        self._matcher: Matcher = wanted.matcher()
+        self._pattern = pattern
+        self._matcher: Matcher = pattern.matcher()
         self._mark: FileMark | None = None
-        self.hits = array("q")
+        self.matches = array("q")
         self.end = 0
         """Up to here all matches are known."""
         self.caught_up = False
-        """Everything that was written has been looked at once."""
+        """Whether the end of the file was reached once."""
 
     @property
     def full(self) -> bool:
-        return len(self.hits) >= MOST
+        return len(self.matches) >= MOST
 
     @property
     def complete(self) -> bool:
@@ -57,42 +57,42 @@ class Count:
     @property
     def total(self) -> str:
         """`17`, and `17+` when there may be more."""
-        return f"{len(self.hits)}{'' if self.complete else '+'}"
+        return f"{len(self.matches)}{'' if self.complete else '+'}"
 
     def look(self, cancelled: Cancelled) -> Inspection:
-        """Look at the next piece; changes nothing but what the matcher remembers."""
+        """Search the next piece; changes nothing but what the matcher remembers."""
         mark, before = self._file.mark(), self._mark
         start = end = self.end
         if mark is None or (before and (mark.inode != before.inode or mark.size < end)):
-            self._matcher, start, end = self._wanted.matcher(), 0, 0
-        hits: list[int] = []
-        for found in scan(self._file, start, _ANYWHERE, self._matcher, cancelled):
-            hits += found.hits
-            end = found.end
-            if end - start >= PIECE or len(hits) >= MOST:
-                return Inspection(start, hits, end, False, mark)
-        return Inspection(start, hits, end, not cancelled(), mark)
+            self._matcher, start, end = self._pattern.matcher(), 0, 0
+        matches: list[int] = []
+        for block in scan(self._file, start, _ANYWHERE, self._matcher, cancelled):
+            matches += block.matches
+            end = block.end
+            if end - start >= PIECE or len(matches) >= MOST:
+                return Inspection(start, matches, end, False, mark)
+        return Inspection(start, matches, end, not cancelled(), mark)
 
     def take(self, looked: Inspection) -> None:
-        """Take what was found; another file in its place begins anew."""
+        """Add what was found; a file that was replaced is counted from its beginning."""
         if looked.start < self.end:
-            self.hits = array("q")
-        self.hits.extend(looked.hits[: MOST - len(self.hits)])
+            self.matches = array("q")
+        self.matches.extend(looked.matches[: MOST - len(self.matches)])
         self.end, self._mark = looked.end, looked.mark
         self.caught_up = self.caught_up or looked.at_end
 
-    def number(self, hit: int) -> int | None:
-        """Return the how manieth match this is, counted from 1; None while that is not known."""
-        index = bisect_left(self.hits, hit)
-        return index + 1 if index < len(self.hits) and self.hits[index] == hit else None
+    def number(self, match: int) -> int | None:
+        """Return the number of this match, from 1; None while that is not known."""
+        index = bisect_left(self.matches, match)
+        return index + 1 if index < len(self.matches) and self.matches[index] == match else None
 
     def after(self, offset: int) -> int | None:
         """Return the next known match."""
-        index = bisect_right(self.hits, offset)
-        return self.hits[index] if index < len(self.hits) else None
+        index = bisect_right(self.matches, offset)
+        return self.matches[index] if index < len(self.matches) else None
 
     def before(self, offset: int) -> int | None:
-        """Return the match before this one, when it is sure that none lies between them."""
-        index = bisect_left(self.hits, offset) - 1
-        sure = index >= 0 and (offset <= self.end if not self.full else offset <= self.hits[-1])
-        return self.hits[index] if sure else None
+        """Return the match before an offset, where it is certain that none lies between them."""
+        index = bisect_left(self.matches, offset) - 1
+        certain = index >= 0 and (offset <= self.end if not self.full else offset <= self.matches[-1])
+        return self.matches[index] if certain else None

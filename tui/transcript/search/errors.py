@@ -1,4 +1,4 @@
-"""Find what went wrong in a run's events: errors, tools that failed, an end that is no answer."""
+"""The pattern that finds what went wrong in a run's events."""
 
 from __future__ import annotations
 
@@ -7,34 +7,32 @@ from ....core.run.model import RunStatus
 from ...feed.lines import event_of
 from .scanner import Matcher
 
-_SIGNS = (b'"isError":true', b'"type":"error"', b'"type":"run_ended"')
+_MARKERS = (b'"isError":true', b'"type":"error"', b'"type":"run_ended"')
+"""One of them is in every line that may report an error."""
 
 
 class Errors:
-    """The same in every view of the events; each line stands for itself."""
+    """Errors, failed tools and an end other than completed; each line is matched by itself."""
 
     def matcher(self) -> Matcher:
         return self
 
-    def hits(self, start: int, block: bytes) -> list[int]:
-        """Return where the lines begin that say an error."""
-        if not any(sign in block for sign in _SIGNS):
+    def matches(self, start: int, block: bytes) -> list[int]:
+        if not any(marker in block for marker in _MARKERS):
             return []
-        hits: list[int] = []
+        matches: list[int] = []
         for line in block.split(b"\n")[:-1]:
-            if any(sign in line for sign in _SIGNS) and is_error(line):
-                hits.append(start)
+            if any(marker in line for marker in _MARKERS) and is_error(line):
+                matches.append(start)
             start += len(line) + 1
-        return hits
+        return matches
 
 
 def is_error(line: bytes) -> bool:
-    """Return whether a line of events.jsonl says that something went wrong."""
+    """Return whether a line of events.jsonl reports that something went wrong."""
     match event_of(line):
-        case ErrorReported():
+        case ErrorReported() | ToolResult(is_error=True):
             return True
-        case ToolResult(is_error=failed):
-            return failed
         case RunEnded(status=status):
             return status != RunStatus.COMPLETED
         case _:

@@ -1,93 +1,60 @@
-"""The one line in which a search is written, below the transcript."""
+"""The line in which a search of the transcript is typed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.containers import Horizontal
-from textual.widgets import Input, Static
-
-from ...actions import KeyContext, bindings
-from ...runs.filter_line import FilterInput
-from .transcript_search import MODE
+from ...actions import KeyContext
+from ...widgets.prompt_line import PromptLine
+from .search import SEARCH_ACTIONS
 
 if TYPE_CHECKING:
     from ..pane import Transcript
-    from .transcript_search import TranscriptSearch
+    from .search import TranscriptSearch
 
 
-class SearchLine(Horizontal):
-    """Is there only while somebody writes; Enter keeps the search, Escape takes it back."""
+class SearchLine(PromptLine):
+    """Searches as one types."""
 
-    BINDINGS = bindings(KeyContext.FILTER)
-    DEFAULT_CSS = """
-    SearchLine { display: none; height: 1; padding: 0 1; background: $surface; }
-    SearchLine #sign { width: 2; color: $text-primary; }
-    SearchLine Input { width: 1fr; background: $surface; }
-    """
-
+    PLACEHOLDER = "words in the transcript"
     pane: ClassVar[KeyContext] = KeyContext.TRANSCRIPT
     """The pane it belongs to."""
 
-    def __init__(self, transcript: Transcript, standing: TranscriptSearch) -> None:
+    def __init__(self, transcript: Transcript, search: TranscriptSearch) -> None:
         super().__init__(id="search")
         self._transcript = transcript
-        self.standing = standing
-        """The search that is written here."""
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self.display)
+        self.search = search
+        """The search that is typed here."""
 
     def open(self) -> None:
-        """Take the keys; words from before are there to be written over."""
-        self.standing.begin()
-        if not self.children:  # not at the start: a field costs the first paint more than the line is worth there
-            self.mount(Static("/", id="sign"), FilterInput(placeholder="words in the transcript", compact=True))
-        self.display = True
-        field = self.query_one(Input)
-        with field.prevent(Input.Changed):
-            field.value = self.standing.words
-        field.focus()
-        field.action_select_all()
+        """Take the keys; the words searched for last are selected, so that typing replaces them."""
+        self.search.begin()
+        self.show(self.search.words)
+        self.field.action_select_all()
 
     def place(self, pane: KeyContext) -> KeyContext:
         """Return where the keys are, when `pane` has them or lends them to this line."""
         if self.is_open:
             return KeyContext.FILTER
-        return KeyContext.SEARCH if pane is self.pane and self.standing.stands else pane
+        return KeyContext.SEARCH if pane is self.pane and self.search.is_active else pane
 
     def allows(self, action_id: str) -> bool:
-        """Whether the mode that an action belongs to is there."""
-        return action_id not in MODE or self.standing.stands
+        """Return whether an action is possible as far as the search is concerned."""
+        return action_id not in SEARCH_ACTIONS or self.search.is_active
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
-        if self.is_open:
-            self.standing.look_for(event.value)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.action_keep()
-
-    def on_descendant_blur(self) -> None:
-        """Keep what was written when the keys went elsewhere; a dialog or another window gives them back."""
-        if self.is_open and self.app.app_focus and self.app.screen is self.screen:
-            self._close()
+    def typed(self, text: str) -> None:
+        self.search.look_for(text)
 
     def action_keep(self) -> None:
-        words = self.query_one(Input).value
-        self._close()
-        if words and not self.standing.stands:
-            self.standing.look_for(words)
+        words = self.field.value
+        self.close()
+        if words and not self.search.is_active:
+            self.search.look_for(words)
         elif not words:
-            self.standing.end()
+            self.search.end()
         self._transcript.focus()
 
     def action_drop(self) -> None:
-        self._close()
-        self.standing.end(back=True)
+        self.close()
+        self.search.end(back=True)
         self._transcript.focus()
-
-    def _close(self) -> None:
-        self.display = False

@@ -1,8 +1,7 @@
-"""Find words in what a person reads of a run's files, without decoding what cannot hold them.
+"""The pattern that finds words in what a person reads of a run's files, decoding only lines that may hold them.
 
-A line is decoded only when its bytes may say what is looked for. Three things are in what is read but not in the bytes
-of its line, and are looked after here: words that are subdeck's own, the subject of the call that a result belongs
-to, and text that only comes together when control characters are taken out of it.
+Three things that a person reads are not in the bytes of their line and need care: subdeck's own words, the subject of
+the call that a result belongs to, and text that only comes together when control characters are taken out of it.
 """
 
 from __future__ import annotations
@@ -11,23 +10,18 @@ import re
 from typing import TYPE_CHECKING
 
 from ....core.run.events import AssistantText, Thinking
-from ....core.run.progress import ProgressFormatter
+from ....core.run.progress import ProgressFormatter, vocabulary
 from ....core.text.plain import plain
-from ...feed.lines import body_of, entry_of, entry_of_line, event_of
+from ...feed.lines import LINE_TEXTS, body_of, entry_of, entry_of_line, event_of
 from ...feed.views import View
-from ..marks import is_case_sensitive
 
 if TYPE_CHECKING:
     from .scanner import Matcher
 
-OWN_WORDS = """
-reading finished read failed searching code for search scanning scan listing editing edit writing write command result
-handed over not taken running tool retrying in s error warning waiting a free slot the child session started attempt of
-exit code ms no arguments output the run kept no more of it more characters truncated tool thinking lines line
-"""
+OWN_WORDS = vocabulary(*LINE_TEXTS)
 """Every word that is written around what a child says, calls and gets, so that it may be read where no byte says it."""
 
-_OWN_SIGNS = frozenset("✓✗⊘●◌▸·…")
+_OWN_GLYPHS = frozenset("✓✗⊘●◌▸·…")
 _PLAIN_WORD = re.compile(r"[a-z0-9_]+")
 
 _CONTROLS = bytes((*range(9), *range(11, 32), 127))
@@ -47,8 +41,18 @@ _MOST_CALLS = 200
 """Calls that are remembered until their result comes, as many as the formatter remembers."""
 
 
+def is_case_sensitive(words: str) -> bool:
+    """Return whether the case of words counts: a capital letter is among them."""
+    return words != words.lower()
+
+
+def highlighter(words: str) -> re.Pattern[str] | None:
+    """Return what finds the words within a row, to mark them; None for no words."""
+    return re.compile(re.escape(words), re.NOFLAG if is_case_sensitive(words) else re.IGNORECASE) if words else None
+
+
 class Query:
-    """Words as they were typed, looked for in one view; their case counts when a capital letter is among them."""
+    """Words as they were typed, searched for in one view; their case counts when a capital letter is among them."""
 
     def __init__(self, words: str, view: str) -> None:
         self.words = words
@@ -66,7 +70,7 @@ class Query:
 
 
 class QueryMatcher:
-    """Goes through a file from one place on with a query."""
+    """Goes through a file from one offset on with a query."""
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -74,40 +78,36 @@ class QueryMatcher:
         self._called: dict[bytes, None] = {}
         """Ids of the calls that may hold the words: their results say them too."""
 
-    def hits(self, start: int, block: bytes) -> list[int]:
-        """Return where the lines begin that hold the words."""
+    def matches(self, start: int, block: bytes) -> list[int]:
+        """Return where the lines that hold the words begin."""
         needle = self._query.needle
         low = block.lower()
         if needle not in low and not self._called and not _hides(block):
             return []
-        hits: list[int] = []
+        matches: list[int] = []
         for line, low_line in zip(block.split(b"\n")[:-1], low.split(b"\n"), strict=False):
             if self._may_hold(needle, low_line, line):
                 text = searched_text(self._query.view, line, self._formatter)
                 if self._query.is_in(text):
-                    hits.append(start)
+                    matches.append(start)
             start += len(line) + 1
-        return hits
+        return matches
 
     def _may_hold(self, needle: bytes, low_line: bytes, line: bytes) -> bool:
         if needle not in low_line and not _hides(line):
-            return self._answers_called(line)
+            return self._is_result_of_called(line)
         if needle and _CALL in line[:_HEAD] and (call := _CALL_ID.search(line, 0, _HEAD)):
-            self._remember(call[1])
+            if len(self._called) >= _MOST_CALLS:
+                del self._called[next(iter(self._called))]
+            self._called[call[1]] = None
         return True
 
-    def _answers_called(self, line: bytes) -> bool:
-        """Whether this is the result of a call that may hold the words."""
+    def _is_result_of_called(self, line: bytes) -> bool:
         if not self._called or _RESULT not in line[:_HEAD] or not (call := _CALL_ID.search(line, 0, _HEAD)):
             return False
-        known = call[1] in self._called
+        was_called = call[1] in self._called
         self._called.pop(call[1], None)
-        return known
-
-    def _remember(self, call: bytes) -> None:
-        if len(self._called) >= _MOST_CALLS:
-            del self._called[next(iter(self._called))]
-        self._called[call] = None
+        return was_called
 
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
@@ -131,11 +131,10 @@ def _needle(words: str, view: str) -> bytes:
         parts = low.split()
         candidates = [part for part in parts if part.isascii() or _caseless(part)]
     else:
-        own = OWN_WORDS.split()
-        candidates = [part for part in _PLAIN_WORD.findall(low) if not any(part in word for word in own)]
+        candidates = [part for part in _PLAIN_WORD.findall(low) if not any(part in word for word in OWN_WORDS)]
         if not candidates:
             foreign = re.findall(r"[^\x00-\x7f]+", words)
-            candidates = [part for part in foreign if _caseless(part) and not _OWN_SIGNS & set(part)]
+            candidates = [part for part in foreign if _caseless(part) and not _OWN_GLYPHS & set(part)]
     return max(candidates, key=len, default="").encode("utf-8", "replace")
 
 

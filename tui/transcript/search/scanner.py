@@ -1,4 +1,4 @@
-"""Look through a file of lines for what is wanted, forward and backward, by blocks; used in threads."""
+"""Search a file of lines forward and backward, block by block; runs in threads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from ....core.system.line_file import LineFile
 
 WARM = 256 * 1024
-"""Bytes before the place asked for that a matcher sees first: they hold the calls whose results come after it."""
+"""Bytes before the start of a search that a matcher sees first: they hold the calls whose results come after it."""
 
 REGION = 4 * 1024 * 1024
-"""Bytes that are looked through at once where a search goes backward."""
+"""Bytes that are searched at once where a search goes backward."""
 
 LONGEST = 4 * 1024 * 1024
-"""Bytes of one line that are looked at; of a longer one only the beginning."""
+"""Bytes of one line that are searched; of a longer one only the beginning."""
 
 _BEYOND = 1 << 62
 """Farther than any file goes."""
@@ -26,35 +26,44 @@ Cancelled = Callable[[], bool]
 
 
 class Matcher(Protocol):
-    """Goes through a file from one place on, and may remember what it saw on the way."""
+    """Goes through a file from one offset on, and may remember what it saw on the way."""
 
-    def hits(self, start: int, block: bytes) -> list[int]:
-        """Return where wanted lines begin in a block of whole lines that begins at `start`."""
+    def matches(self, start: int, block: bytes) -> list[int]:
+        """Return where matching lines begin in a block of whole lines that begins at `start`."""
         ...
 
 
-class Wanted(Protocol):
-    """What is looked for."""
+class Pattern(Protocol):
+    """What is searched for."""
 
     def matcher(self) -> Matcher: ...
 
 
-class Found(NamedTuple):
-    hits: list[int]
-    """Where wanted lines begin, in their order."""
+class BlockMatches(NamedTuple):
+    matches: list[int]
+    """Where matching lines begin, in their order."""
     end: int
-    """Where the block ends that was looked at."""
+    """Where the block that was searched ends."""
 
 
-def scan(file: LineFile, start: int, end: int, matcher: Matcher, cancelled: Cancelled) -> Iterator[Found]:
-    """Look at the lines that begin at `start` or after it and before `end`, a block at a time, until cancelled.
+class Match(NamedTuple):
+    """The result of a search for the next or the previous match."""
+
+    offset: int | None
+    """Where the matching line begins; None for no match in the whole file."""
+    wrapped: bool = False
+    """Whether the search went around the end of the file."""
+
+
+def scan(file: LineFile, start: int, end: int, matcher: Matcher, cancelled: Cancelled) -> Iterator[BlockMatches]:
+    """Search the lines that begin at `start` or after it and before `end`, a block at a time, until cancelled.
 
     `start` is the beginning of a line. A last line that has no newline yet waits for its rest.
     """
     for position, block, following in blocks(file, start):
         if position >= end or cancelled():
             return
-        yield Found([hit for hit in matcher.hits(position, block) if hit < end], following)
+        yield BlockMatches([match for match in matcher.matches(position, block) if match < end], following)
 
 
 def blocks(file: LineFile, start: int) -> Iterator[tuple[int, bytes, int]]:
@@ -70,30 +79,38 @@ def blocks(file: LineFile, start: int) -> Iterator[tuple[int, bytes, int]]:
         start = following
 
 
-def first_hit(file: LineFile, wanted: Wanted, start: int, end: int, cancelled: Cancelled) -> int | None:
-    """Return where the first wanted line at or after `start` begins."""
+def find(file: LineFile, pattern: Pattern, offset: int, step: int, cancelled: Cancelled) -> Match:
+    """Return the first match from this byte on (`step` 1) or the last before it (-1), around the end of the file."""
+    mark = file.mark()
+    size = mark.size if mark else 0
+    if step > 0:
+        match = first_match(file, pattern, offset, size, cancelled)
+        other = None if match is not None else first_match(file, pattern, 0, min(offset, size), cancelled)
+    else:
+        match = last_match(file, pattern, offset, cancelled)
+        other = None if match is not None else last_match(file, pattern, file.end_of_lines(size), cancelled)
+    return Match(match) if match is not None else Match(other, True)
+
+
+def first_match(file: LineFile, pattern: Pattern, start: int, end: int, cancelled: Cancelled) -> int | None:
+    """Return where the first matching line at or after `start` and before `end` begins."""
     begin = _line_start(file, max(0, start - WARM), start)
-    for found in scan(file, begin, end, wanted.matcher(), cancelled):
-        for hit in found.hits:
-            if hit >= start:
-                return hit
-    return None
+    blocks = scan(file, begin, end, pattern.matcher(), cancelled)
+    return next((match for block in blocks for match in block.matches if match >= start), None)
 
 
-def last_hit(file: LineFile, wanted: Wanted, end: int, cancelled: Cancelled) -> int | None:
-    """Return where the last wanted line before `end`, the beginning of a line, begins."""
+def last_match(file: LineFile, pattern: Pattern, end: int, cancelled: Cancelled) -> int | None:
+    """Return where the last matching line before `end`, the beginning of a line, begins."""
     position, size = end, REGION
     while position > 0 and not cancelled():
         region = _line_start(file, max(0, position - size), position)
         if region == position:  # within one very long line
             size *= 2
             continue
-        hits: list[int] = []
         begin = _line_start(file, max(0, region - WARM), region)
-        for found in scan(file, begin, position, wanted.matcher(), cancelled):
-            hits += [hit for hit in found.hits if hit >= region]
-        if hits:
-            return hits[-1]
+        found = scan(file, begin, position, pattern.matcher(), cancelled)
+        if matches := [match for block in found for match in block.matches if match >= region]:
+            return matches[-1]
         position, size = region, REGION
     return None
 
@@ -114,7 +131,7 @@ def _line_start(file: LineFile, position: int, latest: int) -> int:
 
 
 def _block(file: LineFile, position: int) -> tuple[bytes, int]:
-    """Read whole lines, and answer where the next ones begin; nothing where no line has been written to its end."""
+    """Read whole lines, and return where the next ones begin; no bytes where no line is complete."""
     size = BLOCK
     while True:
         block = file.read(position, size)

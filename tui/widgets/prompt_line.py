@@ -1,0 +1,92 @@
+"""The line at the foot of a pane in which a filter or a search is typed."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.containers import Horizontal
+from textual.events import DescendantBlur, Paste
+from textual.widgets import Input, Static
+
+from ...core.text.plain import one_line
+from ..actions import KeyContext, bindings
+
+LONGEST = 500
+"""Characters that are pasted at most."""
+
+
+class PromptInput(Input):
+    """Takes one line of plain text."""
+
+    def on_paste(self, event: Paste) -> None:
+        # Input inserts the first line of what is pasted, as it is.
+        event.text = one_line(event.text, LONGEST)
+
+
+class PromptLine(Horizontal):
+    """Visible only while somebody types; Enter keeps the text, Escape takes it back."""
+
+    BINDINGS = bindings(KeyContext.FILTER)
+    DEFAULT_CSS = """
+    PromptLine {
+        display: none;
+        height: 1;
+        padding: 0 1;
+        background: $surface;
+        & > #sign { width: 2; color: $text-primary; }
+        & > PromptInput { width: 1fr; background: $surface; }
+        & > #note { width: auto; max-width: 70%; color: $text-error; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+    PLACEHOLDER = ""
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.display)
+
+    @property
+    def field(self) -> PromptInput:
+        return self.query_one(PromptInput)
+
+    def typed(self, text: str) -> None:
+        """Called with the whole text after each change."""
+
+    def left(self) -> None:
+        """Called when the keys have gone to another pane."""
+        self.close()
+
+    def action_keep(self) -> None:
+        raise NotImplementedError
+
+    def action_drop(self) -> None:
+        raise NotImplementedError
+
+    def show(self, text: str) -> None:
+        """Open with this text and take the keys."""
+        if not self.children:  # a field would cost the first paint more than the line is worth there
+            field = PromptInput(placeholder=self.PLACEHOLDER, compact=True, select_on_focus=False)
+            self.mount(Static("/", id="sign"), field, Static(id="note"))
+        self.display = True
+        field = self.field
+        with field.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        field.focus()
+
+    def close(self) -> None:
+        self.display = False
+
+    @on(Input.Changed)
+    def _pass_on(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.is_open:
+            self.typed(event.value)
+
+    @on(Input.Submitted)
+    def _keep(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_keep()
+
+    def on_descendant_blur(self, _: DescendantBlur) -> None:
+        """A dialog or another window gives the keys back; another pane does not."""
+        if self.is_open and self.app.app_focus and self.app.screen is self.screen:
+            self.left()
