@@ -28,7 +28,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
     app.until_shown("● running", "I am looking at the shop▋")
     app.press("q")
     assert 0 == app.exit_code()
-    assert "1 run goes on in the background; subdeck status shows it" in app.screen
+    assert "1 run is still running; subdeck status shows it" in app.screen
     shown = subdeck("status", cwd=shop).out
     assert "● running" in shown
     assert "1 running" in shown

@@ -138,7 +138,7 @@ async def test_quit_says_what_goes_on() -> None:
         assert deck.app.is_running
         assert "q quits; runs go on in the background." in deck.toasts
         await deck.press("q")
-    assert deck.app.return_value == "2 runs go on in the background; subdeck status shows them"
+    assert deck.app.return_value == "2 runs are still running; subdeck status shows them"
     assert engine.stopped == []
 
 

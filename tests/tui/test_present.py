@@ -10,7 +10,7 @@ from subdeck.core.run import describe
 from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.model import Counts, RunReason
 from subdeck.tui.text import format as present
-from subdeck.tui.text.wrap import wrap
+from subdeck.tui.text.cells import fit, wrap
 
 from .fake_engine import START, a_run
 
@@ -92,7 +92,7 @@ def test_tokens(count: int, shown: str) -> None:
 @pytest.mark.parametrize("text", ["short", "x" * 500, "漢字" * 40, "🦀" * 50, "שלום " * 30])
 def test_fit_is_exact(text: str) -> None:
     """A column is as wide as it is, also with wide characters."""
-    assert {cell_len(present.fit(text, width)) for width in (1, 7, 20)} == {1, 7, 20}
+    assert {cell_len(fit(text, width)) for width in (1, 7, 20)} == {1, 7, 20}
 
 
 @pytest.mark.parametrize(
@@ -116,5 +116,5 @@ def test_paths_are_cut_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quitting_says_what_goes_on() -> None:
     """The farewell counts the runs that stay alive, and is empty without any."""
     assert present.farewell(Counts()) == ""
-    assert present.farewell(Counts(running=1)) == "1 run goes on in the background; subdeck status shows it"
-    assert present.farewell(Counts(running=2)) == "2 runs go on in the background; subdeck status shows them"
+    assert present.farewell(Counts(running=1)) == "1 run is still running; subdeck status shows it"
+    assert present.farewell(Counts(running=2)) == "2 runs are still running; subdeck status shows them"

@@ -123,7 +123,7 @@ async def test_a_partial_answer_says_so(going: Scene) -> None:
     async with opened(going.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         await tab(deck, screen, "2", Tab.ANSWER)
-        assert "so far: the run is not done" in deck.screen_text
+        assert "The run has not ended; this is its latest text:" in deck.screen_text
         assert "I look at the doors." in deck.screen_text
         going.engine.tell(a_run(1, sentence="Now the windows"))
         await deck.until_text("Now the windows")
@@ -151,7 +151,7 @@ async def test_a_huge_answer_is_shown_as_it_is(project_dir: Path) -> None:
 
 
 async def test_prompt_and_system_prompt(over: Scene) -> None:
-    """What the child read, each attempt of it, and the system prompt with how it was joined."""
+    """What the agent was given, each attempt of it, and the system prompt with how it was joined."""
     for name, text in (
         ("prompt.md", "the task\n" * 3),
         ("prompt-2.md", "once more"),
@@ -161,7 +161,14 @@ async def test_prompt_and_system_prompt(over: Scene) -> None:
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         await tab(deck, screen, "3", Tab.PROMPT)
-        for text in ("prompt.md, 27 B", "the task", "prompt-2.md", "once more", "after the agent's own", "Be brief."):
+        for text in (
+            "prompt.md, 27 B",
+            "the task",
+            "prompt-2.md",
+            "once more",
+            "appended to the agent's own",
+            "Be brief.",
+        ):
             assert text in deck.screen_text
         await deck.press("y")
         assert deck.app.clipboard == "the task\n" * 3
@@ -188,10 +195,11 @@ async def test_facts_in_two_columns(project_dir: Path) -> None:
         await tab(deck, screen, "4", Tab.FACTS)
         shown = [" ".join(line.split()) for line in deck.screen_text.split("\n")]
         for line in (
-            "preset reviewer (adhoc)", "preset file /p/reviewer.md", "model asked @smart", "model in effect a/b",
-            "thinking high", "tools all but those denied", "offered read", "left out write is not offered",
+            "preset reviewer (adhoc)", "preset file /p/reviewer.md", "model requested @smart", "model used a/b",
+            "thinking high", "tools all but the denied ones", "tools offered read",
+            "tools left out write is not offered",
             "warnings timeout was lowered", "status completed: done", "exit code 0",
-            "used 1,234 tokens in 2 turns, 1 tool call, $0.5000",
+            "usage 1,234 tokens in 2 turns, 1 tool call, $0.5000",
         ):  # fmt: skip
             assert line in shown
 
@@ -208,7 +216,7 @@ async def test_usage_by_turn(over: Scene) -> None:
     async with opened(over.engine, (120, 30)) as deck:
         screen = await detail_of(deck)
         await tab(deck, screen, "5", Tab.USAGE)
-        assert "No usage was reported yet." in deck.screen_text
+        assert "No usage has been reported yet." in deck.screen_text
         over.write(used(1), used(2))
         await tab(deck, screen, "4", Tab.FACTS)
         await tab(deck, screen, "5", Tab.USAGE)
@@ -228,7 +236,7 @@ async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.M
     shown: list[str] = []
     show = RunDetailScreen._show
 
-    def watch(screen: RunDetailScreen, look: run_detail.Look, run: RunSnapshot) -> None:
+    def watch(screen: RunDetailScreen, look: run_detail.TabContent, run: RunSnapshot) -> None:
         shown.append(str(look.page.rows[0]) if look.page.more else "")
         show(screen, look, run)
 
@@ -324,8 +332,8 @@ async def test_a_run_without_files(project_dir: Path) -> None:
         screen = await detail_of(deck)
         assert "There is no answer." in deck.screen_text
         for key, name, text in (
-            ("1", Tab.TRANSCRIPT, "Nothing is written yet."),
-            ("3", Tab.PROMPT, "prompt.md is not there"),
+            ("1", Tab.TRANSCRIPT, "Nothing has been written yet."),
+            ("3", Tab.PROMPT, "prompt.md is missing"),
             ("6", Tab.FILES, "The run has no files."),
             ("7", Tab.EVENTS, "There are no events yet."),
         ):
@@ -377,5 +385,5 @@ def test_nothing_is_started_by_looking(project_dir: Path, monkeypatch: pytest.Mo
     scene = Scene(project_dir, a_run(1))
     scene.write(RunStarted(seq=1, ts=stamp(1), pid=1, child_pid=2, attempt=1, max_attempts=1))
     reader = DetailReader(scene.engine.project, scene.run.run_id)
-    looks = [reader.look(scene.run, tab, 80) for tab in Tab]
+    looks = [reader.read(scene.run, tab, 80) for tab in Tab]
     assert {look.tab for look in looks} == set(Tab)

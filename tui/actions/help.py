@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from ..text.wrap import wrap
+from ..text.cells import wrap
 from . import ACTIONS, PANES, Action, KeyContext, key_label, key_of, said
 
 EVERY_PANE = "every pane"

@@ -11,8 +11,8 @@ from ..actions import KeyContext
 from ..deck.protocol import DeckView
 from ..dialogs.help import HelpScreen
 from ..dialogs.reading import ReadingScreen
+from ..text.cells import wrap
 from ..text.format import farewell
-from ..text.wrap import wrap
 from ..theme import next_theme
 from .base import Commands
 from .runs import clear_filter

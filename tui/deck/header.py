@@ -9,7 +9,8 @@ from textual.widget import Widget
 
 from ...core.run.describe import tokens
 from ...core.text.plain import one_line
-from ..text.format import dollars, short_path, two_sided
+from ..text.cells import two_sided
+from ..text.format import dollars, short_path
 
 if TYPE_CHECKING:
     from ...core.engine import AgentChoice

@@ -1,4 +1,4 @@
-"""All that was decided before a run and all that its end says, in words and two columns; pure."""
+"""What was decided before a run and how it ended, in words and two columns; pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import elapsed, moment
 from ...core.run.model import Limits, RunMeta, RunResult, RunSnapshot, Usage
 from ...core.text.plain import one_line, plain
+from ..text.cells import wrap
 from ..text.format import short_path
-from ..text.wrap import wrap
 from .page import Row, heading, joined
 
 LABEL = 16
@@ -28,13 +28,13 @@ def facts_rows(
 ) -> list[Row]:
     """Lay out the facts of a run in groups."""
     groups = {
-        "What was asked": _asked(meta),
-        "Who does it": _who(meta, result),
-        "Tools and limits": _bounds(meta),
+        "Request": _request(meta),
+        "Agent": _agent(meta, result),
+        "Tools and limits": _limits(meta),
         "Conversation": _conversation(meta, result),
-        "Where it runs": _where(meta, runner),
-        "When": _when(run, meta, now),
-        "How it ended": _end(run, result),
+        "Process": _process(meta, runner),
+        "Times": _times(run, meta, now),
+        "Result": _result(run, result),
     }
     blocks = [[heading(title), *rows] for title, facts in groups.items() if (rows := _rows(facts, width))]
     return joined(blocks)
@@ -51,66 +51,62 @@ def _rows(facts: Facts, width: int) -> list[Row]:
     return rows
 
 
-def _asked(meta: RunMeta) -> Facts:
+def _request(meta: RunMeta) -> Facts:
     yield "task", meta.task
     yield "description", meta.description
-    yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none: ad hoc"
+    yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none (ad hoc)"
     yield "preset file", short_path(meta.preset_path) if meta.preset_path else ""
     yield "directory", short_path(meta.cwd)
     yield "launched by", f"{one_line(meta.launched_by.session, 80)} ({one_line(meta.launched_by.kind, 20)})"
-    yield "waited for", "no: it runs in the background" if meta.background else "yes: it runs in the foreground"
+    yield "mode", "background" if meta.background else "foreground: the caller waits for it"
     if meta.group:
         group = meta.group
         yield "group", f"{group.index + 1} of {group.size}, {group.max_parallel} at a time ({one_line(group.id, 60)})"
-    for words, run_id in (
-        ("repeats", meta.origin.rerun),
-        ("follows up", meta.origin.follow_up),
-        ("has answer of", meta.origin.previous),
-    ):
-        yield words, run_id or ""
+    yield "rerun of", meta.origin.rerun or ""
+    yield "follow-up of", meta.origin.follow_up or ""
+    yield "uses answer of", meta.origin.previous or ""
 
 
-def _who(meta: RunMeta, result: RunResult | None) -> Facts:
+def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "agent", meta.agent
     yield "command", " ".join(short_path(word) for word in meta.agent_command)
-    yield "model asked", meta.requested_model or "none named"
-    effective = (result and result.resolved_model) or meta.resolved_model
-    yield "model in effect", effective
+    yield "model requested", meta.requested_model or "none"
+    yield "model used", (result and result.resolved_model) or meta.resolved_model
     yield "thinking", meta.thinking or ""
-    mode = "instead of the agent's own" if meta.prompt_mode == "replace" else "after the agent's own"
-    yield "system prompt", mode if meta.system_prompt is not None else "the agent's own"
+    mode = "replaces the agent's own" if meta.prompt_mode == "replace" else "appended to the agent's own"
+    yield "system prompt", mode if meta.system_prompt is not None else "only the agent's own"
     yield "prompt file", short_path(meta.system_prompt_path) if meta.system_prompt_path else ""
     if meta.context_files is not None:
         yield "context files", "read" if meta.context_files else "not read"
 
 
-def _bounds(meta: RunMeta) -> Facts:
+def _limits(meta: RunMeta) -> Facts:
     tools = meta.tools
-    policy = {"agent": "the agent's own set", "allow": "only those allowed", "deny": "all but those denied"}
+    policy = {"agent": "the agent's own set", "allow": "only the allowed ones", "deny": "all but the denied ones"}
     yield "tools", policy.get(tools.policy, tools.policy)
     if tools.resolved is not None:
-        yield "offered", ", ".join(tools.resolved) or "none"
-    yield "left out", "\n".join(tools.warnings)
-    yield "limits", _limits(meta.limits) or "none"
+        yield "tools offered", ", ".join(tools.resolved) or "none"
+    yield "tools left out", "\n".join(tools.warnings)
+    yield "limits", _limit_words(meta.limits) or "none"
     yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""
-    yield "hands over", "its result by a tool (finalize)" if meta.finalize else ""
-    yield "grace", f"{meta.grace_seconds:g} s to go away before it is killed"
+    yield "finalize", "the agent hands over its result with a tool call" if meta.finalize else ""
+    yield "grace", f"{meta.grace_seconds:g} s between a stop request and a kill"
     yield "warnings", "\n".join(meta.warnings)
 
 
-def _limits(limits: Limits) -> str:
+def _limit_words(limits: Limits) -> str:
     parts = (
-        f"{limits.timeout:g} s in all" if limits.timeout is not None else "",
+        f"{limits.timeout:g} s in total" if limits.timeout is not None else "",
         f"{limits.max_turns} turns" if limits.max_turns is not None else "",
-        f"{limits.stall:g} s of silence" if limits.stall is not None else "",
+        f"{limits.stall:g} s without output" if limits.stall is not None else "",
     )
     return ", ".join(filter(None, parts))
 
 
 def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "child session", (result and result.child_session_id) or meta.child_session_id or ""
-    yield "its file", short_path(meta.session_path) if meta.session_path else "none is kept"
-    yield "shared", "with other runs, one at a time" if meta.session_lock else ""
+    yield "session file", short_path(meta.session_path) if meta.session_path else "none is kept"
+    yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
     if meta.inherited:
         counts = meta.inherited
         yield "parent context", f"{counts.get('turns', 0)} turns, {counts.get('chars', 0):,} characters"
@@ -118,41 +114,40 @@ def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
         yield "parent context", "left out (isolated)"
 
 
-def _where(meta: RunMeta, runner: RunnerFacts | None) -> Facts:
+def _process(meta: RunMeta, runner: RunnerFacts | None) -> Facts:
     yield "runner", meta.runner
     if runner is None:
         return
     yield "host", runner.host
     yield "wrapper", f"pid {runner.pid}"
-    if runner.tmux:
-        place = runner.tmux
-        yield "tmux", f"server {place.socket}, session {place.session}, window {place.window}"
+    if tmux := runner.tmux:
+        yield "tmux", f"socket {tmux.socket}, session {tmux.session}, window {tmux.window}"
 
 
-def _when(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
-    yield "run", meta.run_id
+def _times(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
+    yield "run id", meta.run_id
     yield "created", _local(meta.created_at)
     yield "started", _local(run.started_at)
     yield "ended", _local(run.ended_at)
-    yield "took" if run.is_terminal else "so far", elapsed(run, now)
+    yield "duration" if run.is_terminal else "elapsed", elapsed(run, now)
 
 
-def _end(run: RunSnapshot, result: RunResult | None) -> Facts:
+def _result(run: RunSnapshot, result: RunResult | None) -> Facts:
     if result is None:
         return
     yield "status", f"{result.status}: {result.reason}"
-    yield "that is", REASONS[result.reason]
+    yield "meaning", REASONS[result.reason]
     yield "message", result.error_message or ""
     yield "exit code", "" if result.exit_code is None else str(result.exit_code)
     yield "signal", result.signal or ""
-    yield "model's word", result.stop_reason or ""
+    yield "stop reason", result.stop_reason or ""
     for key, value in (result.finalized or {}).items():
         yield one_line(key, LABEL), value
     yield "attempts", str(result.attempts) if result.attempts > 1 else ""
-    yield "used", usage_words(result.usage)
+    yield "usage", usage_words(result.usage)
     yield "written by", result.written_by
-    yield "troubles", "\n".join(result.artifact_errors)
-    yield "also told", "\n".join(warning for warning in run.warnings if warning not in run.meta.all_warnings)
+    yield "file problems", "\n".join(result.artifact_errors)
+    yield "later warnings", "\n".join(warning for warning in run.warnings if warning not in run.meta.all_warnings)
 
 
 def usage_words(usage: Usage) -> str:

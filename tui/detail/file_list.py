@@ -1,4 +1,4 @@
-"""The files of a run: name, size, age."""
+"""The list of a run's files: name, size, age."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from ...core.project.diagnosis import ago
 from ...core.run.describe import size_text
 from ...core.text.plain import one_line
-from ..text.format import fit
+from ..text.cells import fit
 from ..widgets.row_list import RowList
 from .page import FileRow
 
@@ -24,7 +24,7 @@ class FileList(RowList, can_focus=False):
 
     @property
     def file(self) -> FileRow | None:
-        """The one the cursor is on."""
+        """The highlighted file."""
         return self._files[self.cursor] if self.cursor < len(self._files) else None
 
     def show_files(self, files: tuple[FileRow, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Markdown as rows of a page: no widget for each block, no link that opens anything, no HTML that is swallowed."""
+"""Markdown rendered as rows of a page: without a widget for each block, without links that open, with HTML as text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from ...core.text.plain import plain
 from .page import Row, text_rows
 
 LONGEST = 200_000
-"""Characters from which on the text is shown as it is written: that many take about a second, in a thread."""
+"""Characters beyond which a text is shown unrendered: that many take about a second, in a thread."""
 
 
 def markdown_rows(text: str, width: int) -> list[Row]:
-    """Render foreign text; what is too long, or too odd to render, is shown as it is written."""
+    """Render foreign text; one that is too long, or breaks the renderer, is shown unrendered."""
     if len(text) > LONGEST:
         return text_rows(text, width)
     try:
         return list(_rendered(plain(text), max(10, width)))
     except Exception as error:
         # What a model writes can break the renderer (RecursionError and others); the words are what matters.
-        return text_rows(f"[shown as it is written: the renderer failed with {type(error).__name__}]\n\n{text}", width)
+        return text_rows(
+            f"[shown unrendered: the markdown renderer failed with {type(error).__name__}]\n\n{text}", width
+        )
 
 
 def _rendered(text: str, width: int) -> list[Strip]:
@@ -33,13 +35,13 @@ def _rendered(text: str, width: int) -> list[Strip]:
     from rich.theme import Theme
 
     class PlainCode(CodeBlock):
-        """Without a background and colours of its own, so that it fits every theme."""
+        """A code block without background and colours of its own, so that it fits every theme."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             yield Padding(Text(str(self.text).rstrip("\n"), style="markdown.code_block"), (0, 0, 0, 2))
 
     class LeftHeading(Heading):
-        """Where the text is, too."""
+        """A heading aligned like the text."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             self.text.justify = "left"

@@ -1,10 +1,12 @@
-"""Read what a tab shows of one run; everything here happens in a thread, and nothing is started by it."""
+"""Read what a tab shows of one run, from its files; everything here happens in a thread, and nothing is started."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import stat
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from ...core import paths
 from ...core.project.diagnosis import DiagnosisReader, why
@@ -12,42 +14,45 @@ from ...core.run import artifacts
 from ...core.run.describe import size_text
 from ...core.run.model import RunSnapshot
 from ...core.run.usage import UsageReader
+from ...core.system.files import open_regular
 from ...core.text.plain import plain
 from .facts import facts_rows
-from .file_parts import FilePart, beginning, end, listed
 from .markdown import markdown_rows
-from .page import Page, Row, Tab, heading, joined, plain_text, text_rows
+from .page import FileRow, Page, Row, Tab, heading, joined, note, plain_text, text_rows
 from .usage import usage_rows
 
-EVENT = 1000
-"""Characters of a line of events that are shown."""
+EVENT_LIMIT = 1000
+"""Characters of an event that are shown."""
+FILE_LIMIT = 256 * 1024
+"""Bytes of a file that are shown; the pager shows all of it."""
+MOST_PROMPTS = 99
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A tab as of one look."""
+class TabContent(Struct, frozen=True):
+    """What a tab shows at one moment."""
 
     tab: Tab
     why: str
+    """Why the run is not done, or how it ended, in one line."""
     page: Page
 
 
 class DetailReader:
-    """Looks at one run, a tab at a time; what was read of a growing file is not read again."""
+    """Reads one run, a tab at a time; what was read of a growing file is not read again."""
 
     def __init__(self, project: paths.Project, run_id: str) -> None:
         self._run_dir = project.run_dir(run_id)
-        self._signs = DiagnosisReader(project, run_id)
+        self._diagnosis = DiagnosisReader(project, run_id)
         self._usage = UsageReader(self._run_dir)
         self._answer: tuple[object, list[Row]] = (None, [])
         """The last answer laid out, and what it was made of."""
 
-    def look(self, run: RunSnapshot, tab: Tab, width: int) -> Look:
+    def read(self, run: RunSnapshot, tab: Tab, width: int) -> TabContent:
         now = datetime.now(UTC)
-        line = why(run, self._signs.read(run), now)
+        line = why(run, self._diagnosis.read(run), now)
         match tab:
             case Tab.TRANSCRIPT:
-                page = self._tail(paths.TRANSCRIPT, width, "Nothing is written yet.")
+                page = self._tail(paths.TRANSCRIPT, width, "Nothing has been written yet.")
             case Tab.ANSWER:
                 page = self._answer_page(run, width)
             case Tab.PROMPT:
@@ -57,15 +62,15 @@ class DetailReader:
             case Tab.USAGE:
                 page = self._usage_page(width)
             case Tab.FILES:
-                page = Page(files=listed(self._run_dir))
+                page = Page(files=list_files(self._run_dir))
             case Tab.EVENTS:
                 page = self._tail(paths.EVENTS, width, "There are no events yet.")
-        return Look(tab, line, page)
+        return TabContent(tab, line, page)
 
     def _answer_page(self, run: RunSnapshot, width: int) -> Page:
         if not run.is_terminal:
-            text = plain(run.sentence).strip() or self._signs.text
-            head: Row = (("so far: the run is not done", "muted"),)
+            text = plain(run.sentence).strip() or self._diagnosis.text
+            head = note("The run has not ended; this is its latest text:" if text else "There is no text yet.")
             return Page([head, (), *self._laid_out(text, width)] if text else [head], follows=True, copy=text)
         result = artifacts.read_result(self._run_dir)
         text = (result and result.final_text) or ""
@@ -74,8 +79,8 @@ class DetailReader:
         if error:
             rows.append(text_rows(f"✗ {plain(error)}", width, "error"))
         if text and error:
-            rows.append([(("what it had found by then:", "muted"),)])
-        rows.append(self._laid_out(text, width) if text else [(("There is no answer.", "muted"),)])
+            rows.append([note("Its last text before the error:")])
+        rows.append(self._laid_out(text, width) if text else [note("There is no answer.")])
         return Page(joined(rows), copy=text)
 
     def _laid_out(self, text: str, width: int) -> list[Row]:
@@ -84,28 +89,27 @@ class DetailReader:
         return self._answer[1]
 
     def _prompt_page(self, run: RunSnapshot, width: int) -> Page:
-        path = self._path(paths.PROMPT)
-        prompts: dict[str, FilePart] = {}
-        for attempt in range(1, 100):
-            part = beginning(self._path(paths.prompt_name(attempt)))
-            if part is None:
+        prompts: list[tuple[str, FilePart]] = []
+        for name in map(paths.prompt_name, range(1, MOST_PROMPTS + 1)):
+            if (part := read_head(self._path(name))) is None:
                 break
-            prompts[paths.prompt_name(attempt)] = part
-        blocks: list[list[Row]] = [
-            [heading("What the child read", f"{name}, {size_text(part.size)}"), *self._shown(part, width)]
-            for name, part in prompts.items()
+            prompts.append((name, part))
+        blocks = [
+            [heading("What the agent was given", f"{name}, {size_text(part.size)}"), *_shown(part, width)]
+            for name, part in prompts
         ]
         if not prompts:
-            blocks.append([heading("Task", f"{paths.PROMPT} is not there"), *text_rows(run.meta.task, width)])
-        system = beginning(self._path(paths.SYSTEM_PROMPT))
+            blocks.append([heading("Task", f"{paths.PROMPT} is missing"), *text_rows(run.meta.task, width)])
+        system = read_head(self._path(paths.SYSTEM_PROMPT))
         if system is None:
-            blocks.append([heading("System prompt"), (("The agent's own: the preset adds none.", "muted"),)])
+            blocks.append([heading("System prompt"), note("Only the agent's own; the preset adds nothing to it.")])
         else:
-            mode = "instead of the agent's own" if run.meta.prompt_mode == "replace" else "after the agent's own"
+            replaces = run.meta.prompt_mode == "replace"
+            mode = "replaces the agent's own" if replaces else "appended to the agent's own"
             title = heading("System prompt", f"{mode}, {size_text(system.size)}")
-            blocks.append([title, *self._shown(system, width)])
-        copy = next(iter(prompts.values())).text if prompts else run.meta.task
-        return Page(joined(blocks), copy=copy, path=path if prompts else "")
+            blocks.append([title, *_shown(system, width)])
+        copy = prompts[0][1].text if prompts else run.meta.task
+        return Page(joined(blocks), copy=copy, path=self._path(paths.PROMPT) if prompts else "")
 
     def _facts_page(self, run: RunSnapshot, now: datetime, width: int) -> Page:
         meta = artifacts.read_meta(self._run_dir) or run.meta
@@ -114,30 +118,78 @@ class DetailReader:
         return Page(rows, copy=plain_text(rows))
 
     def _usage_page(self, width: int) -> Page:
-        more = self._usage.read()
         usage = self._usage
-        progress = usage.progress if more else None
-        rows = usage_rows(usage.turns, usage.total, usage.messages, progress, width)
+        more = usage.read()
+        rows = usage_rows(usage.turns, usage.total, usage.messages, usage.progress if more else None, width)
         return Page(rows, copy=plain_text(rows), more=more)
 
     def _tail(self, name: str, width: int, nothing: str) -> Page:
         path = self._path(name)
-        part = end(path)
+        part = read_tail(path)
         if part is None or not part.text:
-            return Page([((nothing, "muted"),)], path=path if part else "")
+            return Page([note(nothing)], path=path if part else "")
         text = part.text
         if name == paths.EVENTS:
-            text = "\n".join(line[:EVENT] for line in text.split("\n"))
+            text = "\n".join(line[:EVENT_LIMIT] for line in text.split("\n"))
         rows = text_rows(text, width)
-        if part.cut:
-            rows.insert(0, ((f"… the end of {size_text(part.size)}", "muted"),))
+        if part.is_cut:
+            rows.insert(0, note(f"… the end of {size_text(part.size)}"))
         return Page(rows, follows=True, copy=plain_text(rows), path=path)
-
-    def _shown(self, part: FilePart, width: int) -> list[Row]:
-        rows = text_rows(part.text, width)
-        if part.cut:
-            rows.append(((f"… cut here, of {size_text(part.size)}", "muted"),))
-        return rows
 
     def _path(self, name: str) -> str:
         return os.path.join(self._run_dir, name)
+
+
+def list_files(run_dir: str) -> tuple[FileRow, ...]:
+    """Return the files of a run by name."""
+    try:
+        with os.scandir(run_dir) as entries:
+            found = [
+                FileRow(entry.name, entry.path, status.st_size, status.st_mtime)
+                for entry in entries
+                if not entry.name.startswith(".") and not entry.name.endswith(".tmp")
+                if stat.S_ISREG((status := entry.stat(follow_symlinks=False)).st_mode)
+            ]
+    except OSError:
+        return ()
+    return tuple(sorted(found, key=lambda row: row.name))
+
+
+class FilePart(Struct, frozen=True):
+    text: str
+    size: int
+    """Bytes of the whole file."""
+    is_cut: bool
+    """Whether only a part was read."""
+
+
+def read_head(path: str) -> FilePart | None:
+    """Read the first `FILE_LIMIT` bytes; None where there is no regular file."""
+    return _read(path, None)
+
+
+def read_tail(path: str) -> FilePart | None:
+    """Read the last `FILE_LIMIT` bytes, from the beginning of a line; None where there is no regular file."""
+    return _read(path, FILE_LIMIT)
+
+
+def _read(path: str, from_end: int | None) -> FilePart | None:
+    try:
+        descriptor, status = open_regular(path)
+    except OSError:
+        return None
+    try:
+        start = 0 if from_end is None else max(0, status.st_size - from_end)
+        content = os.pread(descriptor, FILE_LIMIT, start)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if start:
+        content = content.partition(b"\n")[2] or content
+    return FilePart(content.decode("utf-8", "replace"), status.st_size, start > 0 or len(content) < status.st_size)
+
+
+def _shown(part: FilePart, width: int) -> list[Row]:
+    rows = text_rows(part.text, width)
+    return [*rows, note(f"… cut here; the whole file has {size_text(part.size)}")] if part.is_cut else rows

@@ -1,4 +1,4 @@
-"""One run, opened: why it is not done, its answer, prompt, facts, usage, files and the ends of its records."""
+"""The screen of one run: why it is not done, and tabs for its transcript, answer, prompt, facts, usage and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ...core.errors import SubdeckError
-from ...core.paths import Project
 from ...core.run.describe import state
 from ...core.run.model import RunSnapshot
 from ...core.text.plain import one_line
@@ -23,21 +22,20 @@ from ..feed.bridge import Bridge
 from ..terminal.handover import page_file
 from ..text.format import format_error
 from .file_list import FileList
-from .page import Page, Tab
-from .page_view import PageView
-from .reader import DetailReader, Look
-from .tab_bar import TabBar, TabWished
+from .page import Page, PageView, Tab, note
+from .reader import DetailReader, TabContent
+from .tab_bar import TabBar
 
-EVERY = 1.0
-"""Seconds between two looks at a run that goes on."""
-BESIDE = 3
+REFRESH_SECONDS = 1.0
+"""Between two readings of a run that has not ended."""
+MARGIN = 3
 """Cells beside a page: the edges and the scrollbar."""
-COPIED = 2_000_000
-"""Characters that the clipboard is given at the most: terminals drop more."""
+COPY_LIMIT = 2_000_000
+"""Characters that are copied at most: terminals drop more."""
 
 
 class RunDetailScreen(ModalScreen[bool]):
-    """Answers True when the run's transcript on the deck is wished."""
+    """Returns True when the run's transcript is to be shown on the deck."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "detail.tcss"]
     BINDINGS = bindings(KeyContext.DETAIL)
@@ -50,20 +48,19 @@ class RunDetailScreen(ModalScreen[bool]):
         current: Callable[[], RunSnapshot | None],
         actions: Sequence[Action],
     ) -> None:
-        """`current` answers the run as the deck knows it; None once it was deleted."""
+        """`current` returns the run as the deck knows it; None once it was deleted."""
         super().__init__()
         self._bridge = bridge
         self._run = run
         self._current = current
         self._actions = actions
         self._tab = Tab.ANSWER if run.is_terminal else Tab.TRANSCRIPT
-        project: Project = bridge.engine.project
-        self._reader = DetailReader(project, run.run_id)
+        self._reader = DetailReader(bridge.engine.project, run.run_id)
         self._page = Page()
         self._shown: tuple[Tab, RunSnapshot] | None = None
-        """What the last look was at."""
-        self._looking = False
-        self._look_again = False
+        """What was read last."""
+        self._reading = False
+        self._read_again = False
         self._gone = False
 
     def compose(self) -> ComposeResult:
@@ -79,16 +76,16 @@ class RunDetailScreen(ModalScreen[bool]):
             yield Static(Content(keys_line(KeyContext.DETAIL, self._actions)), id="detail-keys", classes="muted")
 
     def on_mount(self) -> None:
-        self.query_one(PageView).show_page(Page([(("reading…", "muted"),)]), anew=True)
+        self.query_one(PageView).show_page(Page([note("reading…")]), is_new_tab=True)
         self._show_title()
         self._show_views()
-        self.call_after_refresh(self._look_soon)
-        self.set_interval(EVERY, self._tick)
+        self.call_after_refresh(self._read_soon)
+        self.set_interval(REFRESH_SECONDS, self._tick)
 
-    # --- looking -------------------------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Look again at what may have changed: a run that goes on, and the ages of files."""
+        """Read again what may have changed: a run that has not ended, and the ages of files."""
         run = self._current()
         if run is None:
             self._show_gone()
@@ -97,45 +94,45 @@ class RunDetailScreen(ModalScreen[bool]):
             self._gone, self._shown = False, None
         over = run.is_terminal and self._shown == (self._tab, run)
         if not over or self._tab is Tab.FILES:
-            self._look_soon()
+            self._read_soon()
 
-    def _look_soon(self) -> None:
-        if self._looking:
-            self._look_again = True
+    def _read_soon(self) -> None:
+        if self._reading:
+            self._read_again = True
             return
-        self._looking = True
+        self._reading = True
         self._run = self._current() or self._run
-        # That of the page, which is not laid out while the files are shown in its place.
-        width = max(1, self.size.width - BESIDE)
-        self._bridge.spawn(self._look, self._run, self._tab, width)
+        # The page itself is not laid out while the files are shown in its place.
+        width = max(1, self.size.width - MARGIN)
+        self._bridge.spawn(self._read, self._run, self._tab, width)
 
-    async def _look(self, run: RunSnapshot, tab: Tab, width: int) -> None:
+    async def _read(self, run: RunSnapshot, tab: Tab, width: int) -> None:
         try:
-            look = await self._bridge.call(self._reader.look, run, tab, width)
+            content = await self._bridge.call(self._reader.read, run, tab, width)
         except (SubdeckError, OSError) as error:
             if self.is_attached:
                 self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
             return
         finally:
-            self._looking = False
+            self._reading = False
         if not self.is_attached:
             return
-        if look.tab is self._tab and not self._gone:
-            self._show(look, run)
-        if look.page.more or self._look_again:
-            self._look_again = False
-            self._look_soon()
+        if content.tab is self._tab and not self._gone:
+            self._show(content, run)
+        if content.page.more or self._read_again:
+            self._read_again = False
+            self._read_soon()
 
-    def _show(self, look: Look, run: RunSnapshot) -> None:
-        anew = self._shown is None or self._shown[0] is not look.tab
-        self._shown = None if look.page.more else (look.tab, run)
-        self._page = look.page
+    def _show(self, content: TabContent, run: RunSnapshot) -> None:
+        is_new_tab = self._shown is None or self._shown[0] is not content.tab
+        self._shown = None if content.page.more else (content.tab, run)
+        self._page = content.page
         self._show_title()
-        self.query_one("#why", Static).update(Content(look.why))
-        if look.tab is Tab.FILES:
-            self.query_one(FileList).show_files(look.page.files)
+        self.query_one("#why", Static).update(Content(content.why))
+        if content.tab is Tab.FILES:
+            self.query_one(FileList).show_files(content.page.files)
         else:
-            self.query_one(PageView).show_page(look.page, anew=anew)
+            self.query_one(PageView).show_page(content.page, is_new_tab=is_new_tab)
 
     def _show_title(self) -> None:
         run = self._run
@@ -148,7 +145,7 @@ class RunDetailScreen(ModalScreen[bool]):
     def _show_gone(self) -> None:
         if not self._gone:
             self._gone = True
-            self.query_one("#why", Static).update(Content("This run was deleted: what is shown is the last of it."))
+            self.query_one("#why", Static).update(Content("This run was deleted; this is what was read last."))
 
     def _show_views(self) -> None:
         files = self._tab is Tab.FILES
@@ -157,12 +154,12 @@ class RunDetailScreen(ModalScreen[bool]):
 
     @on(Resize)
     def fit_width(self) -> None:
-        self.call_after_refresh(self._look_soon)
+        self.call_after_refresh(self._read_soon)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------
 
-    @on(TabWished)
-    def show_wished(self, message: TabWished) -> None:
+    @on(TabBar.Selected)
+    def show_selected(self, message: TabBar.Selected) -> None:
         self.action_show_tab(message.tab)
 
     def action_show_tab(self, name: str) -> None:
@@ -172,7 +169,7 @@ class RunDetailScreen(ModalScreen[bool]):
         self._tab = tab
         self.query_one(TabBar).show_tab(tab)
         self._show_views()
-        self._look_soon()
+        self._read_soon()
 
     def action_turn(self, step: int) -> None:
         tabs = list(Tab)
@@ -200,7 +197,7 @@ class RunDetailScreen(ModalScreen[bool]):
         if self._tab is Tab.FILES:
             text, what = (file.path, "the path") if file else ("", "")
         else:
-            text, what = self._page.copy[:COPIED], f"the {self._tab}"
+            text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab}"
         if not text:
             self._say("There is nothing to copy here.")
             return

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.content import Content
 from textual.events import Click
 from textual.message import Message
 from textual.widget import Widget
 
-from ..text.wrap import cells
+from ..text.cells import cells
 from .page import Tab
-
-
-@dataclass
-class TabWished(Message):
-    """A name was clicked."""
-
-    tab: Tab
 
 
 class TabBar(Widget):
@@ -25,6 +16,13 @@ class TabBar(Widget):
 
     DEFAULT_CSS = "TabBar { height: 1; width: 1fr; }"
     ALLOW_SELECT = False
+
+    class Selected(Message):
+        """A name was clicked."""
+
+        def __init__(self, tab: Tab) -> None:
+            super().__init__()
+            self.tab = tab
 
     def __init__(self, keys: dict[Tab, str], tab: Tab) -> None:
         super().__init__()
@@ -43,7 +41,7 @@ class TabBar(Widget):
         for tab in Tab:
             end += cells(self._label(tab))
             if event.x < end:
-                self.post_message(TabWished(tab))
+                self.post_message(self.Selected(tab))
                 return
 
     def _label(self, tab: Tab) -> str:

@@ -1,4 +1,4 @@
-"""Usage by turn as a table; pure."""
+"""The table of a run's usage, a row for each message of the model; pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,27 @@ from ...core.delegation.report import model_name
 from ...core.run.model import Usage
 from ...core.run.usage import Turn
 from ...core.text.plain import one_line
-from ..text.format import fit, local_time
-from .page import Row
+from ..text.cells import fit
+from ..text.format import local_time
+from .page import Row, note
 
-_HEAD = ("#", "time", "input", "output", "cached", "to cache", "cost", "why it stopped, model")
+_HEAD = ("#", "time", "input", "output", "cache read", "cache write", "cost", "stop reason, model")
 
 
 def usage_rows(turns: Sequence[Turn], total: Usage, messages: int, progress: float | None, width: int) -> list[Row]:
-    """Lay out the newest turns below their sums; `progress` is None when all was read."""
+    """Lay out the newest turns below their totals; `progress`, from 0 to 1, is None when all was read."""
     if progress is not None:
-        return [((f"reading… {progress:.0%} of the events", "muted"),)]
+        return [note(f"reading… {progress:.0%} of the events")]
     if not messages:
-        return [(("No usage was reported yet.", "muted"),)]
+        return [note("No usage has been reported yet.")]
     numbers = (total.input, total.output, total.cache_read, total.cache_write)
     tools = "1 tool call" if total.tool_uses == 1 else f"{total.tool_uses:,} tool calls"
     counted = f"{'1 turn' if total.turns == 1 else f'{total.turns:,} turns'}, {tools}"
     table = [_HEAD, ("all", "", *map(_figure, numbers), _cost(total.cost), counted), *map(_turn, turns)]
     widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEAD) - 1)]
     head, sums, *rows = (_line(cells, widths, width) for cells in table)
-    left_out = f"(the newest {len(turns):,} of {messages:,} messages)" if messages > len(turns) else ""
-    return [
-        ((head, "muted"),),
-        ((sums, "strong"),),
-        *([((left_out, "muted"),)] if left_out else []),
-        *(((row, ""),) for row in rows),
-    ]
+    cut = [note(f"(the newest {len(turns):,} of {messages:,} messages)")] if messages > len(turns) else []
+    return [note(head), ((sums, "strong"),), *cut, *(((row, ""),) for row in rows)]
 
 
 def _turn(turn: Turn) -> tuple[str, ...]:
@@ -42,7 +38,7 @@ def _turn(turn: Turn) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
-    """Put all columns but the last to the right; the last has what is left."""
+    """Align all columns but the last to the right; the last takes the rest of the width."""
     left = "  ".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
     return f"{left}  {fit(cells[-1], max(0, width - len(left) - 2))}".rstrip()
 

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line, said
 from ..actions.help import Explained, Group, key_groups
-from ..text.wrap import wrap
+from ..text.cells import wrap
 
 KEY_WIDTH = 12
 HELP_WIDTH = 56

@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
-from ..text.format import fit
+from ..text.cells import fit
 
 if TYPE_CHECKING:
     from ...core.launch.memory import UnsentTask

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...core.text.plain import one_line
-from ..text.format import fit
-from ..text.wrap import wrap
+from ..text.cells import fit, wrap
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ...core.text.plain import one_line
 from ..actions import Action, key_of
 from ..actions.help import hint_lines
+from ..text.cells import wrap
 from ..text.format import short_path
-from ..text.wrap import wrap
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
@@ -49,6 +49,6 @@ def missing_lines(actions: Sequence[Action], missing: Sequence[Check], width: in
 
 def _place_lines(places: Sequence[str], width: int) -> list[str]:
     if width < WIDE:
-        return ["Inspection for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
+        return ["Looked for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
     named = " or ".join(short_path(place, width // 2) for place in places)
     return wrap(f"Presets are markdown files in {named}.", width)

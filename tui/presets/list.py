@@ -17,7 +17,8 @@ from textual.worker import Worker
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings
 from ..messages import PresetHighlighted
-from ..text.format import fit, notify_failure
+from ..text.cells import fit
+from ..text.format import notify_failure
 from ..widgets.row_list import RowList
 from .cells import BADGE_WIDTH, WIDE, fact_lines, note, preset_cells, problem_cells
 

@@ -17,7 +17,8 @@ from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
 from ..actions import ACTIONS, TMUX, Action, key_of
-from ..text.format import dollars, fit, tries
+from ..text.cells import fit
+from ..text.format import dollars, tries
 from .order import GroupFacts
 
 if TYPE_CHECKING:

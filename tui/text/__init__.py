@@ -1,1 +1,1 @@
-"""Texts put into columns and rows. Knows no widget."""
+"""Text as it fits the screen: cells, figures, times, paths. Knows no widget of this app."""

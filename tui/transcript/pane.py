@@ -18,8 +18,8 @@ from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.views import View
 from ..messages import ViewChosen
 from ..terminal.gc import freeze_once
+from ..text.cells import cells, wrap
 from ..text.format import tries
-from ..text.wrap import cells, wrap
 from .document import Document
 from .painter import TIME_STYLE
 from .view import DocumentView

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..feed.lines import Entry, Kind
-from ..text.wrap import cells, wrap_line
+from ..text.cells import cells, wrap_line
 from .marks import Marked, Span, marked_lines, shown_lines
 
 UNWRAPPED_LIMIT = 4000

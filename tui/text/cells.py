@@ -1,12 +1,40 @@
-"""Break text into rows of a width, by cells; pure."""
+"""Fit text into cells: wrap, cut, pad; pure.
+
+Widths are those that Textual draws with. The command line, which must not load rich, has its own in `core.cli.table`.
+"""
 
 from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len, chop_cells, set_cell_size
+from textual.content import Content
 
 _TOKENS = re.compile(r"\s*\S+|\s+$")
+
+
+def cells(text: str) -> int:
+    """Return the width of a text on the screen."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """Return text exactly `width` cells wide: cut with `…`, or padded on the right (with `right` on the left)."""
+    if width <= 0:
+        return ""
+    length = cells(text)
+    if length > width:
+        return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
+    return " " * (width - length) + text if right else text + " " * (width - length)
+
+
+def two_sided(left: Content, right: Content, width: int) -> Content:
+    """Return one line with text at both ends; what is on the right stays whole as long as it can."""
+    room = width - right.cell_length
+    if room <= 0:
+        return left.truncate(width, ellipsis=True)
+    shown = left.truncate(max(0, room - 1), ellipsis=True)
+    return Content.assemble(shown, " " * (room - shown.cell_length), right)
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -67,8 +95,3 @@ def _chop(token: str, width: int) -> list[str]:
     if token.isascii():
         return [token[start : start + width] for start in range(0, len(token), width)] or [""]
     return chop_cells(token, width)
-
-
-def cells(text: str) -> int:
-    """Return the width of a text on the screen."""
-    return len(text) if text.isascii() else cell_len(text)
