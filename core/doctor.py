@@ -18,6 +18,7 @@ from . import __version__, paths
 from .agents.choice import choose_agent
 from .agents.pi.install import find_pi, pi_version
 from .config.settings import Settings, load_settings
+from .config.workspace import Workspace
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
 from .system import locks, processes
@@ -61,7 +62,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_project(project),
         *setup,
         *_notices(settings),
-        *_presets(project, where, settings),
+        *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_pi(settings),
         *_programs(),
@@ -153,8 +154,8 @@ def _notices(settings: Settings) -> Iterator[Check]:
         yield Check("settings", State.WARN, notice)
 
 
-def _presets(project: paths.Project, cwd: str, settings: Settings) -> Iterator[Check]:
-    catalog = discover(project, cwd, settings)
+def _presets(workspace: Workspace) -> Iterator[Check]:
+    catalog = discover(workspace)
     agent_dir = paths.agent_dir()
     state = "" if os.path.isdir(agent_dir) else " (not there yet)"
     yield Check("agent dir", State.OK, f"{agent_dir}{state}")

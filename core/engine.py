@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from . import paths
-from .config.settings import load_settings
-from .errors import RunBusy, SubdeckError, UnknownRun, UsageError
+from .config.settings import Settings, load_settings
+from .config.workspace import Workspace
+from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project import trash
 from .project.follower import Follower, Update
 from .project.registry import Registry
@@ -46,9 +49,7 @@ class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
     def __init__(self, project: paths.Project, cwd: str, session: str, kind: str, *, readonly: bool = False) -> None:
-        self.project = project
-        self.cwd = cwd
-        self.settings = load_settings(project)
+        self.workspace = Workspace(project, cwd, load_settings(project))
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
@@ -71,11 +72,31 @@ class Engine:
             raise UsageError(f"{one_line(where)} is no directory", hint="choose a directory that exists")
         return cls(paths.find_project(where), where, session, kind, readonly=readonly)
 
+    @property
+    def project(self) -> paths.Project:
+        return self.workspace.project
+
+    @property
+    def cwd(self) -> str:
+        return self.workspace.cwd
+
+    @property
+    def settings(self) -> Settings:
+        """As they were when they were last read: at the opening, a check or a launch."""
+        return self.workspace.settings
+
+    def read_settings(self) -> Settings:
+        """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force."""
+        settings = load_settings(self.project)
+        if settings != self.settings:
+            self.workspace = replace(self.workspace, settings=settings)
+        return self.settings
+
     def presets(self) -> PresetCatalog:
         """Read all presets now."""
         from .presets.catalog import discover
 
-        return discover(self.project, self.cwd, self.settings)
+        return discover(self.workspace)
 
     def agent(self) -> AgentChoice:
         """Return the agent of a launch that names none. Raises AgentUnavailable."""
@@ -84,8 +105,12 @@ class Engine:
         return choose_agent(self.settings.agent, self.settings)
 
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
-        """Return what would keep a request from being launched, without starting anything."""
-        return self._plan(request).problems()
+        """Return what would keep a request from being launched now, without starting anything."""
+        try:
+            (plan,) = self._plan((request,))
+        except SettingsError as error:
+            return (error,)
+        return plan.problems
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.
@@ -96,8 +121,7 @@ class Engine:
         from .launch.plan import as_group
         from .launch.start import launch
 
-        self.settings = load_settings(self.project)
-        plans = [self._plan(request) for request in requests]
+        plans = self._plan(requests)
         planned = [plan.decide(background=background, launched_by=self._launched_by) for plan in plans]
         if len(planned) > 1:
             planned = as_group(planned, self.settings.max_parallel)
@@ -251,16 +275,18 @@ class Engine:
 
         return SessionFile(self.project, self._launched_by.session)
 
-    def _plan(self, request: RunRequest) -> Plan:
-        from .launch.plan import Plan
+    def _plan(self, requests: Sequence[RunRequest]) -> list[Plan]:
+        """Read the settings again and plan what is asked for by them. Raises SettingsError."""
+        from .launch.plan import plan_all
 
-        return Plan(request, project=self.project, cwd=self.cwd, settings=self.settings)
+        self.read_settings()
+        return plan_all(requests, self.workspace)
 
     def _follow(self, run_ids: Iterable[str] | None, stop: Stop) -> Iterator[Update]:
         def preset_dirs() -> tuple[str, ...]:
             from .presets.catalog import preset_places
 
-            return tuple(directory for _, directory in preset_places(self.project, self.cwd, self.settings))
+            return tuple(directory for _, directory in preset_places(self.workspace))
 
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
         return Follower(self.project, registry, preset_dirs).updates(stop)

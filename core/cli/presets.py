@@ -129,7 +129,7 @@ def command(name: str | None, schema: bool, as_json: bool) -> int:
     catalog = engine.presets()
     if name is not None:
         preset = catalog.get(name)
-        view = preview(name, project=engine.project, cwd=engine.cwd, settings=engine.settings)
+        view = preview(preset, engine.workspace)
         if as_json:
             document({"presets": [preset_document(preset, view)], "problems": []})
         else:

@@ -14,7 +14,7 @@ from .answers import ToolAnswer, answer_for_parent
 from .arguments import read_background, read_status
 from .errors import argument_error, refusal
 from .launch import launch
-from .parent import Parent, refresh
+from .parent import Parent
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -32,7 +32,7 @@ def is_own(meta: RunMeta, session: str, named: tuple[str, ...]) -> bool:
 
 def background_agent(engine: Engine, params: object, *, parent: Parent) -> ToolAnswer:
     """Start the run as a plain process and answer at once. Raises Refused, SubdeckError."""
-    asked = read_background(params, isolated=refresh(engine).expose_isolated)
+    asked = read_background(params, isolated=engine.read_settings().expose_isolated)
     launched = launch(engine, (asked,), parent, background=True, parallel=False)
     if not launched:
         raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)

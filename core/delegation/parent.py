@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .. import paths
-from ..config.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    pass
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -77,9 +76,3 @@ def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
 
 def _header(parent: Parent, cwd: str) -> dict[str, Any]:
     return {"type": "session", "version": 3, "id": parent.session, "timestamp": paths.now_iso(), "cwd": cwd}
-
-
-def refresh(engine: Engine) -> Settings:
-    """Read the settings again, as a launch does. Raises SettingsError."""
-    engine.settings = load_settings(engine.project)
-    return engine.settings

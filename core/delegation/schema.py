@@ -13,7 +13,6 @@ from ..models.references import LEVELS
 from ..presets.catalog import Preset
 from ..text.plain import one_line
 from .models import available_models
-from .parent import refresh
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -155,7 +154,7 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
     """
     if is_child(os.environ):
         return ()
-    settings = refresh(engine)
+    settings = engine.read_settings()
     available = available_models(settings, models)
     if not available:
         return ()

@@ -16,7 +16,7 @@ from .answers import ToolAnswer, ToolProgress, answer_for_parent
 from .arguments import read_subagent
 from .launch import launch
 from .live_run import LiveRun, PresetNames
-from .parent import Parent, refresh
+from .parent import Parent
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -37,7 +37,7 @@ class Untold(Exception):
 
 def subagent(engine: Engine, params: object, *, parent: Parent, progress: Tell | None, cancelled: Stop) -> ToolAnswer:
     """Start the runs, tell how they go, answer when the last has ended. Raises Refused, SubdeckError, Untold."""
-    parallel, asked = read_subagent(params, isolated=refresh(engine).expose_isolated)
+    parallel, asked = read_subagent(params, isolated=engine.read_settings().expose_isolated)
     runs = launch(engine, asked, parent, background=False, parallel=parallel)
     run_ids = [run.run_id for run in runs]
     if not runs:

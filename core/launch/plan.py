@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cache, cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from .. import paths
 from ..agents.choice import AgentChoice, catalog_of, choose_agent
 from ..agents.pi.session import open_conversation
 from ..config.settings import Settings
+from ..config.workspace import Workspace
 from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..run.artifacts import read_result
@@ -29,6 +30,10 @@ PREVIOUS = "{previous}"
 RUNNERS = ("process", "tmux")
 
 
+_PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited")
+"""Of a plan: those that can raise, in the order in which a person would mend them."""
+
+
 class PlannedRun(Struct, frozen=True):
     """A run of which nothing exists yet."""
 
@@ -39,58 +44,47 @@ class PlannedRun(Struct, frozen=True):
 
 
 class Plan:
-    """One request against the files as they are now; each part raises a SubdeckError of its own."""
+    """One request against the files as they are now.
 
-    def __init__(
-        self,
-        request: RunRequest,
-        *,
-        project: paths.Project,
-        cwd: str,
-        settings: Settings,
-        catalog: PresetCatalog | None = None,
-    ) -> None:
-        """`cwd` is the launcher's own: presets are looked for from there, and a relative cwd starts there.
+    Its parts are worked out when they are asked for, once each; each raises a SubdeckError of its own.
+    """
 
-        `catalog` stands in for the presets on disk.
-        """
+    def __init__(self, request: RunRequest, workspace: Workspace, presets: Callable[[], PresetCatalog]) -> None:
+        """`presets` reads the presets to choose from."""
         self._request = request
-        self._project = project
-        self._launcher_cwd = cwd
-        self._settings = settings
-        self._catalog = catalog
+        self._workspace = workspace
+        self._settings = workspace.settings
+        self._presets = presets
 
+    @cached_property
     def problems(self) -> tuple[SubdeckError, ...]:
-        """Everything that would keep the run from being launched, as far as it can be told at once."""
+        """Everything that keeps the run from being launched, as far as it can be found out at once."""
         found: dict[str, SubdeckError] = {}
-        parts: tuple[Callable[[], Any], ...] = (
-            self.preset, self.task, self.cwd, self.agent, self.runner, self.model, self.tools, self.child_session,
-            self.inherited,
-        )  # fmt: skip
-        for part in parts:
+        for part in _PARTS:
             try:
-                part()
+                getattr(self, part)
             except SubdeckError as error:
                 found.setdefault(str(error), error)
         return tuple(found.values())
 
     def decide(self, *, background: bool, launched_by: LaunchedBy) -> PlannedRun:
-        """Decide everything. Raises the first problem."""
-        request, preset, settings = self._request, self.preset(), self._settings
-        task, cwd, agent = self.task(), self.cwd(), self.agent()
-        runner, model, tools = self.runner(), self.model(), self.tools()
+        """Decide everything. Raises the first of `problems`."""
+        for problem in self.problems:
+            raise problem
+        request, settings = self._request, self._settings
+        preset, task, agent, model = self.preset, self.task, self.agent, self.model
+        session, inherited = self.child_session, self.inherited
+        limits, limit_warnings = self.limits
         run_id = paths.new_run_id()
-        run_dir = self._project.run_dir(run_id)
+        run_dir = self._workspace.project.run_dir(run_id)
         system_prompt = self._system_prompt()
-        limits, limit_warnings = self.limits()
-        session, inherited = self.child_session(), self.inherited()
         meta = RunMeta(
             run_id=run_id,
             task=task,
-            cwd=cwd,
+            cwd=self.cwd,
             agent=agent.name,
             agent_command=agent.command,
-            runner=runner.name,
+            runner=self.runner.name,
             created_at=paths.now_iso(),
             launched_by=launched_by,
             background=background,
@@ -101,7 +95,7 @@ class Plan:
             requested_model=request.written_model or model.requested,
             resolved_model=model.resolved,
             thinking=model.thinking,
-            tools=tools,
+            tools=self.tools,
             system_prompt=system_prompt,
             system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
             prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else "append",
@@ -112,7 +106,7 @@ class Plan:
             inherited={"turns": inherited.turns, "chars": inherited.chars} if inherited else None,
             isolated=None if request.parent_session is None else inherited is None,
             finalize=preset is not None and preset.finalize,
-            max_attempts=self.max_attempts(),
+            max_attempts=self.max_attempts,
             max_running=settings.max_running,
             limits=limits,
             grace_seconds=settings.grace_seconds,
@@ -122,14 +116,14 @@ class Plan:
         )
         return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
 
+    @cached_property
     def preset(self) -> Preset | None:
         """None for an ad hoc run."""
         if self._request.preset is None:
             return None
-        if self._catalog is None:
-            self._catalog = discover(self._project, self._launcher_cwd, self._settings)
-        return self._catalog.get(self._request.preset)
+        return self._presets().get(self._request.preset)
 
+    @cached_property
     def task(self) -> str:
         """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
@@ -138,7 +132,7 @@ class Plan:
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous
-        result = read_result(self._project.run_dir(source))
+        result = read_result(self._workspace.project.run_dir(source))
         if result is None or not result.final_text:
             state = "has not ended yet" if result is None else "ended without an answer"
             raise UsageError(
@@ -148,9 +142,10 @@ class Plan:
             )
         return task.replace(PREVIOUS, result.final_text)
 
+    @cached_property
     def cwd(self) -> str:
         named = os.path.expanduser(self._request.cwd or "")
-        cwd = os.path.normpath(os.path.join(self._launcher_cwd, named))
+        cwd = os.path.normpath(os.path.join(self._workspace.cwd, named))
         if not os.path.isdir(cwd):
             state = "is no directory" if os.path.lexists(cwd) else "does not exist"
             raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint="choose a directory that exists")
@@ -158,21 +153,24 @@ class Plan:
             raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
         return cwd
 
+    @cached_property
     def agent(self) -> AgentChoice:
-        preset = self.preset()
+        preset = self.preset
         return choose_agent(self._request.agent or (preset and preset.agent) or self._settings.agent, self._settings)
 
+    @cached_property
     def runner(self) -> Runner:
-        preset = self.preset()
+        preset = self.preset
         runner = runner_of(self._request.runner or (preset and preset.runner) or self._settings.runner, self._settings)
         runner.check()
         return runner
 
+    @cached_property
     def model(self) -> ResolvedModel:
-        agent = self.agent()
+        agent = self.agent
         return resolve_model(
             self._request.model,
-            self.preset(),
+            self.preset,
             self._settings,
             agent.name,
             catalog=catalog_of(agent, self._settings),
@@ -190,23 +188,25 @@ class Plan:
 
     def _parent_session(self) -> str | None:
         named = self._request.parent_session
-        return None if named is None else os.path.join(self._launcher_cwd, os.path.expanduser(named))
+        return None if named is None else os.path.join(self._workspace.cwd, os.path.expanduser(named))
 
+    @cached_property
     def tools(self) -> Tools:
-        preset, named = self.preset(), self._request.tools
+        preset, named = self.preset, self._request.tools
         allow = preset.tools if preset else (None if named is None else checked_tools(named))
         deny = preset.denied_tools if preset else None
-        tools = resolve_tools(allow, deny, offer=self.agent().offer, parent=self._request.parent_tools)
+        tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=self._request.parent_tools)
         return with_finalize(tools) if preset and preset.finalize else tools
 
+    @cached_property
     def child_session(self) -> ChildSession | None:
         """None for a run that keeps no conversation."""
-        preset, wanted = self.preset(), self._request.child_session
+        preset, wanted = self.preset, self._request.child_session
         name = preset.name if preset else ""
         if preset and preset.sticky:
-            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd())
+            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd)
         if preset is None or preset.keeps_session:
-            return own_session(self._project, wanted=wanted, preset=name, cwd=self.cwd())
+            return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd)
         if wanted is not None:
             raise UsageError(
                 f'the preset "{one_line(name)}" keeps no child session to go on with',
@@ -215,9 +215,10 @@ class Plan:
             )
         return None
 
+    @cached_property
     def inherited(self) -> Inherited | None:
         """What a parent's conversation hands over; None without a parent, or where it is not wished."""
-        request, preset, settings = self._request, self.preset(), self._settings
+        request, preset, settings = self._request, self.preset, self._settings
         wished = inherits(
             setting=settings.inherit_context,
             exposed=settings.expose_isolated,
@@ -232,22 +233,30 @@ class Plan:
 
     def _system_prompt(self) -> str | None:
         """The preset's words, and how a result is handed over where that is asked for."""
-        preset = self.preset()
+        preset = self.preset
         prompt = preset.prompt if preset else self._request.prompt
         parts = [prompt] if prompt.strip() else []
         if preset and preset.finalize:
             parts.append(INSTRUCTION)
         return "\n\n".join(parts) or None
 
+    @cached_property
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
         """What ends the run from outside, and which wishes of the preset have no effect."""
-        preset = self.preset()
+        preset = self.preset
         return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
 
+    @cached_property
     def max_attempts(self) -> int:
         """How often a finalization is asked for in all; 1 where none is."""
-        preset = self.preset()
+        preset = self.preset
         return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
+
+
+def plan_all(requests: Sequence[RunRequest], workspace: Workspace) -> list[Plan]:
+    """Plan several runs that choose from the same presets."""
+    presets = cache(lambda: discover(workspace))
+    return [Plan(request, workspace, presets) for request in requests]
 
 
 def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:

@@ -59,6 +59,6 @@ def follow(engine: Engine, stop: threading.Event, changed: Callable[[], None]) -
 
 
 def _places(engine: Engine) -> tuple[str, ...]:
-    presets = (directory for _, directory in preset_places(engine.project, engine.cwd, engine.settings))
+    presets = (directory for _, directory in preset_places(engine.workspace))
     others = (engine.project.home, os.path.dirname(paths.user_settings_file()), paths.agent_dir())
     return tuple(dict.fromkeys((*presets, *others)))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
-from ..config.settings import Settings
+from ..config.workspace import Workspace
 from ..errors import ContentError, PresetError, nearest
-from ..paths import Project, agent_dir
+from ..paths import agent_dir
 from ..run.model import PresetSource
 from ..text.plain import one_line
 from .bundled import BUNDLED
@@ -43,13 +43,13 @@ class PresetCatalog(Struct, frozen=True):
         raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
 
 
-def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple[PresetSource, str], ...]:
+def preset_places(workspace: Workspace) -> tuple[tuple[PresetSource, str], ...]:
     """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
     places = (
-        (PresetSource.PROJECT, project_place(project, cwd)),
-        *((PresetSource.DIR, directory) for directory in settings.preset_dirs),
+        (PresetSource.PROJECT, project_place(workspace)),
+        *((PresetSource.DIR, directory) for directory in workspace.settings.preset_dirs),
         (PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
-        *(((PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
+        *(((PresetSource.BUNDLED, BUNDLED),) if workspace.settings.bundled_presets else ()),
     )
     nearest_of: dict[str, tuple[PresetSource, str]] = {}
     for source, directory in places:
@@ -57,20 +57,20 @@ def preset_places(project: Project, cwd: str, settings: Settings) -> tuple[tuple
     return tuple(nearest_of.values())
 
 
-def project_place(project: Project, cwd: str) -> str:
-    """Find the nearest `.pi/subagents` with a preset in it, upwards from `cwd`, never in HOME or above it.
+def project_place(workspace: Workspace) -> str:
+    """Find the nearest `.pi/subagents` with a preset in it, from the launcher's directory up, never in HOME or above.
 
     One without presets is passed over: every first launch makes one in the project, and that must not hide the
     presets of a directory above.
     """
     home = os.path.realpath(os.path.expanduser("~"))
-    directory = os.path.realpath(cwd)
+    directory = os.path.realpath(workspace.cwd)
     while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
         place = os.path.join(directory, ".pi", "subagents")
         if _has_presets(place):
             return place
         directory = os.path.dirname(directory)
-    return project.home
+    return workspace.project.home
 
 
 def _has_presets(directory: str) -> bool:
@@ -86,9 +86,9 @@ def preset_files(directory: str) -> Iterator[str]:
         yield from (entry.path for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith("."))
 
 
-def discover(project: Project, cwd: str, settings: Settings) -> PresetCatalog:
+def discover(workspace: Workspace) -> PresetCatalog:
     """Read every preset now; what is broken is listed and keeps nothing else from loading."""
-    places = preset_places(project, cwd, settings)
+    places = preset_places(workspace)
     presets: dict[str, Preset] = {}
     problems: list[PresetProblem] = []
     for source, directory in places:
@@ -141,10 +141,10 @@ class Tier(Struct, frozen=True):
     usable: bool
 
 
-def tiers(name: str, *, project: Project, cwd: str, settings: Settings) -> tuple[Tier, ...]:
+def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
     """Return the files whose preset has this name, broken ones too, in the order in which they are looked for."""
     found: list[Tier] = []
-    for rank, (source, directory) in enumerate(preset_places(project, cwd, settings)):
+    for rank, (source, directory) in enumerate(preset_places(workspace)):
         try:
             paths = sorted(preset_files(directory))
         except OSError:
@@ -156,7 +156,7 @@ def tiers(name: str, *, project: Project, cwd: str, settings: Settings) -> tuple
     return tuple(found)
 
 
-def next_after(path: str, name: str, *, project: Project, cwd: str, settings: Settings) -> Tier | None:
+def next_after(path: str, name: str, workspace: Workspace) -> Tier | None:
     """Return the preset that counts once this file is gone; None where there is none of its name."""
-    others = (tier for tier in tiers(name, project=project, cwd=cwd, settings=settings) if tier.path != path)
+    others = (tier for tier in tiers(name, workspace) if tier.path != path)
     return next((tier for tier in others if tier.usable), None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.config.settings import Settings
+from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import ModelError, PresetError
 from subdeck.core.paths import Project
 from subdeck.core.presets.bundled import BUNDLED
@@ -29,13 +30,13 @@ def explore() -> Preset:
 
 def test_off_by_default(project: Project) -> None:
     """Nobody gets a role that was not asked for."""
-    assert () == discover(project, project.root, Settings()).presets
-    assert BUNDLED not in dict(preset_places(project, project.root, Settings())).values()
+    assert () == discover(Workspace(project, project.root, Settings())).presets
+    assert BUNDLED not in dict(preset_places(Workspace(project, project.root, Settings()))).values()
 
 
 def test_an_error_knows_what_is_off(project: Project) -> None:
     """Whoever asks for a bundled preset that is off learns how to turn it on; other names are just unknown."""
-    presets = discover(project, project.root, Settings())
+    presets = discover(Workspace(project, project.root, Settings()))
     with pytest.raises(PresetError, match='the preset "Explore" comes with subdeck, and is off') as caught:
         presets.get("Explore")
     with pytest.raises(PresetError, match="no preset is called"):
@@ -46,7 +47,7 @@ def test_an_error_knows_what_is_off(project: Project) -> None:
 
 def test_on_by_a_setting(project: Project) -> None:
     """With the setting Explore is there, and its origin says where it comes from."""
-    catalog = discover(project, project.root, ON)
+    catalog = discover(Workspace(project, project.root, ON))
 
     assert [("Explore", PresetSource.BUNDLED)] == [(preset.name, preset.source) for preset in catalog.presets]
     assert ((), BUNDLED) == (catalog.problems, catalog.places[-1])
@@ -63,7 +64,7 @@ def test_the_most_specific_wins(project: Project, home: Path, nearer: str) -> No
     places[nearer].mkdir(parents=True)
     (places[nearer] / "Explore.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
     settings = Settings(bundled_presets=True, preset_dirs=(str(places["dir"]),))
-    (preset,) = discover(project, project.root, settings).presets
+    (preset,) = discover(Workspace(project, project.root, settings)).presets
 
     assert (nearer, "mine") == (preset.source, preset.description)
 

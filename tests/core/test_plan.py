@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core.config.settings import AgentSettings, Settings
+from subdeck.core.config.workspace import Workspace
 from subdeck.core.engine import Engine
-from subdeck.core.errors import ModelError, SettingsError, UsageError
-from subdeck.core.launch.plan import Plan
+from subdeck.core.errors import ModelError, SettingsError, SubdeckError, UsageError
+from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.paths import Project
+from subdeck.core.presets.catalog import PresetCatalog, discover
 from subdeck.core.run.finalization import FINALIZE_TOOL
 from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest, effective_limits
+
+from tests.factories import write_settings
 
 PI = Settings(agent="pi", agents={"pi": AgentSettings(("/bin/true",))}, default_model="a/b")
 OFFLINE = Settings(agent="offline")
@@ -26,15 +30,20 @@ def project(project_dir: Path) -> Project:
     return Project(str(project_dir))
 
 
+def planned(request: RunRequest, project: Project, settings: Settings) -> Plan:
+    (one,) = plan_all((request,), Workspace(project, project.root, settings))
+    return one
+
+
 def plan(project: Project, fields: str, settings: Settings = PI, body: str = "Look.", **request: Any) -> Plan:
     Path(project.home, "scout.md").write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\n{body}")
     wanted = RunRequest(task="look", preset="scout", **request)
-    return Plan(wanted, project=project, cwd=project.root, settings=settings)
+    return planned(wanted, project, settings)
 
 
 def meta(project: Project, fields: str, settings: Settings = PI, body: str = "Look.", **request: Any) -> RunMeta:
-    planned = plan(project, fields, settings, body, **request)
-    return planned.decide(background=False, launched_by=LaunchedBy("operator", "cli")).meta
+    wanted = plan(project, fields, settings, body, **request)
+    return wanted.decide(background=False, launched_by=LaunchedBy("operator", "cli")).meta
 
 
 def test_every_decision_of_a_preset(project: Project) -> None:
@@ -137,7 +146,7 @@ def test_a_role_must_resolve_offline(project: Project) -> None:
 
 def test_all_problems_at_once(project: Project) -> None:
     """What keeps a preset from being launched is told in one go."""
-    problems = plan(project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls]', OFFLINE, cwd="gone").problems()
+    problems = plan(project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls]', OFFLINE, cwd="gone").problems
 
     assert {ModelError, UsageError} == {type(problem) for problem in problems}
     assert 3 == len(problems)
@@ -171,7 +180,65 @@ def test_planning_looks_at_the_files_of_now(project: Project) -> None:
 def test_where_a_run_comes_from(project: Project) -> None:
     """A run says which earlier runs it repeats and goes on from."""
     asked = RunRequest(task="again", rerun="a", follow_up="b")
-    planned = Plan(asked, project=project, cwd=project.root, settings=OFFLINE).decide(
-        background=True, launched_by=LaunchedBy("operator", "app")
-    )
-    assert Origin(rerun="a", follow_up="b") == planned.meta.origin
+    run = planned(asked, project, OFFLINE).decide(background=True, launched_by=LaunchedBy("operator", "app"))
+    assert Origin(rerun="a", follow_up="b") == run.meta.origin
+
+
+@pytest.mark.parametrize(
+    ("fields", "request_fields"),
+    [
+        ("", {"task": " "}),
+        ("", {"preset": "scuot"}),
+        ("", {"cwd": "gone"}),
+        ("", {"agent": "pie"}),
+        ("", {"runner": "tmxu"}),
+        ("", {"child_session": "no-such"}),
+        ("", {"parent_session": "gone.jsonl"}),
+        ("agent: offline\nmodel: '@nobody'", {"cwd": "gone", "runner": "tmxu"}),
+        ("session: none", {"child_session": "abc"}),
+    ],
+)
+def test_check_and_launch_agree(project: Project, fields: str, request_fields: dict[str, Any]) -> None:
+    """A launch is refused for the first thing that a check finds, and a check finds something where it is refused."""
+    Path(project.home, "scout.md").write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\nLook.")
+    write_settings(agent="offline")
+    engine = Engine.open(project.root)
+    request = RunRequest(**{"task": "look", "preset": "scout", **request_fields})
+
+    problems = engine.check(request)
+    with pytest.raises(SubdeckError) as refused:
+        engine.launch((request,), background=False)
+
+    assert str(refused.value) == str(problems[0])
+    assert not os.path.exists(project.runs)
+
+
+def test_check_reads_the_settings_that_a_launch_would(project: Project) -> None:
+    """Settings that were changed since the engine was opened count for both; broken ones are a problem of the check."""
+    engine = Engine.open(project.root)
+    request = RunRequest(task="look", model="x/y")
+    write_settings(agent="none-such")
+    (problem,) = engine.check(request)
+    with pytest.raises(SettingsError) as refused:
+        engine.launch((request,), background=False)
+    assert str(problem) == str(refused.value)
+
+    write_settings(agent="offline")
+    assert engine.check(request) == ()
+    assert engine.settings.agent == "offline"
+
+
+def test_presets_are_read_once_for_a_group(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are launched together choose from the same presets, however many they are."""
+    (Path(project.home) / "scout.md").write_text("---\nname: scout\ndescription: d\n---\n")
+    reads: list[Workspace] = []
+
+    def counted(workspace: Workspace) -> PresetCatalog:
+        reads.append(workspace)
+        return discover(workspace)
+
+    monkeypatch.setattr("subdeck.core.launch.plan.discover", counted)
+    plans = plan_all((RunRequest(task="look", preset="scout"),) * 3, Workspace(project, project.root, OFFLINE))
+
+    assert [()] * 3 == [plan.problems for plan in plans]
+    assert len(reads) == 1

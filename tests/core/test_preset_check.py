@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.config.settings import Settings
-from subdeck.core.launch.preview import PresetCheck, PresetDraft, check_preset
+from subdeck.core.config.workspace import Workspace
+from subdeck.core.launch.preset_check import PresetCheck, PresetDraft, check_preset
 from subdeck.core.paths import Project
 from subdeck.core.run.model import PresetSource
 
@@ -32,7 +33,7 @@ def judged(
 ) -> PresetCheck:
     draft = PresetDraft(directory or (os.path.dirname(path) if path else project.home), PresetSource(source), path)
     content = text if isinstance(text, bytes) else text.encode()
-    return check_preset(content, draft, project=project, cwd=project.root, settings=Settings(agent="offline"))
+    return check_preset(content, draft, Workspace(project, project.root, Settings(agent="offline")))
 
 
 def fault_of(project: Project, text: str, *, path: str | None = None) -> str:

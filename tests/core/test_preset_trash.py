@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.config.settings import Settings
+from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import next_after
@@ -154,12 +155,12 @@ def test_what_comes_forth_is_known(project: Project) -> None:
     good = b"---\nname: scout\ndescription: d\n---\n"
     user = f"{os.environ['PI_CODING_AGENT_DIR']}/subagents"
     near, broken, far = a_file(project.home, content=good), a_file(user, "a.md", b"---\nname: scout\n---\n"), None
-    where = {"project": project, "cwd": project.root, "settings": Settings()}
-    assert next_after(str(near), "scout", **where) is None
+    workspace = Workspace(project, project.root, Settings())
+    assert next_after(str(near), "scout", workspace) is None
 
     far = a_file(user, "b.md", good)
-    found = next_after(str(near), "scout", **where)
+    found = next_after(str(near), "scout", workspace)
     assert found is not None
     assert (PresetSource.GLOBAL, str(far)) == (found.source, found.path)
-    assert next_after(str(far), "scout", **where) is not None
+    assert next_after(str(far), "scout", workspace) is not None
     assert broken.exists()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.config.settings import Settings
+from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover, preset_places
@@ -39,7 +40,7 @@ def write(directory: Path, file_name: str, name: str, description: str = "d", mo
 
 
 def catalog(project: Project, cwd: str | Path | None = None, settings: Settings | None = None) -> PresetCatalog:
-    return discover(project, str(cwd or project.root), settings or Settings())
+    return discover(Workspace(project, str(cwd or project.root), settings or Settings()))
 
 
 def found(presets: PresetCatalog) -> dict[str, tuple[PresetSource, str]]:
@@ -105,7 +106,7 @@ def test_a_directory_without_presets_hides_nothing(project: Project, own_presets
     write(outer, "a.md", "outer")
     (own_presets / "runs").mkdir()
 
-    assert (PresetSource.PROJECT, str(outer)) == preset_places(project, project.root, Settings())[0]
+    assert (PresetSource.PROJECT, str(outer)) == preset_places(Workspace(project, project.root, Settings()))[0]
 
 
 def test_home_and_above_are_no_project(home: Path) -> None:
@@ -115,7 +116,7 @@ def test_home_and_above_are_no_project(home: Path) -> None:
     inside.mkdir(parents=True)
     project = Project(str(inside))
 
-    assert (PresetSource.PROJECT, project.home) == preset_places(project, str(inside), Settings())[0]
+    assert (PresetSource.PROJECT, project.home) == preset_places(Workspace(project, str(inside), Settings()))[0]
     assert () == catalog(project).presets
 
 
@@ -125,9 +126,8 @@ def test_a_directory_named_twice_is_read_once(project: Project, own_presets: Pat
     (tmp_path / "link").symlink_to(own_presets)
     presets = catalog(project, settings=Settings(preset_dirs=(str(own_presets), str(tmp_path / "link"))))
 
-    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [
-        source for source, _ in preset_places(project, project.root, Settings(preset_dirs=(str(own_presets),)))
-    ]
+    workspace = Workspace(project, project.root, Settings(preset_dirs=(str(own_presets),)))
+    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [source for source, _ in preset_places(workspace)]
     assert {"one": (PresetSource.PROJECT, "d")} == found(presets)
     assert 2 == len(presets.places)
 

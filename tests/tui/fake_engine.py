@@ -18,6 +18,7 @@ from msgspec import structs
 from subdeck.core import paths
 from subdeck.core.agents.choice import AgentChoice
 from subdeck.core.config.settings import Settings
+from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
@@ -195,6 +196,10 @@ class FakeEngine:
 
     def agent(self) -> AgentChoice:
         return AgentChoice("offline", ("offline",), ("read", "grep"), False, note="pi is not on PATH")
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(self.project, self.cwd, self.settings)
 
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
         return self.problems

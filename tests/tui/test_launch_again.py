@@ -226,8 +226,8 @@ async def test_a_preset_is_saved_where_it_is_looked_for(project_dir: Path) -> No
     place = project_dir / "api" / ".pi" / "subagents"
     place.mkdir(parents=True)
     (place / "other.md").write_text("---\nname: other\ndescription: Another.\n---\n")
-    engine = an_engine(project_dir)
-    engine.cwd = str(project_dir / "api")
+    (project_dir / ".git").mkdir(exist_ok=True)
+    engine = an_engine(project_dir / "api")
     engine.launch = lambda requests, *, background: (a_run(1),)  # type: ignore
     async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
         await fill_in(deck, "worker", PROJECT)

@@ -11,6 +11,7 @@ from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.launch.model import model_choices
 from subdeck.core.run.model import Limits
+from subdeck.tui.launch.facts import written_facts
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.widgets.model_input import ModelInput
@@ -62,15 +63,11 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
         assert "Limits   timeout 10:00, asked for its result 3 times at most" in shown
 
 
-async def test_facts_as_written_come_first() -> None:
-    """Before the files are read again the dialog says what the preset has in it."""
-    preset = a_preset(thinking="low", denied_tools=("bash",), tools=None, limits=Limits(max_turns=5))
-    async with opened(FakeEngine(presets=[preset]), (80, 24)) as deck:
-        await deck.until(lambda: deck.main.presets.row_count, "the preset")
-        await deck.press("n")
-        await until_dialog(deck, LaunchScreen)
-        for text in ("Thinks   low", "Tools    all but bash", "Limits   5 turns"):
-            await deck.until_text(text)
+def test_facts_as_written() -> None:
+    """Before anything is looked up the dialog says what the preset has in it."""
+    facts = written_facts(a_preset(thinking="low", denied_tools=("bash",), tools=None, limits=Limits(max_turns=5)))
+
+    assert ("low", "all but bash", "5 turns") == (facts.thinking, facts.tools, facts.limits)
 
 
 async def test_known_models_are_offered() -> None:

@@ -18,7 +18,7 @@ from ..text.format import short_path
 from .base import Commands
 
 if TYPE_CHECKING:
-    from ...core.launch.preview import PresetCheck
+    from ...core.launch.preset_check import PresetCheck
     from ...core.presets.catalog import Preset, PresetProblem
     from ...core.presets.trash import DeletedPreset
 
@@ -102,9 +102,7 @@ class PresetCommands(Commands):
         if found is None:
             return
         name = one_line(found.name, 60)
-        behind = await self._bridge.call(
-            next_after, found.path, found.name, project=engine.project, cwd=engine.cwd, settings=engine.settings
-        )
+        behind = await self._bridge.call(next_after, found.path, found.name, engine.workspace)
         then = (
             f"The {behind.source} preset of this name comes forth:\n{short_path(behind.path, 66)}\n"
             if behind

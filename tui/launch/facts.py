@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.errors import SubdeckError
 from ...core.launch.preview import limits_words, tools_words
 from ...core.text.plain import one_line
 
@@ -40,12 +39,7 @@ def looked_up(engine: Engine, preset: Preset | None) -> LaunchFacts:
     from ...core.launch.model import model_choices
     from ...core.launch.preview import preview
 
-    view: Preview | None = None
-    if preset:
-        try:
-            view = preview(preset.name, project=engine.project, cwd=engine.cwd, settings=engine.settings)
-        except SubdeckError:
-            view = None  # the engine's check says it
+    view = preview(preset, engine.workspace) if preset else None
     models = model_choices(preset.agent if preset else None, engine.settings)
     return _facts(preset, view, models) if preset else LaunchFacts(models=models)
 

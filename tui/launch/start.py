@@ -32,7 +32,7 @@ def refuse_name(engine: Engine, filled: LaunchValues) -> None:
     if save_as is None:
         return
     name = save_as.name.strip()
-    taken = tiers(name, project=engine.project, cwd=engine.cwd, settings=engine.settings)
+    taken = tiers(name, engine.workspace)
     if taken:
         where = "is broken" if not taken[0].usable else str(taken[0].source)
         what = f'there is a preset "{one_line(name, 60)}" already ({where})'

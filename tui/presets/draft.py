@@ -13,7 +13,7 @@ from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
-    from ...core.launch.preview import PresetCheck
+    from ...core.launch.preset_check import PresetCheck
     from ...core.presets.file import Preset, PresetProblem
     from ...core.presets.text import PresetText
 
@@ -38,7 +38,7 @@ def place_of(engine: Engine, where: str) -> str:
     from ...core.presets.catalog import project_place
 
     if where == PROJECT:
-        return project_place(engine.project, engine.cwd)
+        return project_place(engine.workspace)
     return os.path.join(agent_dir(), "subagents")
 
 
@@ -65,13 +65,13 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
 def judge(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
-    from ...core.launch.preview import PresetDraft, check_preset
+    from ...core.launch.preset_check import PresetDraft, check_preset
 
     if draft.path is None:
         target = PresetDraft(place_of(engine, where), source_of(where))
     else:
         target = PresetDraft(os.path.dirname(draft.path), draft.source, draft.path)
-    return check_preset(content, target, project=engine.project, cwd=engine.cwd, settings=engine.settings)
+    return check_preset(content, target, engine.workspace)
 
 
 def save(engine: Engine, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:

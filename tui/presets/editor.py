@@ -32,7 +32,7 @@ from .draft import PROJECT, USER, Draft, judge, place_of, save
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.launch.preview import PresetCheck
+    from ...core.launch.preset_check import PresetCheck
     from ...core.presets.text import FileChanged
 
 OURS = frozenset(binding.key for binding in bindings(KeyContext.EDIT) if not isinstance(binding, tuple))

@@ -151,7 +151,7 @@ class PresetList(RowList):
         from ...core.launch.preview import run_warnings
 
         engine = self._engine
-        found = run_warnings(preset, project=engine.project, cwd=engine.cwd, settings=engine.settings)
+        found = run_warnings(preset, engine.workspace)
         self.post_message(self.PresetResolved(preset, found))
 
     def on_preset_list_preset_resolved(self, message: PresetResolved) -> None:
