@@ -202,7 +202,7 @@ class Engine:
                 standing.pop(run_id, None)
             if on_update:
                 on_update(update)
-            if update.complete and all(run.is_terminal for run in standing.values()):
+            if update.complete and all(run.has_ended for run in standing.values()):
                 break
             if deadline is not None and time.monotonic() >= deadline:
                 break
@@ -220,7 +220,7 @@ class Engine:
 
         told: list[str] = []
         for run in self.snapshots(tuple(run_ids)):
-            if run.is_terminal:
+            if run.has_ended:
                 continue
             by_whom = by or self._launched_by.session
             ask_to_stop(self.project, run, force=force, by=by_whom, reason=reason)
@@ -243,18 +243,18 @@ class Engine:
     def claim(self, run: RunSnapshot) -> bool:
         """Claim the telling of the end of one of this session's background runs; True once, for one caller."""
         ours = run.meta.background and run.meta.launched_by.session == self._launched_by.session
-        return ours and run.is_terminal and self._session.claim(run)
+        return ours and run.has_ended and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
         """Return this session's background runs that have ended and were told to nobody yet."""
         untold = self._session.untold()
-        return tuple(run for run in self.snapshots(untold) if run.is_terminal) if untold else ()
+        return tuple(run for run in self.snapshots(untold) if run.has_ended) if untold else ()
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Move finished runs to the trash; return their ids. Raises RunBusy for one that goes on."""
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
-            if not run.is_terminal and not run.unknown:
+            if not run.has_ended and not run.elsewhere:
                 raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
         return trash.delete(self.project, wanted)
 

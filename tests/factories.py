@@ -9,19 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import (
     STATUS_OF,
+    Ended,
     LaunchedBy,
+    Queued,
     RunMeta,
+    Running,
     RunReason,
     RunRequest,
     RunResult,
     RunSnapshot,
-    RunStatus,
+    RunState,
 )
 from subdeck.core.system import processes
 
@@ -76,7 +80,7 @@ def run_to_end(engine: Engine, *script: str, **others: Any) -> RunSnapshot:
 
 def wait_for_end(engine: Engine, run_id: str) -> RunSnapshot:
     (run,) = engine.wait([run_id], timeout=30)
-    assert run.is_terminal, f"the run did not end: {run}"
+    assert run.has_ended, f"the run did not end: {run}"
     return run
 
 
@@ -157,6 +161,35 @@ def make_finished(project: paths.Project, meta: RunMeta | None = None, **result:
     return meta
 
 
-def make_snapshot(meta: RunMeta | None = None, **others: Any) -> RunSnapshot:
-    known: dict[str, Any] = {"status": RunStatus.COMPLETED, "reason": RunReason.DONE, "ended_at": paths.now_iso()}
-    return RunSnapshot(meta=meta or make_meta(), **{**known, **others})
+def make_snapshot(meta: RunMeta | None = None, status: str = "completed", **fields: Any) -> RunSnapshot:
+    """Make the snapshot of a run in this status; `fields` are those of the snapshot and of its state."""
+    own = {name: fields.pop(name) for name in RunSnapshot.__struct_fields__ if name in fields}
+    return RunSnapshot(meta=meta or make_meta(), state=make_state(status, **fields), **own)
+
+
+def make_state(status: str, **fields: Any) -> RunState:
+    match status:
+        case "queued":
+            return Queued(**fields)
+        case "running":
+            return Running(**({"started_at": paths.now_iso()} | fields))
+        case _:
+            return Ended(**({"reason": USUAL_REASONS[status], "ended_at": paths.now_iso()} | fields))
+
+
+USUAL_REASONS = {"completed": RunReason.DONE, "failed": RunReason.MODEL_ERROR, "aborted": RunReason.STOPPED}
+
+
+def changed(run: RunSnapshot, **fields: Any) -> RunSnapshot:
+    """Return the same run with another state."""
+    return replace(run, state=replace(run.state, **fields))
+
+
+def end_of(run: RunSnapshot) -> Ended:
+    assert run.end, f"the run did not end: {run}"
+    return run.end
+
+
+def ahead_of(run: RunSnapshot) -> int | None:
+    """Return how many runs go before a queued one; None for any other."""
+    return run.state.ahead if isinstance(run.state, Queued) else None

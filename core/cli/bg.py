@@ -37,7 +37,7 @@ def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptio
         document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
     else:
         say(run.run_id)
-        if run.is_terminal:
+        if run.has_ended:
             note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
         elif is_terminal(sys.stdout):
             note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")

@@ -31,7 +31,7 @@ def command(word: str | None, entries: str, as_json: bool) -> int:
     engine = Engine.open()
     run_id = engine.find((word,))[0] if word else None
     with Canceller() as canceller:
-        if run_id and (run := engine.snapshots((run_id,))) and run[0].is_terminal:
+        if run_id and (run := engine.snapshots((run_id,))) and run[0].has_ended:
             return 0
 
         def is_wanted(meta: RunMeta) -> bool:

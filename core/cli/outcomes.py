@@ -10,7 +10,8 @@ import msgspec
 
 from ..engine import Engine
 from ..project.diagnosis import DiagnosisReader, Signs, why
-from ..run.model import RunResult, RunSnapshot, RunStatus
+from ..run.describe import activity
+from ..run.model import Ended, Queued, RunResult, RunSnapshot, RunStatus
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
 
@@ -25,7 +26,7 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 
 def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
     """Say why a run is not done, or how it ended."""
-    signs = Signs(result=result) if run.is_terminal else DiagnosisReader(engine.project, run.run_id).read(run)
+    signs = Signs(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
     return why(run, signs, datetime.now(UTC))
 
 
@@ -34,22 +35,23 @@ def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
     paths of its files."""
     meta = msgspec.to_builtins(run.meta)
     del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts
-    result = engine.result(run.run_id) if run.is_terminal else None
+    result = engine.result(run.run_id) if run.has_ended else None
     ended = msgspec.to_builtins(result) if result else dict.fromkeys(RunResult.__struct_encode_fields__)
+    state = run.state
     live = {
         "status": run.status,
         "reason": run.reason,
-        "unknown": run.unknown,
-        "message": run.message,
-        "activity": run.activity,
+        "unknown": run.elsewhere,
+        "message": state.message if isinstance(state, Ended) else "",
+        "activity": activity(run),
         "sentence": run.sentence,
-        "ahead": run.ahead,
+        "ahead": state.ahead if isinstance(state, Queued) else None,
         "why": why_line(engine, run, result),
         "usage": run.usage,
-        "attempts": run.attempt,
+        "attempts": 1 if isinstance(state, Queued) else state.attempt,
         "startedAt": run.started_at,
-        "endedAt": run.ended_at,
-        "durationMs": run.duration_ms,
+        "endedAt": state.ended_at if isinstance(state, Ended) else None,
+        "durationMs": state.duration_ms if isinstance(state, Ended) else None,
         "lastEventAt": run.last_event_at,
         "warnings": run.warnings,
     }

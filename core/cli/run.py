@@ -58,7 +58,7 @@ def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller
     progress = _Progress(engine, run, canceller)
     progress.tell(_opening(run))
     ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
-    if ended and not ended[0].is_terminal:
+    if ended and not ended[0].has_ended:
         _cancel(engine, run, progress)
         ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
     result = engine.result(run.run_id)

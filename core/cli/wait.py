@@ -35,7 +35,7 @@ def command(words: tuple[str, ...], timeout: float | None, as_json: bool) -> int
     if len(runs) < len(run_ids):
         gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
         raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
-    open_runs = [run for run in runs if not run.is_terminal]
+    open_runs = [run for run in runs if not run.has_ended]
     if as_json:
         document({"timedOut": bool(open_runs), "runs": [run_document(engine, run) for run in runs]})
     else:

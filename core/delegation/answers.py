@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..run.describe import latest
 from ..run.model import Counts, RunResult, RunSnapshot, RunStatus
 from ..text.plain import one_line
 
@@ -65,7 +66,7 @@ def run_row(run: RunSnapshot) -> dict[str, Any]:
         "resolvedModel": meta.resolved_model,
         "createdAt": meta.created_at,
         "startedAt": run.started_at,
-        "endedAt": run.ended_at,
+        "endedAt": run.end.ended_at if run.end else None,
         "status": run.status.value,
         "reason": run.reason.value if run.reason else None,
         "sessionId": meta.child_session_id,
@@ -75,7 +76,8 @@ def run_row(run: RunSnapshot) -> dict[str, Any]:
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
     """Return how a run ended; with `limit` no more than so many characters of its answer."""
     if result is None:
-        return {"answer": None, "error": run.message or None, "durationMs": run.duration_ms}
+        end = run.end
+        return {"answer": None, "error": (end and end.message) or None, "durationMs": end and end.duration_ms}
     return {
         "resolvedModel": result.resolved_model or run.meta.resolved_model,
         "answer": _shortened(result.final_text, limit),
@@ -99,10 +101,9 @@ def counts_text(counts: Counts) -> str:
 
 def line(run: RunSnapshot) -> str:
     """Return one line about a run: id, preset, how it stands, what about."""
-    said = run.message if run.is_terminal else run.activity
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task
-    parts = (f"{run.run_id} {run.meta.title} {run.status}{reason}", one_line(about, 80), one_line(said, 160))
+    parts = (f"{run.run_id} {run.meta.title} {run.status}{reason}", one_line(about, 80), one_line(latest(run), 160))
     return " — ".join(part for part in parts if part)
 
 

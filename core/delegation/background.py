@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SubdeckError
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
+from ..run.describe import activity
 from ..run.model import RunMeta, RunSnapshot
 from . import answers as rows
 from .answers import ToolAnswer, answer_for_parent
@@ -46,10 +47,10 @@ def background_agent(engine: Engine, params: object, *, parent: Parent) -> ToolA
     }
     entry = {"entry": {"customType": BG_RUN, "data": launch_data(run.meta)}}
     said = f"Started {rows.line(run)}\nrunId: {run.run_id}\n{rows.counts_text(counts)}"
-    if run.is_terminal:
+    if run.has_ended:
         result = engine.result(run.run_id)
         fields |= rows.end_fields(run, result)
-    failed = run.is_terminal and run.status != "completed"
+    failed = run.has_ended and run.status != "completed"
     return ToolAnswer(said, fields | entry, fields, is_error=failed)
 
 
@@ -64,7 +65,7 @@ def background_agent_status(engine: Engine, params: object, *, parent: Parent) -
     """Return counts and runs; nothing is told or claimed by it. Raises Refused."""
     wanted, with_ended = read_status(params)
     runs = background_runs(engine, parent)
-    active = [run for run in runs if not run.is_terminal]
+    active = [run for run in runs if not run.has_ended]
     if wanted is None:
         return _listing(engine, runs, runs if with_ended else active)
     chosen = [run for run in runs if wanted in (run.run_id, run.meta.short_id)]
@@ -97,7 +98,7 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
 
 def _one(engine: Engine, runs: Sequence[RunSnapshot], run: RunSnapshot) -> ToolAnswer:
     fields = {"counts": rows.counts_row(count(runs)), "runs": [_row(engine, run, None)], "omitted": 0}
-    result = engine.result(run.run_id) if run.is_terminal else None
+    result = engine.result(run.run_id) if run.has_ended else None
     answer = f"\n\n{answer_for_parent(result)}" if result else ""
     return ToolAnswer(rows.line(run) + answer, fields, fields)
 
@@ -105,8 +106,8 @@ def _one(engine: Engine, runs: Sequence[RunSnapshot], run: RunSnapshot) -> ToolA
 def _row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str, Any]:
     about = {
         **rows.run_row(run),
-        "activity": run.activity,
+        "activity": activity(run),
         "runDir": engine.project.run_dir(run.run_id),
         "artifacts": engine.artifacts(run.run_id),
     }
-    return about | rows.end_fields(run, engine.result(run.run_id), limit=limit) if run.is_terminal else about
+    return about | rows.end_fields(run, engine.result(run.run_id), limit=limit) if run.has_ended else about

@@ -160,15 +160,15 @@ class Emitter:
     def _take(self, run: RunSnapshot, *, is_news: bool) -> Iterator[Emission]:
         live = self._live.get(run.run_id)
         if live is None:
-            if run.is_terminal and not is_news:
+            if run.has_ended and not is_news:
                 return
             live = LiveRun(self._engine, run, display_name=self._names.of(run.meta), whole=self._whole)
             if self._has_begun:
                 yield created(live.announce())
                 live.is_pending = run.status is RunStatus.RUNNING
-            if not run.is_terminal:
+            if not run.has_ended:
                 self._live[run.run_id] = live
-        if run.is_terminal:
+        if run.has_ended:
             yield from self._end(live, run)
         elif run.status is RunStatus.RUNNING:
             live.see(run)

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..run.describe import moment
+from ..run.describe import activity, moment
 from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
-from ..run.model import PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus, Usage
+from ..run.model import Ended, PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus, Usage
 from ..text.plain import one_line
 
 RECENT = 20
@@ -209,12 +209,12 @@ def details_of(
         description=meta.description or one_line(meta.task, DESCRIPTION_LENGTH),
         subagent_type=meta.title,
         status=status_of(run.status, run.reason),
-        activity=None if run.is_terminal else run.activity or None,
+        activity=activity(run) or None,
         entries=timeline and timeline.entries,
         entries_total=timeline.total if timeline and timeline.total > len(timeline.entries) else None,
         tool_uses=usage.tool_uses if timeline is None else timeline.tool_uses,
         tokens=tokens_text(usage.tokens),
-        tokens_usage=_tokens_usage(usage) if run.is_terminal else None,
+        tokens_usage=_tokens_usage(usage) if run.has_ended else None,
         turn_count=usage.turns,
         max_turns=meta.limits.max_turns,
         duration_ms=_duration_ms(run, now),
@@ -252,10 +252,13 @@ def _tokens_usage(usage: Usage) -> TokensUsage:
 def _duration_ms(run: RunSnapshot, now: datetime) -> int:
     """The wait by the wall clock, the run itself as it was measured; never negative, whatever the clock did."""
     created = moment(run.meta.created_at)
-    started = moment(run.started_at or "")
-    if run.is_terminal and run.duration_ms is not None:
-        return run.duration_ms + _between(created, started)
-    return _between(created, (moment(run.ended_at or "") or created) if run.is_terminal else now)
+    match run.state:
+        case Ended(duration_ms=int() as duration_ms, started_at=started_at):
+            return duration_ms + _between(created, moment(started_at or ""))
+        case Ended(ended_at=ended_at):
+            return _between(created, moment(ended_at) or created)
+        case _:
+            return _between(created, now)
 
 
 def _between(begin: datetime | None, end: datetime | None) -> int:
@@ -277,7 +280,7 @@ def _tags(meta: RunMeta) -> Iterator[str]:
 
 
 def _error(run: RunSnapshot, result: RunResult | None) -> str | None:
-    if not run.is_terminal or run.status is RunStatus.COMPLETED:
+    end = run.end
+    if end is None or end.status is RunStatus.COMPLETED:
         return None
-    said = result.error_message if result else run.message
-    return said or (run.reason.value if run.reason else run.status.value)
+    return (result.error_message if result else end.message) or end.reason.value

@@ -8,6 +8,7 @@ from typing import Any
 from ..project.follower import Update
 from ..project.registry import count
 from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
+from ..run.describe import latest
 from ..run.model import Counts, RunMeta, RunReason, RunSnapshot, RunStatus
 from ..text.plain import one_line
 from .answers import counts_row, counts_text
@@ -45,7 +46,7 @@ class SessionWatch:
         for run_id in update.removed:
             self._runs.pop(run_id, None)
         for run in own:
-            if run.is_terminal and (run.run_id in ended or run.run_id in self._expected):
+            if run.has_ended and (run.run_id in ended or run.run_id in self._expected):
                 self._expected.pop(run.run_id, None)
                 self.told.append(run)
                 yield end_line(run)
@@ -72,7 +73,7 @@ def end_line(run: RunSnapshot) -> dict[str, Any]:
     """Tell an end: to the parent's own entries, as a message into its session, and as a notice to a person."""
     told = f"{run.meta.title} {run.meta.short_id} {run.status}"
     about = one_line(run.meta.description or run.meta.task, 80)
-    why = "" if run.status is RunStatus.COMPLETED else f" ({run.reason}): {one_line(run.message, 160)}"
+    why = "" if run.status is RunStatus.COMPLETED else f" ({run.reason}): {one_line(latest(run), 160)}"
     return {
         "type": "ended",
         "run": {"preset": run.meta.preset, **end_data(run)},

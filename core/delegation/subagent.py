@@ -9,6 +9,7 @@ import msgspec
 
 from ..errors import SubdeckError
 from ..project.follower import Update
+from ..run.describe import latest
 from ..run.model import RunResult, RunSnapshot, RunStatus
 from ..text.plain import one_line
 from . import answers as rows
@@ -127,8 +128,7 @@ class _Board:
         return {"index": run.meta.group.index if run.meta.group else 0, **rows.run_row(run)}
 
     def _line(self, run: RunSnapshot) -> str:
-        doing = run.message if run.is_terminal else run.activity
-        said = one_line(doing, 160)
+        said = one_line(latest(run), 160)
         return f"{self._name(run)}: {run.status}" + (f" — {said}" if said else "")
 
     def _name(self, run: RunSnapshot) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.model import RunReason, RunResult, RunSnapshot, RunStatus, StopRequest
+from ..run.model import Ended, Queued, Running, RunReason, RunResult, RunSnapshot, RunStatus, StopRequest
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ class Signs(Struct, frozen=True, kw_only=True):
     child: Process | None = None
     elsewhere: str = ""
     """The host that holds the run when it is not this one."""
-    waits_for: str = ""
-    """`slot` or `session` while queued."""
     calls: tuple[str, ...] = ()
     """Tool calls without a result, oldest first: `bash: pytest -q`."""
     retry: str = ""
@@ -77,23 +75,7 @@ class Signs(Struct, frozen=True, kw_only=True):
 
 def why(run: RunSnapshot, signs: Signs, now: datetime) -> str:
     """Return the line, plain."""
-    if run.is_terminal:
-        parts = _ended(run, signs.result, now)
-    elif run.unknown:
-        where = f"another machine ({one_line(signs.elsewhere, 60)})" if signs.elsewhere else "another machine"
-        parts = [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
-    elif run.status is RunStatus.QUEUED:
-        parts = [f"queued {elapsed(run, now)}", _queue(run, signs.waits_for), _processes(signs), _wish(signs.stop)]
-    else:
-        tries = f" (try {run.attempt})" if run.attempt > 1 else ""
-        parts = [
-            f"running {elapsed(run, now)}{tries}",
-            _processes(signs),
-            _age(run, now),
-            _wish(signs.stop),
-            _waiting(run, signs),
-        ]
-    return BETWEEN.join(filter(None, parts))
+    return BETWEEN.join(filter(None, _elsewhere(run, signs, now) if run.elsewhere else _parts(run, signs, now)))
 
 
 def ago(seconds: float) -> str:
@@ -106,9 +88,26 @@ def ago(seconds: float) -> str:
     return f"{whole // 3600} h" if whole < 48 * 3600 else f"{whole // 86400} days"
 
 
-def _ended(run: RunSnapshot, result: RunResult | None, now: datetime) -> list[str]:
+def _elsewhere(run: RunSnapshot, signs: Signs, now: datetime) -> list[str]:
+    where = f"another machine ({one_line(signs.elsewhere, 60)})" if signs.elsewhere else "another machine"
+    return [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
+
+
+def _parts(run: RunSnapshot, signs: Signs, now: datetime) -> list[str]:
     took = elapsed(run, now)
-    parts = [f"{run.status} after {took}" if took != NOTHING else f"{run.status}, never started", _reason(run)]
+    match run.state:
+        case Queued() as queued:
+            return [f"queued {took}", _queue(queued), _processes(signs), _wish(signs.stop)]
+        case Running() as running:
+            tries = f" (try {running.attempt})" if running.attempt > 1 else ""
+            doing = _waiting(running, signs)
+            return [f"running {took}{tries}", _processes(signs), _age(run, now), _wish(signs.stop), doing]
+        case Ended() as end:
+            return _ended(end, took, signs.result)
+
+
+def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
+    parts = [f"{end.status} after {took}" if took != NOTHING else f"{end.status}, never started", _reason(end)]
     if result is not None:
         if result.exit_code is not None:
             parts.append(f"exit code {result.exit_code}")
@@ -119,26 +118,24 @@ def _ended(run: RunSnapshot, result: RunResult | None, now: datetime) -> list[st
     return parts
 
 
-def _reason(run: RunSnapshot) -> str:
-    words = REASONS[run.reason] if run.reason else ""
-    message = "" if run.status is RunStatus.COMPLETED else one_line(run.message, MESSAGE)
-    if not message or not words:
-        return message or words
-    return f"{words}: {message}" if run.reason in _TOLD_BY_ANOTHER else message
+def _reason(end: Ended) -> str:
+    words = REASONS[end.reason]
+    message = "" if end.status is RunStatus.COMPLETED else one_line(end.message, MESSAGE)
+    if not message:
+        return words
+    return f"{words}: {message}" if end.reason in _TOLD_BY_ANOTHER else message
 
 
-def _queue(run: RunSnapshot, waits_for: str) -> str:
-    if waits_for == "session":
-        return "waits for its child session, with which another run goes on"
-    if waits_for != "slot":
-        return "has not started yet"
-    match run.ahead:
-        case None:
-            return "waits for a slot"
-        case 0:
+def _queue(queued: Queued) -> str:
+    match queued:
+        case Queued(waits_for="session"):
+            return "waits for its child session, with which another run goes on"
+        case Queued(waits_for="slot", ahead=0):
             return "waits for a slot, next in line"
-        case ahead:
+        case Queued(waits_for="slot", ahead=ahead):
             return f"waits for a slot, {ahead} ahead"
+        case _:
+            return "has not started yet"
 
 
 def _processes(signs: Signs) -> str:
@@ -163,11 +160,11 @@ def _wish(stop: StopRequest | None) -> str:
     return f"{'to be killed' if stop.force else 'asked to stop'}{by}"
 
 
-def _waiting(run: RunSnapshot, signs: Signs) -> str:
+def _waiting(running: Running, signs: Signs) -> str:
     first, *others = signs.calls or ("",)
     if first:
         return f"waiting for {first}" + (f" and {len(others)} more" if others else "")
-    if run.sentence:
+    if running.sentence:
         return "writing"
     return signs.retry or "no tool runs: waiting for the model"
 
@@ -189,20 +186,19 @@ class DiagnosisReader:
         self._tail: LineTail | None = None
         self._calls: dict[str, str] = {}
         self._started: RunStarted | None = None
-        self._waits_for = ""
         self._retry = ""
         self.text = ""
         """The last text of the agent that is whole."""
 
     def read(self, run: RunSnapshot) -> Signs:
         """Return what is known now of a run that stands so."""
-        if run.is_terminal:
+        if run.has_ended:
             return Signs(result=artifacts.read_result(self._run_dir))
         from .liveness import is_here
 
         self._drain()
         stop = artifacts.read_stop(self._run_dir)
-        seen = Signs(waits_for=self._waits_for, calls=tuple(self._calls.values()), retry=self._retry, stop=stop)
+        seen = Signs(calls=tuple(self._calls.values()), retry=self._retry, stop=stop)
         facts = artifacts.read_runner(self._run_dir)
         if facts is None:
             return seen
@@ -250,14 +246,12 @@ class DiagnosisReader:
             self._apply(event)
 
     def _apply(self, event: Event) -> None:
-        from ..run.events import AssistantText, Queued, Retry, RunStarted, ToolCall, ToolResult
+        from ..run.events import AssistantText, Retry, RunStarted, ToolCall, ToolResult
 
         self._retry = ""
         match event:
-            case Queued():
-                self._waits_for = event.waits_for
             case RunStarted():
-                self._started, self._waits_for = event, ""
+                self._started = event
                 self._calls.clear()
             case ToolCall():
                 self._calls[event.tool_call_id] = _named(event)

@@ -34,7 +34,7 @@ class Update(Struct, frozen=True):
     removed: tuple[str, ...]
     """Ids of runs whose directory is gone."""
     ended: tuple[RunSnapshot, ...]
-    """Those of `runs` that became terminal while they were followed."""
+    """Those of `runs` that ended while they were followed."""
     counts: Counts
     """Of all runs known so far."""
     background: Counts
@@ -103,7 +103,7 @@ class Follower:
 
     def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
-        ended = tuple(run for run in runs if run.is_terminal and self._is_news(run.run_id))
+        ended = tuple(run for run in runs if run.has_ended and self._is_news(run.run_id))
         if touched:
             self._open = frozenset(self._registry.open_ids)
             self._old.update(run.run_id for run in runs)

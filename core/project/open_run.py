@@ -8,7 +8,7 @@ from .. import paths
 from ..run import artifacts
 from ..run.artifacts import ActivityRecord
 from ..run.fold import Fold
-from ..run.model import RunMeta, RunSnapshot, RunStatus
+from ..run.model import Queued, RunMeta, Running, RunSnapshot
 from ..run.tail import EventTail
 
 
@@ -18,7 +18,7 @@ class OpenRun:
     def __init__(self, project: paths.Project, meta: RunMeta) -> None:
         self.meta = meta
         self.fold = Fold()
-        self.unknown = False
+        self.is_elsewhere = False
         self._bell_path = os.path.join(project.active, meta.run_id)
         self._events_path = os.path.join(project.run_dir(meta.run_id), paths.EVENTS)
         self._tail = EventTail(self._events_path)
@@ -45,22 +45,23 @@ class OpenRun:
     def is_queued(self) -> bool:
         return not self.fold.has_started
 
-    def snapshot(self, ahead: int | None) -> RunSnapshot:
+    def snapshot(self, ahead: int = 0) -> RunSnapshot:
+        """Return the run as it was last drained; `ahead` is how many go first while it is queued."""
         fold = self.fold
         return RunSnapshot(
             meta=self.meta,
-            status=RunStatus.QUEUED if self.is_queued else RunStatus.RUNNING,
-            unknown=self.unknown,
-            activity=fold.activity,
-            sentence=self._bell.sentence if self._bell.seq >= fold.last_seq else "",
-            ahead=ahead,
+            state=Queued(fold.waits_for, ahead) if fold.started_at is None else self._running(fold.started_at),
+            elsewhere=self.is_elsewhere,
             usage=fold.usage,
-            attempt=fold.attempt,
-            started_at=fold.started_at,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,
             warnings=fold.warnings or self.meta.all_warnings,
         )
+
+    def _running(self, started_at: str) -> Running:
+        fold = self.fold
+        sentence = self._bell.sentence if self._bell.seq >= fold.last_seq else ""
+        return Running(started_at=started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)
 
 
 def _modified(path: str) -> int:

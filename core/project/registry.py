@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run import artifacts
-from ..run.model import Counts, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
+from ..run.model import Counts, Ended, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
 from ..system import files
 from ..text.plain import one_line
 
@@ -129,13 +129,13 @@ class Registry:
             return
         if run is None:
             run = self._open[run_id] = OpenRun(self._project, _meta(run_dir, run_id))
-        elif proof is not None and run.unknown is (proof is Proof.UNKNOWN) and not run.has_news():
+        elif proof is not None and run.is_elsewhere is (proof is Proof.UNKNOWN) and not run.has_news():
             return
         if proof is not None:
-            run.unknown = proof is Proof.UNKNOWN
+            run.is_elsewhere = proof is Proof.UNKNOWN
         run.drain()
         if not run.is_queued:
-            self._put(run.snapshot(None))
+            self._put(run.snapshot())
 
     def _finish(self, run_id: str, run: OpenRun | None, result: RunResult) -> None:
         meta = run.meta if run else _meta(self._project.run_dir(run_id), run_id)
@@ -203,14 +203,15 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
     said = result.error_message or result.final_text or ""
     return RunSnapshot(
         meta=meta,
-        status=result.status,
-        reason=result.reason,
-        message=one_line(said, MESSAGE_LENGTH),
+        state=Ended(
+            reason=result.reason,
+            message=one_line(said, MESSAGE_LENGTH),
+            attempt=result.attempts,
+            started_at=result.started_at,
+            ended_at=result.ended_at,
+            duration_ms=result.duration_ms,
+        ),
         usage=result.usage,
-        attempt=result.attempts,
-        started_at=result.started_at,
-        ended_at=result.ended_at,
-        duration_ms=result.duration_ms,
         last_event_at=result.ended_at,
         warnings=meta.all_warnings,
     )

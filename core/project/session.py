@@ -130,13 +130,14 @@ def launch_data(meta: RunMeta) -> dict[str, Any]:
 
 
 def end_data(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Return what an entry `bg-update` says."""
+    """Return what an entry `bg-update` says of a run that has ended."""
+    end = snapshot.end
     return {
         "runId": snapshot.run_id,
         "status": snapshot.status,
         "reason": snapshot.reason,
-        "endedAt": snapshot.ended_at,
-        "message": snapshot.message,
+        "endedAt": end.ended_at if end else None,
+        "message": end.message if end else "",
     }
 
 

@@ -17,7 +17,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
 
     A wish is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
     """
-    if run.unknown:
+    if run.elsewhere:
         raise SubdeckError(
             f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
             where=run.run_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ..text.plain import one_line
-from .model import Counts, RunReason, RunSnapshot, RunStatus
+from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
@@ -16,14 +16,17 @@ GLYPHS: dict[RunStatus, str] = {
     RunStatus.FAILED: "✗",
     RunStatus.ABORTED: "⊘",
 }
-UNKNOWN_GLYPH = "?"
+ELSEWHERE_GLYPH = "?"
 """For a run that another machine holds: its status is only the last one written."""
+
+WAITING = {"slot": "Waiting for a free slot", "session": "Waiting for the child session"}
+"""What a queued run does, by what it waits for."""
 
 NOTHING = "–"
 
 
 def glyph(run: RunSnapshot) -> str:
-    return UNKNOWN_GLYPH if run.unknown else GLYPHS[run.status]
+    return ELSEWHERE_GLYPH if run.elsewhere else GLYPHS[run.status]
 
 
 def state(run: RunSnapshot) -> str:
@@ -33,39 +36,58 @@ def state(run: RunSnapshot) -> str:
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
     """What a run does now, where it waits, or how it ended, as one line."""
-    if run.unknown:
+    if run.elsewhere:
         return "held by another machine: only its files are seen here"
-    if run.status is RunStatus.QUEUED:
-        return waiting(run)
-    if run.status is RunStatus.RUNNING:
-        return one_line(run.sentence, limit) or one_line(run.activity, limit) or "starting"
-    message = one_line(run.message.removeprefix(NO_MODEL), limit) or one_line(run.message, limit)
-    if run.reason in (None, RunReason.DONE, RunReason.FINALIZED):
-        return message or NOTHING
-    if message.startswith(run.reason):
-        return message
-    return f"{run.reason}: {message}" if message else str(run.reason)
-
-
-def waiting(run: RunSnapshot) -> str:
-    """`queued, 2 ahead`; without a known place just `queued`."""
-    match run.ahead:
-        case None:
-            return "queued"
-        case 0:
+    match run.state:
+        case Queued(ahead=0):
             return "queued, next"
-        case ahead:
+        case Queued(ahead=ahead):
             return f"queued, {ahead} ahead"
+        case Running() as running:
+            return one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
+        case Ended() as end:
+            return _how_it_ended(end, limit)
+
+
+def _how_it_ended(end: Ended, limit: int) -> str:
+    message = one_line(end.message.removeprefix(NO_MODEL), limit) or one_line(end.message, limit)
+    if end.reason in (RunReason.DONE, RunReason.FINALIZED):
+        return message or NOTHING
+    if message.startswith(end.reason):
+        return message
+    return f"{end.reason}: {message}" if message else str(end.reason)
+
+
+def activity(run: RunSnapshot) -> str:
+    """What a run does now or waits for, in words; empty for one that has ended."""
+    match run.state:
+        case Queued(waits_for=waits_for):
+            return WAITING.get(waits_for, "Waiting") if waits_for else ""
+        case Running() as running:
+            return running.activity
+        case Ended():
+            return ""
+
+
+def latest(run: RunSnapshot) -> str:
+    """What a run does now, or the message of its end."""
+    return run.end.message if run.end else activity(run)
 
 
 def elapsed(run: RunSnapshot, now: datetime) -> str:
     """How long a run took or has taken; a queued one, how long it waits."""
-    if run.duration_ms is not None and run.is_terminal:
-        return clock(run.duration_ms / 1000)
-    if run.is_terminal and run.started_at is None:
-        return NOTHING
-    begin = moment(run.started_at or run.meta.created_at)
-    end = moment(run.ended_at) if run.ended_at else now
+    match run.state:
+        case Queued():
+            return _between(moment(run.meta.created_at), now)
+        case Running(started_at=started_at):
+            return _between(moment(started_at), now)
+        case Ended(duration_ms=int() as duration_ms):
+            return clock(duration_ms / 1000)
+        case Ended() as end:
+            return _between(moment(end.started_at or ""), moment(end.ended_at))
+
+
+def _between(begin: datetime | None, end: datetime | None) -> str:
     return NOTHING if begin is None or end is None else clock((end - begin).total_seconds())
 
 

@@ -18,7 +18,7 @@ class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type"
     """ISO UTC with milliseconds."""
 
 
-class Queued(_Event, frozen=True, kw_only=True, tag="queued"):
+class RunQueued(_Event, frozen=True, kw_only=True, tag="queued"):
     waits_for: str = msgspec.field(name="for")
     """`slot` or `session`."""
 
@@ -103,7 +103,7 @@ class UnknownEvent(Struct, frozen=True, kw_only=True):
 
 
 KnownEvent = (
-    Queued
+    RunQueued
     | RunStarted
     | AssistantText
     | Thinking

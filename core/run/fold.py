@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ..text.plain import one_line
-from .events import AssistantText, Event, Notice, Queued, RunEnded, RunStarted, ToolCall, UnknownEvent, UsageReported
+from .events import AssistantText, Event, Notice, RunEnded, RunQueued, RunStarted, ToolCall, UnknownEvent, UsageReported
 from .model import Usage
 from .progress import ProgressFormatter
 
@@ -60,7 +60,7 @@ class Fold:
         if text := self._formatter.text(event):
             self.activity = one_line(text, ACTIVITY_LENGTH)
         match event:
-            case Queued():
+            case RunQueued():
                 self.waits_for = event.waits_for
             case RunStarted():
                 self.started_at = self.started_at or event.ts

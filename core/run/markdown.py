@@ -54,7 +54,7 @@ def markdown(run: RunSnapshot, events: Iterable[Event], result: RunResult | None
     for event in events:
         if said := _said(event, formatter):
             yield f"{said}\n\n"
-    if not run.is_terminal:
+    if not run.has_ended:
         yield f"*The run was {run.status} when this was written.*\n"
 
 
@@ -100,17 +100,18 @@ def closed(text: str) -> str:
 def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, str]]:
     meta = run.meta
     usage = result.usage if result else run.usage
+    end = run.end
     yield "run", meta.run_id
     yield "preset", f"{meta.preset} ({meta.preset_source})" if meta.preset else "none, ad hoc"
     yield "model", (result and result.resolved_model) or meta.resolved_model
     yield "agent", f"{meta.agent}, runner {meta.runner}"
     yield "where", meta.cwd
-    yield "status", f"{state(run)}, {run.reason}" if run.reason else state(run)
+    yield "status", f"{state(run)}, {end.reason}" if end else state(run)
     yield "error", (result and result.error_message) or ""
     yield "launched", meta.created_at
     yield "started", run.started_at or ""
-    yield "ended", run.ended_at or ""
-    yield "took", clock(run.duration_ms / 1000) if run.duration_ms is not None else ""
+    yield "ended", end.ended_at if end else ""
+    yield "took", clock(end.duration_ms / 1000) if end and end.duration_ms is not None else ""
     yield (
         "tokens",
         f"{tokens(usage.tokens)} (input {usage.input}, output {usage.output}, cache read {usage.cache_read}, "

@@ -18,10 +18,6 @@ class RunStatus(StrEnum):
     ABORTED = "aborted"
     """Somebody or a limit ended it."""
 
-    @property
-    def is_terminal(self) -> bool:
-        return self not in (RunStatus.QUEUED, RunStatus.RUNNING)
-
 
 class RunReason(StrEnum):
     """Why a run ended; which status each belongs to is in `STATUS_OF`."""
@@ -308,29 +304,59 @@ class Counts(Struct, frozen=True):
     queued: int = 0
 
 
-class RunSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A run as it stands now; frozen, replaced by a newer one, compared by `==`."""
+class Queued(Struct, frozen=True):
+    """The state of a run that has not started: its wrapper comes up, or waits."""
 
-    meta: RunMeta
-    status: RunStatus
-    reason: RunReason | None = None
-    unknown: bool = False
-    """True where another machine or pid namespace holds the run: its status is the last one written."""
-    message: str = ""
-    """One line once it ended: the error, or the beginning of the answer."""
+    waits_for: str = ""
+    """`slot` or `session`; empty until its wrapper says that it has to wait."""
+    ahead: int = 0
+    """How many runs go first."""
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """The state of a run whose child was started."""
+
+    started_at: str
+    """Of the first attempt."""
+    attempt: int = 1
     activity: str = ""
     """What it does now, in words for a person."""
     sentence: str = ""
     """The end of the sentence being written, at most 2 KB."""
-    ahead: int | None = None
-    """While queued: how many runs go first."""
-    usage: Usage = Usage()
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """The state of a run that has a result; the whole of it is in `RunResult`."""
+
+    reason: RunReason
+    message: str = ""
+    """One line: the error, or the beginning of the answer."""
     attempt: int = 1
     started_at: str | None = None
-    ended_at: str | None = None
+    """None for a run that never started."""
+    ended_at: str = ""
     duration_ms: int | None = None
+    """None where nobody measured it: the run never started, or its wrapper died."""
+
+    @property
+    def status(self) -> RunStatus:
+        return STATUS_OF[self.reason]
+
+
+RunState = Queued | Running | Ended
+
+
+class RunSnapshot(Struct, frozen=True, kw_only=True):
+    """A run at one moment; frozen, replaced by a newer one, compared by `==`."""
+
+    meta: RunMeta
+    state: RunState
+    elsewhere: bool = False
+    """True where another machine or pid namespace holds the run: its state is the last one written."""
+    usage: Usage = Usage()
     last_event_at: str | None = None
     last_seq: int = 0
+    """Of the last event that was read; 0 for an ended run, whose events are not read."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -338,8 +364,36 @@ class RunSnapshot(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.meta.run_id
 
     @property
-    def is_terminal(self) -> bool:
-        return self.status.is_terminal
+    def status(self) -> RunStatus:
+        match self.state:
+            case Queued():
+                return RunStatus.QUEUED
+            case Running():
+                return RunStatus.RUNNING
+            case Ended() as end:
+                return end.status
+
+    @property
+    def end(self) -> Ended | None:
+        """The state of a run that has ended; None for any other."""
+        return self.state if isinstance(self.state, Ended) else None
+
+    @property
+    def has_ended(self) -> bool:
+        return isinstance(self.state, Ended)
+
+    @property
+    def reason(self) -> RunReason | None:
+        return self.state.reason if isinstance(self.state, Ended) else None
+
+    @property
+    def started_at(self) -> str | None:
+        return None if isinstance(self.state, Queued) else self.state.started_at
+
+    @property
+    def sentence(self) -> str:
+        """The end of the sentence being written; empty for a run that is not running."""
+        return self.state.sentence if isinstance(self.state, Running) else ""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from ..text.plain import one_line, plain
-from .events import AssistantText, ErrorReported, Event, Notice, Queued, Retry, RunEnded, ToolCall, ToolResult
+from .describe import WAITING
+from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
 from .finalization import FINALIZE_TOOL
 
 LINE_LIMIT = 160
@@ -45,11 +46,6 @@ _WORDINGS: dict[str, _Wording] = {
     FINALIZE_TOOL: _Wording(("result", "error"), "{}", "Result handed over", "Result not taken"),
 }
 
-_WAITS = {
-    "slot": "Waiting for a free slot",
-    "session": "Waiting for the child session",
-}
-
 _NO_ARGUMENTS = "(no arguments)"
 _OTHER_TEXTS = ("Running tool", "tool finished", "tool failed", "Retrying in s", "Warning", "Error", _NO_ARGUMENTS)
 
@@ -59,7 +55,7 @@ def vocabulary(*texts: str) -> frozenset[str]:
     import re  # nobody but a search needs it
 
     worded = (text for wording in _WORDINGS.values() for text in (wording.call, wording.finished, wording.failed))
-    return frozenset(re.findall(r"[a-z]+", " ".join((*worded, *_WAITS.values(), *_OTHER_TEXTS, *texts)).lower()))
+    return frozenset(re.findall(r"[a-z]+", " ".join((*worded, *WAITING.values(), *_OTHER_TEXTS, *texts)).lower()))
 
 
 class ProgressFormatter:
@@ -87,8 +83,8 @@ class ProgressFormatter:
                 return _labelled("Warning" if event.level == "warning" else "", event.text)
             case ErrorReported():
                 return _labelled("Error", event.message)
-            case Queued():
-                return _WAITS.get(event.waits_for, "Waiting")
+            case RunQueued():
+                return WAITING.get(event.waits_for, "Waiting")
             case RunEnded():
                 return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
             case _:

@@ -29,7 +29,7 @@ from subdeck.core.project.follower import Update
 from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus
 
 from tests.core.conversing import write_preset
-from tests.factories import make_result, open_engine, request, run_to_end, start, wait_for_end
+from tests.factories import make_result, make_snapshot, open_engine, request, run_to_end, start, wait_for_end
 from tests.waiting import wait_until
 
 DETAILS = AgentDetails(
@@ -223,7 +223,7 @@ def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.Mo
     emitter, told = Emitter(engine), []
     for step in range(51):
         clock.now = 100.0 + step / 50
-        run = RunSnapshot(meta=over.meta, status=RunStatus.RUNNING, activity=f"step {step}")
+        run = make_snapshot(over.meta, "running", activity=f"step {step}")
         told += [emission.payload["details"]["activity"] for emission in emitter.take(update(run))]
     assert ["step 0", "step 13", "step 26", "step 39"] == told[:4]
     assert len(told) <= 5
@@ -239,9 +239,9 @@ def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.Mon
     monkeypatch.setattr(live_run, "time", clock)
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
-    assert 1 == len(list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING)))))
+    assert 1 == len(list(emitter.take(update(make_snapshot(over.meta, "running")))))
     clock.now += 0.1
-    assert [] == list(emitter.take(update(RunSnapshot(meta=over.meta, status=RunStatus.RUNNING, activity="more"))))
+    assert [] == list(emitter.take(update(make_snapshot(over.meta, "running", activity="more"))))
     clock.now += 0.1
     assert [] == list(emitter.take(QUIET))
     clock.now += 0.1
@@ -253,9 +253,9 @@ def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
     assert [] == list(emitter.take(Update((), (), (), Counts(), Counts(), True, False)))
-    queued = RunSnapshot(meta=over.meta, status=RunStatus.QUEUED)
+    queued = make_snapshot(over.meta, "queued")
     assert [CREATED] == [emission.channel for emission in emitter.take(update(queued))]
-    running = RunSnapshot(meta=over.meta, status=RunStatus.RUNNING)
+    running = make_snapshot(over.meta, "running")
     (begun,) = emitter.take(update(running))
     assert (STARTED, "ad hoc") == (begun.channel, begun.payload["type"])
 

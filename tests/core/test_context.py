@@ -22,7 +22,7 @@ from subdeck.core.presets.file import Preset
 from subdeck.core.run.events import Notice
 from subdeck.core.run.model import RunMeta, RunRequest, RunSnapshot
 
-from tests.factories import events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
+from tests.factories import end_of, events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
 
 from .command_line import subdeck
 from .conversing import CONVERSING, ask, hand_over, parts, prompt, run, script, write_preset
@@ -93,7 +93,7 @@ def test_an_attempt_that_is_asked_again_gets_no_context(engine: Engine, parent: 
     task = parts(script("say Hm.", "finish"), hand_over(status="SUCCESS", result="Found."))
     ended = run(engine, task, parent_session=str(parent.path))
 
-    assert ("finalized", 2) == (ended.reason, ended.attempt)
+    assert ("finalized", 2) == (ended.reason, end_of(ended).attempt)
     assert "<parent-context>" in prompt(engine, ended)
     assert "<parent-context>" not in prompt(engine, ended, 2)
 
@@ -316,4 +316,4 @@ def test_a_preset_that_changes_in_the_queue(engine: Engine, project_dir: Path) -
     assert ["queued", "queued"] == [each.status for each in queued]
     assert [("done", ("read",))] * 2 == [(each.reason, each.meta.tools.resolved) for each in ended]
     assert ["Old.", "Old."] == [(run_dir(engine, each) / "system-prompt.md").read_text() for each in ended]
-    assert ["Seen.", "Seen."] == [each.message for each in ended]
+    assert ["Seen.", "Seen."] == [end_of(each).message for each in ended]

@@ -19,16 +19,21 @@ from subdeck.core.delegation.report import (
 )
 from subdeck.core.run.model import (
     STATUS_OF,
+    Ended,
     LaunchedBy,
     Limits,
     PresetSource,
+    Queued,
     RunMeta,
+    Running,
     RunReason,
     RunResult,
     RunSnapshot,
     RunStatus,
     Usage,
 )
+
+from tests.factories import changed
 
 META = RunMeta(
     run_id="20261121-200913-a1b2c3",
@@ -50,18 +55,19 @@ META = RunMeta(
 USAGE = Usage(input=10_000, output=2_000, cache_read=300, cache_write=40, turns=4, tool_uses=5)
 RUNNING = RunSnapshot(
     meta=META,
-    status=RunStatus.RUNNING,
-    activity="Reading src/auth.ts",
+    state=Running(started_at="2026-11-21T20:00:02.000Z", activity="Reading src/auth.ts"),
     usage=USAGE,
-    started_at="2026-11-21T20:00:02.000Z",
 )
-COMPLETED = replace(
-    RUNNING,
-    status=RunStatus.COMPLETED,
-    reason=RunReason.DONE,
-    message="Two providers.",
-    ended_at="2026-11-21T20:00:09.000Z",
-    duration_ms=7_000,
+COMPLETED = RunSnapshot(
+    meta=META,
+    state=Ended(
+        reason=RunReason.DONE,
+        message="Two providers.",
+        started_at="2026-11-21T20:00:02.000Z",
+        ended_at="2026-11-21T20:00:09.000Z",
+        duration_ms=7_000,
+    ),
+    usage=USAGE,
 )
 NOW = datetime(2026, 11, 21, 20, 0, 5, tzinfo=UTC)
 TIMELINE = Timeline((TextEntry(text="I look.", ts=1),), total=1, tool_uses=3)
@@ -72,7 +78,7 @@ def json_of(details: AgentDetails) -> dict[str, Any]:
 
 
 def ended(reason: RunReason, message: str = "") -> RunSnapshot:
-    return replace(COMPLETED, status=STATUS_OF[reason], reason=reason, message=message)
+    return changed(COMPLETED, reason=reason, message=message)
 
 
 def test_a_running_run() -> None:
@@ -209,12 +215,12 @@ def test_tags(changes: dict[str, Any], expected: tuple[str, ...] | None) -> None
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        (replace(RUNNING, status=RunStatus.QUEUED, started_at=None), 5000),
+        (replace(RUNNING, state=Queued()), 5000),
         (replace(RUNNING, meta=replace(META, created_at="2027-01-01T00:00:00Z")), 0),
         (replace(RUNNING, meta=replace(META, created_at="yesterday")), 0),
-        (replace(COMPLETED, duration_ms=None), 9000),
-        (replace(COMPLETED, duration_ms=None, started_at=None, ended_at=None), 0),
-        (replace(COMPLETED, started_at=None), 7000),
+        (changed(COMPLETED, duration_ms=None), 9000),
+        (changed(COMPLETED, duration_ms=None, started_at=None, ended_at=""), 0),
+        (changed(COMPLETED, started_at=None), 7000),
     ],
 )
 def test_durations(run: RunSnapshot, expected: int) -> None:

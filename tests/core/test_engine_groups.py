@@ -9,18 +9,10 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.run.events import Queued, RunStarted
+from subdeck.core.run.events import RunQueued, RunStarted
 from subdeck.core.run.model import RunSnapshot
 
-from tests.factories import (
-    events_of,
-    open_engine,
-    request,
-    run_to_end,
-    start,
-    started,
-    wait_for_end,
-)
+from tests.factories import ahead_of, end_of, events_of, open_engine, request, run_to_end, start, started, wait_for_end
 from tests.waiting import wait_until
 
 
@@ -44,8 +36,8 @@ def test_a_group(project_dir: Path, tmp_path: Path) -> None:
     assert ["queued"] * 3 + ["running"] * 2 == status(engine, ids)
     gate.touch()
     ends = engine.wait(ids, timeout=30)
-    assert [f"number {number}" for number in range(5)] == [run.message for run in ends]
-    assert 3 <= sum(isinstance(events_of(engine, run)[0], Queued) for run in ends)
+    assert [f"number {number}" for number in range(5)] == [end_of(run).message for run in ends]
+    assert 3 <= sum(isinstance(events_of(engine, run)[0], RunQueued) for run in ends)
 
 
 def test_never_more_than_allowed(project_dir: Path, tmp_path: Path) -> None:
@@ -75,7 +67,7 @@ def test_who_goes_first(project_dir: Path) -> None:
 
     def aheads(snapshots: tuple[RunSnapshot, ...]) -> list[int | None]:
         waiting = sorted(snapshots, key=lambda run: run.meta.group.index if run.meta.group else -1)
-        return [run.ahead for run in waiting if run.status == "queued"]
+        return [ahead_of(run) for run in waiting if run.status == "queued"]
 
     assert [0, 1, 2] == aheads(runs) == aheads(engine.snapshots())
     alone = [one for run in runs for one in engine.snapshots([run.run_id])]
@@ -106,7 +98,7 @@ def test_the_cap_of_a_project(project_dir: Path, tmp_path: Path) -> None:
     ids = [run.run_id for run in runs]
     wait_until(lambda: status(engine, ids).count("running") == 2, "two to run")
     assert ["queued"] * 3 + ["running"] * 2 == status(engine, ids)
-    assert [0, 1, 2] == sorted(run.ahead for run in engine.snapshots(ids) if run.ahead is not None)
+    assert [0, 1, 2] == sorted(ahead_of(run) for run in engine.snapshots(ids) if ahead_of(run) is not None)
     gate.touch()
     assert ["completed"] * 5 == [run.status for run in engine.wait(ids, timeout=30)]
 

@@ -18,6 +18,8 @@ from subdeck.core.run.model import RunSnapshot
 from subdeck.core.system import processes
 
 from tests.factories import (
+    ahead_of,
+    end_of,
     lives,
     make_finished,
     make_run,
@@ -126,7 +128,7 @@ def test_a_launcher_killed_between_two_steps(project_dir: Path) -> None:
     """A run whose launcher died before it started the wrapper is lost, and leaves no doorbell."""
     engine = open_engine(project_dir)
     meta, lock = make_run(engine.project)
-    assert [("queued", 0)] == [(run.status, run.ahead) for run in engine.snapshots()]
+    assert [("queued", 0)] == [(run.status, ahead_of(run)) for run in engine.snapshots()]
     os.close(lock)
     assert ["lost"] == [run.reason for run in engine.snapshots()]
     assert [] == os.listdir(engine.project.active)
@@ -143,7 +145,7 @@ def test_a_run_of_another_boot(engine: Engine, tmp_path: Path) -> None:
     assert facts is not None
     artifacts.write_runner(directory, replace(facts, boot_id="another"))
     (seen,) = engine.snapshots()
-    assert (True, "running", None) == (seen.unknown, seen.status, seen.reason)
+    assert (True, "running", None) == (seen.elsewhere, seen.status, seen.reason)
     with pytest.raises(SubdeckError, match="another machine, boot"):
         engine.stop([run.run_id], force=True)
     assert [True, True] == [lives(pid) for pid in left]
@@ -164,7 +166,7 @@ def test_a_missing_doorbell(engine: Engine) -> None:
     started(engine, run)
     os.unlink(os.path.join(engine.project.active, run.run_id))
     gate.touch()
-    assert ("completed", "ok") == ((seen := wait_for_end(engine, run.run_id)).status, seen.message)
+    assert ("completed", "ok") == ((seen := wait_for_end(engine, run.run_id)).status, end_of(seen).message)
 
 
 def test_a_missing_doorbell_directory(engine: Engine) -> None:
@@ -197,7 +199,7 @@ def test_a_broken_result(engine: Engine) -> None:
     assert ("failed", "lost", "result.json is broken, so it is not known how the run ended") == (
         seen.status,
         seen.reason,
-        seen.message,
+        end_of(seen).message,
     )
 
 

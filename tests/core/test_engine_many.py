@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.run.events import Queued, RunEnded, RunStarted
+from subdeck.core.run.events import RunEnded, RunQueued, RunStarted
 
-from tests.factories import BRIEF, events_of, open_engine, request
+from tests.factories import BRIEF, ahead_of, end_of, events_of, open_engine, request
 
 MANY = 200
 
@@ -20,12 +20,12 @@ def test_two_hundred_at_once(project_dir: Path) -> None:
     runs = engine.launch([request(f"task {number}") for number in range(MANY)], background=False)
     assert MANY == len(runs)
     waiting = [run for run in runs if run.status == "queued"]
-    aheads = [run.ahead for run in waiting]
+    aheads = [ahead_of(run) for run in waiting]
     assert aheads == list(range(len(waiting)))
     ends = engine.wait([run.run_id for run in runs], timeout=100)
-    assert {("completed", "done", "ok")} == {(run.status.value, str(run.reason), run.message) for run in ends}
+    assert {("completed", "done", "ok")} == {(run.status.value, str(run.reason), end_of(run).message) for run in ends}
     assert [f"task {number}" for number in range(MANY)] == [run.meta.task for run in ends]
     assert [] == os.listdir(engine.project.active)
     for run in ends:
-        kinds = [type(event) for event in events_of(engine, run) if not isinstance(event, Queued)]
+        kinds = [type(event) for event in events_of(engine, run) if not isinstance(event, RunQueued)]
         assert (RunStarted, RunEnded) == (kinds[0], kinds[-1])

@@ -12,9 +12,9 @@ from subdeck.core.run.events import (
     ErrorReported,
     Event,
     Notice,
-    Queued,
     Retry,
     RunEnded,
+    RunQueued,
     RunStarted,
     Thinking,
     ToolCall,
@@ -66,7 +66,7 @@ ENDED = RunEnded(status="aborted", reason="stopped", ts=TS)
         ([AssistantText(text=" \n", ts=TS), Thinking(text="", ts=TS)], []),
         (
             [
-                Queued(waits_for="slot", ts=TS),
+                RunQueued(waits_for="slot", ts=TS),
                 STARTED,
                 UsageReported(
                     input=1, output=1, cache_read=0, cache_write=0, cost=0, model="m", stop_reason="stop", ts=TS

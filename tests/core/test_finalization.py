@@ -14,10 +14,11 @@ from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import ARGS_LIMIT, CONTENT_LIMIT, Retry, ToolCall
 from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, Finalized, feedback, read_payload
-from subdeck.core.run.model import RunRequest, Usage
+from subdeck.core.run.model import Running, RunRequest, Usage
 
 from tests.factories import (
     PUPPET,
+    end_of,
     events_of,
     make_meta,
     make_run,
@@ -95,7 +96,7 @@ def test_a_result_that_is_handed_over(engine: Engine) -> None:
     assert ("completed", "finalized", None) == (ended.status, ended.reason, result.error_message)
     assert "It is in a.py." == result.final_text
     assert {"status": "SUCCESS", "result": "It is in a.py."} == result.finalized
-    assert (1, "It is in a.py.") == (result.attempts, ended.message)
+    assert (1, "It is in a.py.") == (result.attempts, end_of(ended).message)
 
 
 def test_an_error_that_is_handed_over(engine: Engine) -> None:
@@ -119,7 +120,7 @@ def test_the_same_session_is_asked_again(engine: Engine) -> None:
     assert [task, feedback(f"{FINALIZE_TOOL} was not called")] == [prompt(engine, ended, n) for n in (1, 2)]
     assert prompt(engine, ended, 2) == prompt(engine, ended, 3)
     assert [prompt(engine, ended, n) for n in (1, 2, 3)] == prompts_in(ended.meta.session_path or "")
-    assert (task, 3) == (ended.meta.task, ended.attempt)
+    assert (task, 3) == (ended.meta.task, end_of(ended).attempt)
     retries = [event for event in events_of(engine, ended) if isinstance(event, Retry)]
     assert [(2, 3), (3, 3)] == [(retry.attempt, retry.max_attempts) for retry in retries]
     log = (run_dir(engine, ended) / "transcript.log").read_text()
@@ -134,7 +135,7 @@ def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> 
 
     def second() -> Any:
         (now,) = engine.snapshots([launched.run_id])
-        return now if now.attempt == 2 else None
+        return now if isinstance(now.state, Running) and now.state.attempt == 2 else None
 
     now = wait_until(second, "the second attempt")
     gate.touch()
@@ -193,7 +194,7 @@ def test_an_agent_that_dies_is_not_asked_again(engine: Engine) -> None:
     """Only a child that finished can be asked for what it did not hand over."""
     ended = run(engine, parts(script("say Half.", "leave 3")))
 
-    assert ("agent_exit", 1, "Half.") == (ended.reason, ended.attempt, result_of(engine, ended).final_text)
+    assert ("agent_exit", 1, "Half.") == (ended.reason, end_of(ended).attempt, result_of(engine, ended).final_text)
 
 
 def test_the_last_call_wins(engine: Engine) -> None:
@@ -212,14 +213,14 @@ def test_a_refused_call_does_not_count(engine: Engine) -> None:
     missing = run(engine, parts(script(bad, "say Done.", "finish"), hand_over(status="SUCCESS", result="Now.")))
 
     assert ("finalized", "Good.") == (kept.reason, result_of(engine, kept).final_text)
-    assert ("finalized", "Now.", 2) == (missing.reason, result_of(engine, missing).final_text, missing.attempt)
+    assert ("finalized", "Now.", 2) == (missing.reason, result_of(engine, missing).final_text, end_of(missing).attempt)
 
 
 def test_a_call_beside_another_tool(engine: Engine) -> None:
     """A child that is asked for more after the call, because it called another tool too, has handed over."""
     ended = run(engine, parts(script(call(status="SUCCESS", result="Found."), "tool read", "say Bye.", "finish")))
 
-    assert ("finalized", "Found.", 1) == (ended.reason, result_of(engine, ended).final_text, ended.attempt)
+    assert ("finalized", "Found.", 1) == (ended.reason, result_of(engine, ended).final_text, end_of(ended).attempt)
 
 
 def test_a_huge_result(engine: Engine) -> None:
@@ -240,7 +241,7 @@ def test_an_empty_result_is_none(engine: Engine, result: str) -> None:
     empty = hand_over(status="SUCCESS", result=result)
     ended = run(engine, parts(empty, hand_over(status="SUCCESS", result="Now.")))
 
-    assert ("finalized", 2) == (ended.reason, ended.attempt)
+    assert ("finalized", 2) == (ended.reason, end_of(ended).attempt)
     assert feedback("SUCCESS needs a non-empty result") == prompt(engine, ended, 2)
 
 
@@ -263,7 +264,7 @@ def test_stopped_as_an_attempt_ends(engine: Engine) -> None:
     engine.stop([launched.run_id])
     ended = wait_for_end(engine, launched.run_id)
 
-    assert ("stopped", [(1, 3)], 1) == (ended.reason, starts(engine, ended), ended.attempt)
+    assert ("stopped", [(1, 3)], 1) == (ended.reason, starts(engine, ended), end_of(ended).attempt)
 
 
 def test_a_signal_as_an_attempt_ends(engine: Engine) -> None:

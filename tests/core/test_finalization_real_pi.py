@@ -11,7 +11,7 @@ from subdeck.core.agents.pi.program import FINALIZE_EXTENSION
 from subdeck.core.run.events import ARGS_LIMIT, ToolCall, ToolResult
 from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, feedback
 
-from tests.factories import events_of, result_of, run_dir
+from tests.factories import end_of, events_of, result_of, run_dir
 
 from .conversing import starts
 from .real_pi import RealPi, called, offered, real_pi, said, texts
@@ -85,7 +85,7 @@ def test_a_call_beside_another_tool(pi: RealPi) -> None:
     replaced = pi.run()
 
     assert [("finalized", 1, "Early."), ("finalized", 1, "Found.")] == [
-        (run.reason, run.attempt, result_of(pi.engine, run).final_text) for run in (kept, replaced)
+        (run.reason, end_of(run).attempt, result_of(pi.engine, run).final_text) for run in (kept, replaced)
     ]
     assert (2, 2) == (asked, len(pi.requests))
 

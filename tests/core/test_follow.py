@@ -14,10 +14,13 @@ from subdeck.core.engine import Engine, Update
 from subdeck.core.project import follower as follow
 from subdeck.core.project import watch
 from subdeck.core.run import artifacts
+from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
 from subdeck.core.run.model import Counts, RunSnapshot
 
 from tests.factories import (
+    ahead_of,
+    end_of,
     make_finished,
     make_meta,
     make_result,
@@ -98,7 +101,7 @@ def test_an_empty_project(engine: Engine, project_dir: Path) -> None:
         assert ((), Counts()) == (followed.updates[0].runs, followed.updates[0].counts)
         assert [".git"] == os.listdir(project_dir)
         run = start(engine, "answer ok")
-        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
         assert [run.run_id] == followed.ended
 
 
@@ -122,8 +125,8 @@ def test_from_start_to_end(engine: Engine, tmp_path: Path) -> None:
         assert ("Half a sen", 1, 1) == (seen.sentence, seen.usage.turns, seen.usage.tool_uses)
         gates[1].touch()
         gates[2].touch()
-        ended = followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
-        assert ("completed", "done", "Done.", "") == (ended.status, ended.reason, ended.message, ended.sentence)
+        ended = followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
+        assert ("completed", "done", "Done.", "") == (ended.status, ended.reason, end_of(ended).message, ended.sentence)
         wait_until(lambda: followed.updates[-1].counts == Counts(completed=1, total=1), "the counts")
     assert [run.run_id] == followed.ended
 
@@ -136,7 +139,7 @@ def test_short_runs_end_once_too(engine: Engine, project_dir: Path, script: str)
         ids = [run_to_end(other, script).run_id for _ in range(3)]
         wait_until(lambda: set(ids) <= set(followed.ended), "the ends")
         last = start(other, "answer last")
-        followed.wait_for(last.run_id, lambda run: run.is_terminal, "the last run to end")
+        followed.wait_for(last.run_id, lambda run: run.has_ended, "the last run to end")
         wait_until(lambda: last.run_id in followed.ended, "the last end")
     assert sorted([*ids, last.run_id]) == sorted(followed.ended)
 
@@ -145,7 +148,7 @@ def test_a_run_made_in_one_moment(engine: Engine) -> None:
     """A finished run that appears as a whole is told as ended."""
     with following(engine) as followed:
         meta = make_finished(engine.project)
-        followed.wait_for(meta.run_id, lambda run: run.is_terminal, "the run to be seen")
+        followed.wait_for(meta.run_id, lambda run: run.has_ended, "the run to be seen")
     assert [meta.run_id] == followed.ended
 
 
@@ -154,7 +157,7 @@ def test_what_came_back_did_not_end_again(engine: Engine) -> None:
     old = make_finished(engine.project)
     with following(engine) as followed:
         new = run_to_end(engine, "answer ok")
-        followed.wait_for(new.run_id, lambda run: run.is_terminal, "the run to end")
+        followed.wait_for(new.run_id, lambda run: run.has_ended, "the run to end")
         engine.delete([old.run_id, new.run_id])
         wait_until(lambda: not followed.runs, "the runs to be removed")
         assert Counts() == followed.updates[-1].counts
@@ -207,9 +210,9 @@ def test_events_without_a_doorbell(engine: Engine) -> None:
         begun = RunStarted(seq=1, ts="now", pid=1, child_pid=1, attempt=1, max_attempts=1)
         events.write_bytes(encode_event(begun) + encode_event(AssistantText(seq=2, text="Hello.")))
         seen = followed.wait_for(meta.run_id, lambda run: run.last_seq == 2, "its events")
-        assert ("running", "Hello.") == (seen.status, seen.activity)
+        assert ("running", "Hello.") == (seen.status, activity(seen))
         artifacts.write_result(engine.project.run_dir(meta.run_id), make_result(meta.run_id))
-        followed.wait_for(meta.run_id, lambda run: run.is_terminal, "its end")
+        followed.wait_for(meta.run_id, lambda run: run.has_ended, "its end")
     os.close(lock)
 
 
@@ -223,7 +226,7 @@ def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(watch, "_watch", refuse)
     with following(engine) as followed:
         run = start(engine, "answer ok")
-        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
     assert [run.run_id] == followed.ended
 
 
@@ -348,7 +351,7 @@ def test_a_long_calm_is_no_delay(engine: Engine, monkeypatch: pytest.MonkeyPatch
     with following(engine) as followed:
         wait_until(lambda: asked and asked[-1], "the calm")
         run = start(engine, "answer ok")
-        followed.wait_for(run.run_id, lambda run: run.is_terminal, "the run to end")
+        followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
         assert False in asked[asked.index(True) :]
 
 
@@ -379,7 +382,7 @@ def test_groups_are_followed(project_dir: Path) -> None:
         ids = [run.run_id for run in runs]
 
         def picture() -> list[tuple[str, int | None]]:
-            return sorted((run.status.value, run.ahead) for run in followed.runs.values())
+            return sorted((run.status.value, ahead_of(run)) for run in followed.runs.values())
 
         wait_until(
             lambda: picture() == [("queued", 0), ("queued", 1), ("queued", 2), ("running", None)], "the queue", 20

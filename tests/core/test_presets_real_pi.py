@@ -64,7 +64,7 @@ def test_a_role_thinks_as_it_says(ask: Ask) -> None:
     """A role leads to an id with a slash and a colon in it, and its suffix goes before the preset's thinking."""
     run, request = ask('model: "@deep"\nthinking: low', "Read.")
 
-    assert "completed" == run.status, run.message
+    assert "completed" == run.status, run
     assert ("org/think:8b", "high") == (request["model"], request["reasoning_effort"])
     assert ("@deep", "fake/org/think:8b", ()) == (run.meta.requested_model, run.meta.resolved_model, run.warnings)
 
@@ -75,7 +75,7 @@ def test_a_denial_and_a_replaced_prompt(ask: Ask) -> None:
         "model: fake/test\ndenied_tools: [bash, write]\nprompt_mode: replace\ncontext_files: true", "You are a scout."
     )
 
-    assert "completed" == run.status, run.message
+    assert "completed" == run.status, run
     assert {"read", "edit"} == tools(request)
     assert "You are a scout." in system_text(request)
     assert "Context of the project." in system_text(request)
@@ -86,7 +86,7 @@ def test_an_allowlist_and_an_appended_prompt(ask: Ask) -> None:
     """Tools that are off by default are on when they are listed, and context files can be left out alone."""
     run, request = ask("model: test\ntools: grep, find\ncontext_files: false", "You are a scout.")
 
-    assert "completed" == run.status, run.message
+    assert "completed" == run.status, run
     assert ("test", {"grep", "find"}) == (request["model"], tools(request))
     assert "You are a scout." in system_text(request)
     assert "Context of the project." not in system_text(request)
@@ -96,7 +96,7 @@ def test_no_tools_and_no_session(ask: Ask) -> None:
     """An empty list leaves the child without tools, and `session: none` leaves no session on disk."""
     run, request = ask("model: fake/test\ntools: []\nsession: none", "You are a scout.")
 
-    assert "completed" == run.status, run.message
+    assert "completed" == run.status, run
     assert set() == tools(request)
     assert None is run.meta.session_path
     assert [] == list(Path(os.environ["PI_CODING_AGENT_DIR"]).rglob("*.jsonl"))

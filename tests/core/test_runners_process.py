@@ -15,7 +15,7 @@ from subdeck.core.runners.base import WrapperCall
 from subdeck.core.runners.process import ProcessRunner
 from subdeck.core.system import processes
 
-from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
+from tests.factories import end_of, make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
 
 
 def test_the_wrapper_is_detached(project_dir: Path) -> None:
@@ -99,5 +99,5 @@ def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.Monk
         ProcessRunner().launch(call)
     run = start(engine, "answer ok")
     assert ("failed", "start_failed") == (run.status, run.reason)
-    assert "/no/such/python" in run.message
+    assert "/no/such/python" in end_of(run).message
     os.close(lock)

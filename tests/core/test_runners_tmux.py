@@ -22,6 +22,7 @@ from subdeck.core.runners.tmux import StartedPane, attach_command, find_pane, se
 
 from tests.factories import (
     RECORDER,
+    end_of,
     events_of,
     lives,
     open_engine,
@@ -67,7 +68,7 @@ def test_same_files_and_events(engine: Engine) -> None:
     """A run in tmux leaves the files and event types of a plain one."""
     script = ("complain a word", "tool read", "answer Done.")
     one, other = run_to_end(engine, *script), run_to_end(engine, *script, runner="process")
-    assert [("completed", "Done.")] * 2 == [(run.status, run.message) for run in (one, other)]
+    assert [("completed", "Done.")] * 2 == [(run.status, end_of(run).message) for run in (one, other)]
     assert [type(event) for event in events_of(engine, other)] == [type(event) for event in events_of(engine, one)]
     assert set(engine.artifacts(other.run_id)) == set(engine.artifacts(one.run_id))
     read = [(run_dir(engine, run) / "stdout.log").read_bytes() for run in (one, other)]
@@ -168,7 +169,7 @@ def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("send-keys", "-t", place_of(engine, run).pane, "C-c")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was ended by SIGINT") == (run.status, run.reason, run.message)
+    assert ("aborted", "signal", "its wrapper was ended by SIGINT") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 
@@ -182,7 +183,7 @@ def test_keys_do_not_hold_up_a_run(engine: Engine, key: str) -> None:
     wait_until(lambda: "One." in screen(engine, run), "the pane to be drawn")
     gate.touch()
     run = wait_for_end(engine, run.run_id)
-    assert ("completed", "End.") == (run.status, run.message)
+    assert ("completed", "End.") == (run.status, end_of(run).message)
     assert "line 49" in (run_dir(engine, run) / "transcript.log").read_text()
 
 
@@ -192,7 +193,7 @@ def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("kill-server")
     run = wait_for_end(engine, run.run_id)
-    assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (run.status, run.reason, run.message)
+    assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (run.status, run.reason, end_of(run).message)
     wait_until_gone(*pids)
 
 
@@ -308,7 +309,9 @@ def test_a_group_in_tmux(project_dir: Path) -> None:
     engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET}, max_parallel=1)
     runs = engine.launch([request(f"answer {number}") for number in range(3)], background=False)
     ends = engine.wait([run.run_id for run in runs], timeout=30)
-    assert [("completed", "0"), ("completed", "1"), ("completed", "2")] == [(run.status, run.message) for run in ends]
+    assert [("completed", "0"), ("completed", "1"), ("completed", "2")] == [
+        (run.status, end_of(run).message) for run in ends
+    ]
 
 
 def test_tmux_missing(engine: Engine, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

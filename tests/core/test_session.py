@@ -15,9 +15,9 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.paths import Project
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
-from subdeck.core.run.model import RunReason, RunSnapshot, RunStatus
+from subdeck.core.run.model import RunReason, RunSnapshot
 
-from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
+from tests.factories import end_of, make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
     os.makedirs(engine.project.session_file("operator"))
     run = start(engine, "answer ok")
     assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
-    assert "Is a directory" in run.message
+    assert "Is a directory" in end_of(run).message
     assert "completed" == run_to_end(engine, "answer ok", background=False).status
 
 
@@ -230,6 +230,6 @@ def test_names_of_sessions(project: Project, name: str) -> None:
 
 def test_a_failed_end_is_worded(project: Project, session: SessionFile) -> None:
     """The visible message of a failed run has its status and reason."""
-    run: RunSnapshot = make_snapshot(status=RunStatus.FAILED, reason=RunReason.LOST)
+    run: RunSnapshot = make_snapshot(status="failed", reason=RunReason.LOST)
     session.claim(run)
     assert "failed (lost)" in entries(project)[-1]["content"]

@@ -14,10 +14,11 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.launch.child_session import sticky_session
 from subdeck.core.run import artifacts
-from subdeck.core.run.events import Queued, RunStarted
+from subdeck.core.run.describe import activity
+from subdeck.core.run.events import RunQueued, RunStarted
 from subdeck.core.run.model import RunSnapshot, RunStatus
 
-from tests.factories import events_of, open_engine, result_of, run_dir, started, wait_for_end, wait_until_gone
+from tests.factories import end_of, events_of, open_engine, result_of, run_dir, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until
 
 from .conversing import CONVERSING, ask, hand_over, parts, prompts_in, run, script, write_preset
@@ -119,8 +120,8 @@ def test_the_next_one_waits(engine: Engine) -> None:
     ended = wait_for_end(engine, waiting.run_id)
     wait_for_end(engine, busy.run_id)
 
-    assert (RunStatus.QUEUED, "Waiting for the child session") == (queued.status, queued.activity)
-    assert ["session"] == [event.waits_for for event in events_of(engine, ended) if isinstance(event, Queued)]
+    assert (RunStatus.QUEUED, "Waiting for the child session") == (queued.status, activity(queued))
+    assert ["session"] == [event.waits_for for event in events_of(engine, ended) if isinstance(event, RunQueued)]
     assert ("done", busy.meta.child_session_id) == (ended.reason, ended.meta.child_session_id)
     assert [busy.meta.task, SECOND] == prompts_in(ended.meta.session_path or "")
 
@@ -225,5 +226,5 @@ def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> N
     ended = [wait_for_end(engine, each.run_id) for each in (first, second)]
     prompts = prompts_in(first.meta.session_path or "")
 
-    assert [("finalized", 2)] * 2 == [(each.reason, each.attempt) for each in ended]
+    assert [("finalized", 2)] * 2 == [(each.reason, end_of(each).attempt) for each in ended]
     assert [True, False, True, False] == [said == task for said in prompts]

@@ -11,7 +11,7 @@ from subdeck.core.delegation.parent import session_name
 from subdeck.core.delegation.session_watch import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
-from subdeck.core.run.model import Counts, LaunchedBy, RunReason, RunStatus
+from subdeck.core.run.model import Counts, LaunchedBy, RunReason
 
 from tests.core.conversing import write_preset
 from tests.core.delegating import SESSION, call, parent_engine, task
@@ -211,15 +211,12 @@ def own(**others: Any) -> Any:
     return make_snapshot(make_meta(background=True, launched_by=LaunchedBy(SESSION, "pi"), preset="scout"), **others)
 
 
-RUNNING = {"status": RunStatus.RUNNING, "reason": None, "ended_at": None}
-
-
 def test_watch_tells_counts_when_they_change() -> None:
     """The counts of the session come at the start and with each change, in the words of the footer."""
     watch = SessionWatch(SESSION, ())
     (first,) = watch.take(update())
     assert ("counts", "bg: 0 running / 0 total") == (first["type"], first["text"])
-    run = own(**RUNNING)
+    run = own(status="running")
     (second,) = watch.take(update(run, make_snapshot()))
     assert ("bg: 1 running / 1 total", 1, 1) == (second["text"], second["running"], second["total"])
     assert [] == list(watch.take(update(run)))
@@ -228,9 +225,9 @@ def test_watch_tells_counts_when_they_change() -> None:
 def test_watch_tells_each_end_once() -> None:
     """A run that ends is told with an entry, a message that starts no turn, and a notice."""
     watch = SessionWatch(SESSION, ())
-    run = own(**RUNNING)
+    run = own(status="running")
     list(watch.take(update(run)))
-    done = make_snapshot(run.meta, status=RunStatus.FAILED, reason=RunReason.MODEL_ERROR, message="boom")
+    done = make_snapshot(run.meta, "failed", reason=RunReason.MODEL_ERROR, message="boom")
     end, counts = watch.take(update(done, ended=(done,)))
     assert "bg: 0 running / 1 total" == counts["text"]
     assert ("pi-subagents:bg-update", "failed") == (end["entry"]["customType"], end["entry"]["data"]["status"])

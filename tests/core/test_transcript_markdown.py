@@ -19,7 +19,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.markdown import closed, fenced, markdown, whole
-from subdeck.core.run.model import RunReason, RunStatus, Usage
+from subdeck.core.run.model import RunReason, Usage
 from subdeck.core.run.tail import EventTail
 
 from ..factories import make_meta, make_result, make_snapshot
@@ -54,7 +54,7 @@ def test_the_head_has_the_facts() -> None:
     usage = Usage(input=10, output=20, cache_read=1000, cost=0.3125, turns=2, tool_uses=3)
     run = make_snapshot(
         make_meta(RUN_ID, task="find\nit", preset="repo-scout", resolved_model="fake/test"),
-        status=RunStatus.FAILED,
+        status="failed",
         reason=RunReason.MODEL_ERROR,
         started_at=TS,
         ended_at=TS,
@@ -153,9 +153,7 @@ def test_what_a_child_leaves_open_is_closed(text: str, expected: str) -> None:
 
 def test_a_running_run_says_so() -> None:
     """Who reads the document later knows that it was not the end."""
-    assert document(status=RunStatus.RUNNING, reason=None, ended_at=None).endswith(
-        "*The run was running when this was written.*\n"
-    )
+    assert document(status="running").endswith("*The run was running when this was written.*\n")
 
 
 def test_events_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

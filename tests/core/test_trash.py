@@ -10,7 +10,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError, UnknownRun
 from subdeck.core.project import trash
 
-from tests.factories import make_finished, make_run, open_engine, start, started, wait_for_end
+from tests.factories import end_of, make_finished, make_run, open_engine, start, started, wait_for_end
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_restoring_over_a_run(engine: Engine) -> None:
     engine.delete([meta.run_id])
     make_finished(engine.project, meta, final_text="another")
     assert () == engine.restore([meta.run_id])
-    assert "another" == engine.snapshots()[0].message
+    assert "another" == end_of(engine.snapshots()[0]).message
 
 
 def test_a_deleted_run_takes_its_lock_along(engine: Engine) -> None:

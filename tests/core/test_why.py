@@ -16,14 +16,13 @@ from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (
     AssistantText,
     Event,
-    Queued,
     Retry,
     RunStarted,
     ToolCall,
     ToolResult,
     encode_event,
 )
-from subdeck.core.run.model import RunReason, RunSnapshot, RunStatus, StopRequest
+from subdeck.core.run.model import RunReason, RunSnapshot, StopRequest
 from subdeck.core.system import processes
 
 from tests.factories import (
@@ -47,9 +46,10 @@ def before(seconds: float) -> str:
 
 
 def a_run(status: str, **fields: Any) -> RunSnapshot:
-    known: dict[str, Any] = {"status": RunStatus(status), "reason": None, "ended_at": None}
-    known |= {"started_at": before(67), "last_event_at": before(3)}
-    return make_snapshot(make_meta(created_at=before(70)), **(known | fields))
+    known: dict[str, Any] = {"last_event_at": before(3)}
+    if status == "running":
+        known["started_at"] = before(67)
+    return make_snapshot(make_meta(created_at=before(70)), status, **(known | fields))
 
 
 def line(status: str, signs: Signs | None = None, **fields: Any) -> str:
@@ -88,23 +88,22 @@ def test_what_a_running_run_waits_for(signs: Signs, fields: dict[str, Any], part
 
 
 @pytest.mark.parametrize(
-    ("signs", "ahead", "expected"),
+    ("waits_for", "ahead", "expected"),
     [
-        (Signs(waits_for="slot"), 2, "queued 1:10 · waits for a slot, 2 ahead"),
-        (Signs(waits_for="slot"), 0, "queued 1:10 · waits for a slot, next in line"),
-        (Signs(waits_for="slot"), None, "queued 1:10 · waits for a slot"),
-        (Signs(waits_for="session"), 0, "queued 1:10 · waits for its child session, with which another run goes on"),
-        (Signs(), None, "queued 1:10 · has not started yet"),
+        ("slot", 2, "queued 1:10 · waits for a slot, 2 ahead"),
+        ("slot", 0, "queued 1:10 · waits for a slot, next in line"),
+        ("session", 0, "queued 1:10 · waits for its child session, with which another run goes on"),
+        ("", 0, "queued 1:10 · has not started yet"),
     ],
 )
-def test_a_queued_run(signs: Signs, ahead: int | None, expected: str) -> None:
+def test_a_queued_run(waits_for: str, ahead: int, expected: str) -> None:
     """It says what it waits for, and its place in the queue."""
-    assert line("queued", signs, ahead=ahead, started_at=None) == expected
+    assert line("queued", waits_for=waits_for, ahead=ahead) == expected
 
 
 def test_a_run_of_another_machine() -> None:
     """Nothing is said of processes that cannot be seen from here."""
-    said = line("running", Signs(elsewhere="far\x1b[31m away"), unknown=True)
+    said = line("running", Signs(elsewhere="far\x1b[31m away"), elsewhere=True)
     assert said == (
         "running when last seen · another machine (far away) holds it: its processes are not seen here"
         " · last event 3 s ago"
@@ -115,21 +114,18 @@ def test_a_run_of_another_machine() -> None:
 def test_every_end_has_words(reason: RunReason) -> None:
     """No reason of the closed list is left without a sentence."""
     result = make_result("x", reason)
-    said = why(make_snapshot(status=result.status, reason=reason, duration_ms=3000), Signs(result=result), NOW)
+    said = why(make_snapshot(make_meta(), result.status, reason=reason, duration_ms=3000), Signs(result=result), NOW)
     assert said == f"{result.status} after 0:03 · {REASONS[reason]}"
 
 
 def test_how_a_run_ended() -> None:
     """The message, the exit code, the signal and the tries stand behind the reason; a message of ours stands alone."""
     error = make_result("x", RunReason.MODEL_ERROR, exit_code=1, attempts=3)
-    fields: dict[str, Any] = {"status": RunStatus.FAILED, "duration_ms": 3000}
-    run = make_snapshot(reason=RunReason.MODEL_ERROR, message="401 [bold]no\x1b[2J key", **fields)
+    run = a_run("failed", message="401 [bold]no\x1b[2J key", duration_ms=3000)
     assert why(run, Signs(result=error), NOW) == (
         "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 tries"
     )
-    killed = make_snapshot(
-        status=RunStatus.ABORTED, reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000
-    )
+    killed = a_run("aborted", reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000)
     result = make_result("x", RunReason.KILLED, signal="SIGKILL")
     assert why(killed, Signs(result=result), NOW) == "aborted after 1:01 · killed by operator · by SIGKILL"
 
@@ -157,7 +153,7 @@ class Scene:
         self.meta, lock = make_run(project)
         os.close(lock)
         self.run_dir = project.run_dir(self.meta.run_id)
-        self.run = make_snapshot(self.meta, status=RunStatus.RUNNING, reason=None, ended_at=None)
+        self.run = make_snapshot(self.meta, "running")
         self.reader = DiagnosisReader(project, self.meta.run_id)
         self._seq = 0
 
@@ -186,11 +182,8 @@ def test_calls_without_a_result_are_waited_for(project: Project) -> None:
     """A call is told until its result comes; a new attempt forgets the calls of the one before."""
     scene = Scene(project)
     assert scene.look() == Signs()
-    scene.write(Queued(waits_for="slot"))
-    assert scene.look().waits_for == "slot"
     scene.write(begun(), call(1, command="pytest -q\n\x1b[31mtests"), call(2, timeout=3, note="x" * 500))
     looked = scene.look()
-    assert looked.waits_for == ""
     assert looked.calls[0] == "bash: pytest -q tests"
     assert looked.calls[1].startswith("bash: xxx") and len(looked.calls[1]) < 120
     scene.write(result(1))

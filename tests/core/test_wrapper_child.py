@@ -11,7 +11,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
 
-from tests.factories import RECORDER, open_engine, run_dir, wait_for_end
+from tests.factories import RECORDER, end_of, open_engine, run_dir, wait_for_end
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def given(engine: Engine, record: Path, **asked: Any) -> dict[str, Any]:
     """Run the recorder; return what it wrote down, and the run's directory."""
     (run,) = engine.launch([RunRequest(**{"task": "note this", **asked})], background=False)
     run = wait_for_end(engine, run.run_id)
-    assert ("completed", "noted") == (run.status, run.message)
+    assert ("completed", "noted") == (run.status, end_of(run).message)
     return json.loads(record.read_text()) | {"run_id": run.run_id, "run_dir": str(run_dir(engine, run))}
 
 

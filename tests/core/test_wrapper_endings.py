@@ -13,6 +13,7 @@ from subdeck.core.run.events import AssistantText, Notice, RunEnded, ToolCall, U
 
 from tests.factories import (
     PUPPET,
+    end_of,
     events_of,
     lives,
     open_engine,
@@ -120,7 +121,7 @@ def test_what_did_not_succeed_has_failed(engine: Engine, script: tuple[str, ...]
     """A child that goes away, errs or stays silent has failed, with its reason, whatever its exit code is."""
     run = run_to_end(engine, *script)
     assert ("failed", expected) == ending(run)
-    assert part in run.message
+    assert part in end_of(run).message
 
 
 def test_the_exit_of_a_killed_child(engine: Engine) -> None:
@@ -158,7 +159,7 @@ def test_a_program_that_will_not_start(project_dir: Path, tmp_path: Path, conten
     program.chmod(0o755)
     run = run_to_end(open_engine(project_dir, [str(program)]), "answer ok")
     assert ("failed", reason) == ending(run)
-    assert str(program) in run.message
+    assert str(program) in end_of(run).message
 
 
 def test_a_program_that_vanishes_while_queued(project_dir: Path, tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_directory_that_vanishes_while_queued(project_dir: Path, tmp_path: Pat
     gate.touch()
     run = wait_for_end(engine, second.run_id)
     assert ("failed", "start_failed") == ending(run)
-    assert str(cwd) in run.message
+    assert str(cwd) in end_of(run).message
 
 
 def test_garbage_is_told_once_and_survived(engine: Engine) -> None:

@@ -18,6 +18,7 @@ from subdeck.core.run.model import RunSnapshot
 
 from tests.factories import (
     PUPPET,
+    end_of,
     events_of,
     open_engine,
     request,
@@ -49,7 +50,7 @@ def test_events_that_cannot_be_written(project_dir: Path) -> None:
     events.mkdir()
     engine.stop([first.run_id])
     run = wait_for_end(engine, run.run_id)
-    assert ("completed", "All the same.") == (run.status, run.message)
+    assert ("completed", "All the same.") == (run.status, end_of(run).message)
     assert ("events.jsonl: Is a directory",) == result_of(engine, run).artifact_errors
 
 
@@ -152,8 +153,8 @@ def test_a_lost_run_on_a_full_disk(small_disk: Path) -> None:
     os.unlink(run_dir(engine, run) / artifacts.RESERVE)
     fill(small_disk)
     os.kill(pids.pid, 9)
-    (shown,) = wait_until(lambda: [one for one in engine.snapshots() if one.unknown], "the run to be unknown")
-    assert not shown.is_terminal
+    (shown,) = wait_until(lambda: [one for one in engine.snapshots() if one.elsewhere], "the run to be unknown")
+    assert not shown.has_ended
     wait_until_gone(pids.child_pid)
     (small_disk / "filler").unlink()
     assert ["lost"] == [one.reason for one in engine.snapshots()]
@@ -181,7 +182,7 @@ def test_a_truncated_meta(project_dir: Path) -> None:
     engine.stop([first.run_id])
     broken = wait_for_end(Engine.open(str(project_dir)), run.run_id)
     assert ("failed", "start_failed") == (broken.status, broken.reason)
-    assert "meta.json is missing or broken" in broken.message
+    assert "meta.json is missing or broken" in end_of(broken).message
     assert (run.run_id,) == engine.delete([run.run_id])
 
 
@@ -193,7 +194,7 @@ def test_caps_of_the_logs(project_dir: Path) -> None:
         lines = (run_dir(engine, run) / name).read_bytes().splitlines(keepends=True)
         assert b"[subdeck: the rest is left out, the log has reached its cap]\n" == lines[-1]
         assert sum(map(len, lines[:-1])) <= most
-    assert ("End.", 101) == (run.message, run.usage.turns)
+    assert ("End.", 101) == (end_of(run).message, run.usage.turns)
 
 
 def test_a_clock_that_goes_back(project_dir: Path) -> None:
@@ -236,7 +237,7 @@ def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
     os.close(lock)
     (run,) = engine.snapshots()
     assert ("failed", "start_failed") == (run.status, run.reason)
-    assert "ValueError: embedded null byte" in run.message
+    assert "ValueError: embedded null byte" in end_of(run).message
 
 
 def test_a_warning_of_the_tools_is_an_event(project_dir: Path) -> None:

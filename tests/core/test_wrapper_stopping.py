@@ -17,6 +17,7 @@ from subdeck.core.run.events import RunStarted
 from subdeck.core.run.model import RunSnapshot, StopRequest
 
 from tests.factories import (
+    end_of,
     events_of,
     lives,
     make_run,
@@ -54,7 +55,7 @@ def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> 
     assert (run.run_id,) == engine.stop([run.run_id], by="the tests")
     run = wait_for_end(engine, run.run_id)
     assert (("aborted", "stopped"), "SIGTERM") == (ending(run), result_of(engine, run).signal)
-    assert "stopped by the tests" == run.message
+    assert "stopped by the tests" == end_of(run).message
     assert [False] * 3 == [lives(pid) for pid in pids]
 
 
@@ -128,7 +129,7 @@ def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
     engine.stop([run.run_id], by="second")
     assert wish == artifacts.read_stop(str(run_dir(engine, run)))
     engine.stop([other.run_id for other in engine.snapshots()])
-    assert "killed by first" == wait_for_end(engine, run.run_id).message
+    assert "killed by first" == end_of(wait_for_end(engine, run.run_id)).message
 
 
 def test_a_stop_while_queued(project_dir: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_stop_while_queued(project_dir: Path) -> None:
     second, third = start(engine, "answer two"), start(engine, "answer three")
     engine.stop([second.run_id], reason="cancelled")
     stopped = wait_for_end(engine, second.run_id)
-    assert (("aborted", "cancelled"), None, None) == (ending(stopped), stopped.started_at, stopped.duration_ms)
+    assert (("aborted", "cancelled"), None, None) == (ending(stopped), stopped.started_at, end_of(stopped).duration_ms)
     assert [] == [event for event in events_of(engine, stopped) if isinstance(event, RunStarted)]
     engine.stop([first.run_id])
     assert ("completed", "done") == ending(wait_for_end(engine, third.run_id))
@@ -173,7 +174,7 @@ def test_a_signal_without_a_wish(project_dir: Path, tmp_path: Path, name: str) -
     run, pids = busy(engine, tmp_path)
     os.kill(started(engine, run).pid, getattr(signal, name))
     run = wait_for_end(engine, run.run_id)
-    assert (("aborted", "signal"), f"its wrapper was ended by {name}") == (ending(run), run.message)
+    assert (("aborted", "signal"), f"its wrapper was ended by {name}") == (ending(run), end_of(run).message)
     assert [False] * 3 == [lives(pid) for pid in pids]
 
 
@@ -192,7 +193,7 @@ def test_a_child_that_finished_was_not_stopped(project_dir: Path) -> None:
     wait_until(lambda: "The answer." in run_dir(engine, run).joinpath("events.jsonl").read_text(), "the answer")
     engine.stop([run.run_id])
     run = wait_for_end(engine, run.run_id)
-    assert (("completed", "done"), "The answer.") == (ending(run), run.message)
+    assert (("completed", "done"), "The answer.") == (ending(run), end_of(run).message)
 
 
 @pytest.mark.parametrize(

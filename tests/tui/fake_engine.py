@@ -25,9 +25,11 @@ from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Update
 from subdeck.core.project.registry import count
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
-from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunReason, RunRequest, RunSnapshot, RunStatus
+from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunSnapshot
 from subdeck.core.runners.base import AttachInfo
 from subdeck.core.system.line_file import Chunk, LineFile
+
+from ..factories import make_snapshot, make_state
 
 START = datetime.now(UTC) - timedelta(minutes=30)
 
@@ -55,11 +57,10 @@ def a_run(number: int = 1, status: str = "running", **fields: Any) -> RunSnapsho
         "requested_model": "fake/test",
         "resolved_model": "fake/test",
     }
-    snapshot: dict[str, Any] = {"started_at": stamp(number), "last_seq": 0}
-    if RunStatus(status).is_terminal:
-        reasons = {"completed": RunReason.DONE, "failed": RunReason.MODEL_ERROR, "aborted": RunReason.STOPPED}
-        snapshot |= {"reason": reasons[status], "duration_ms": 31_000, "ended_at": stamp(number + 31)}
-    return RunSnapshot(meta=RunMeta(**(meta | meta_fields)), status=RunStatus(status), **(snapshot | fields))
+    times: dict[str, Any] = {} if status == "queued" else {"started_at": stamp(number)}
+    if status not in ("queued", "running"):
+        times |= {"duration_ms": 31_000, "ended_at": stamp(number + 31)}
+    return make_snapshot(RunMeta(**(meta | meta_fields)), status, **(times | fields))
 
 
 def stamp(second: int) -> str:
@@ -156,9 +157,7 @@ class FakeEngine:
         for name in removed:
             self.runs.pop(name, None)
         over = tuple(
-            run
-            for run in runs
-            if run.is_terminal and (old := former.get(run.run_id)) is not None and not old.is_terminal
+            run for run in runs if run.has_ended and (old := former.get(run.run_id)) is not None and not old.has_ended
         )
         self._queue.put(self._update(runs, over, tuple(removed), presets_changed))
 
@@ -219,7 +218,7 @@ class FakeEngine:
     def stop(self, names: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
         if self.stop_error:
             raise self.stop_error
-        told = tuple(name for name in names if not self.runs[name].is_terminal)
+        told = tuple(name for name in names if not self.runs[name].has_ended)
         self.stopped.append((told, force))
         return told
 
@@ -255,7 +254,7 @@ class FakeEngine:
     def wait(self, names: Sequence[str], *, timeout: float | None = None) -> tuple[RunSnapshot, ...]:
         """What was asked to stop has stopped, unless a test lets it be deaf."""
         if not self.deaf:
-            self.tell(*(structs.replace(self.runs[name], status=RunStatus.ABORTED) for name in names))
+            self.tell(*(structs.replace(self.runs[name], state=make_state("aborted")) for name in names))
         return tuple(self.runs[name] for name in names)
 
     def attach_command(self, name: str) -> AttachInfo:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.tui.feed.coalesce import merged
 from subdeck.tui.runs.board import RunStore
 
+from ..factories import changed
 from .fake_engine import a_run, run_id
 from .some_runs import an_update
 
@@ -63,8 +65,8 @@ def test_merged_updates_say_what_both_say() -> None:
     """The later state of a run wins, every end is kept, a run that came back is not removed."""
     over = a_run(2, "completed")
     first = replace(an_update(a_run(1), a_run(2), removed=(run_id(3),), ended=(over,)), presets_changed=True)
-    second = an_update(replace(a_run(1), activity="later"), a_run(3), removed=(run_id(2),), ended=(a_run(4, "failed"),))
+    second = an_update(changed(a_run(1), activity="later"), a_run(3), removed=(run_id(2),), ended=(a_run(4, "failed"),))
     both = merged(first, second)
-    assert {run.run_id: run.activity for run in both.runs} == {run_id(1): "later", run_id(3): ""}
+    assert {run.run_id: activity(run) for run in both.runs} == {run_id(1): "later", run_id(3): ""}
     assert (both.removed, both.presets_changed) == ((run_id(2),), True)
     assert [run.run_id for run in both.ended] == [run_id(2), run_id(4)]

@@ -18,7 +18,7 @@ def busy_engine() -> FakeEngine:
     engine = FakeEngine(
         a_run(1, "completed", message="31 functions in 6 files", usage=Usage(input=2000)),
         a_run(2, "failed", message="401 Invalid key"),
-        a_run(3, "queued", ahead=2, started_at=None),
+        a_run(3, "queued", ahead=2),
         a_run(4, activity="Reading src/auth.ts", usage=Usage(input=10_000, output=400, cost=0.31)),
         presets=[a_preset(), a_preset("reviewer", source=PresetSource.GLOBAL)],
         problems=[

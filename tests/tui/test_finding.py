@@ -13,9 +13,9 @@ from subdeck.core.run.events import (
     ErrorReported,
     Event,
     Notice,
-    Queued,
     Retry,
     RunEnded,
+    RunQueued,
     Thinking,
     ToolCall,
     ToolResult,
@@ -68,7 +68,7 @@ def some_event(chance: random.Random, number: int) -> Event:
                 Thinking(text=f"{said}\nmore"),
                 Notice(level="warning", text=said),
                 ErrorReported(message=said),
-                Queued(waits_for="slot"),
+                RunQueued(waits_for="slot"),
                 Retry(attempt=1, max_attempts=3, delay_ms=2000, reason=said),
                 RunEnded(status="failed", reason="lost"),
             )
@@ -125,14 +125,14 @@ def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: py
 
 def test_own_words_are_all_known() -> None:
     """Every word that the wordings put around a child's text is looked after."""
-    from subdeck.core.run import progress
+    from subdeck.core.run import describe, progress
 
     words = {
         word.lower()
         for wording in progress._WORDINGS.values()
         for text in (wording.call, wording.finished, wording.failed)
         for word in text.replace("{}", "").replace(":", "").split()
-    } | {word.lower() for text in progress._WAITS.values() for word in text.split()}
+    } | {word.lower() for text in describe.WAITING.values() for word in text.split()}
     assert words <= OWN_WORDS
 
 

@@ -30,8 +30,8 @@ def test_state_is_glyph_and_word(status: str, shown: str) -> None:
     assert describe.state(a_run(1, status)) == shown
 
 
-@pytest.mark.parametrize(("ahead", "shown"), [(None, "queued"), (0, "queued, next"), (2, "queued, 2 ahead")])
-def test_a_queued_run_says_its_place(ahead: int | None, shown: str) -> None:
+@pytest.mark.parametrize(("ahead", "shown"), [(0, "queued, next"), (2, "queued, 2 ahead")])
+def test_a_queued_run_says_its_place(ahead: int, shown: str) -> None:
     """How many go first is on the row."""
     assert describe.doing(a_run(1, "queued", ahead=ahead)) == shown
 
@@ -61,9 +61,9 @@ def test_the_offline_agent_tells_what_it_found() -> None:
 
 
 def test_a_run_of_another_machine_is_not_called_running() -> None:
-    """What cannot be known is shown as unknown."""
-    assert describe.state(a_run(1, unknown=True)).startswith("?")
-    assert "another machine" in describe.doing(a_run(1, unknown=True))
+    """What cannot be known is shown as such."""
+    assert describe.state(a_run(1, elsewhere=True)).startswith("?")
+    assert "another machine" in describe.doing(a_run(1, elsewhere=True))
 
 
 @pytest.mark.parametrize(

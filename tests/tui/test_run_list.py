@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.run.model import RunStatus, Usage
+from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.runs import list as resting
 from subdeck.tui.runs.memory import ListLayout, RunListMemory
 
+from ..factories import make_state
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id
 from .some_runs import a_group
@@ -71,7 +72,7 @@ async def test_a_head_stands_for_its_runs() -> None:
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.transcript.run_id == run_id(11), "the first running run")
         assert targets(deck) == [10, 11, 12]
-        engine.tell(replace(engine.runs[run_id(11)], status=RunStatus.COMPLETED))
+        engine.tell(replace(engine.runs[run_id(11)], state=make_state("completed")))
         await deck.until_text("1 running  2 ✓")
         assert deck.main.runs.selected == run_id(11)
         await deck.press("j", "k")
@@ -179,7 +180,7 @@ async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         engine.tell(a_run(3, "completed"))
-        await deck.until(lambda: deck.main.run.is_terminal, "the end")
+        await deck.until(lambda: deck.main.run.has_ended, "the end")
         assert numbers(deck) == [2, 1, 3]
         await deck.press("k")
         assert numbers(deck) == [2, 1]
@@ -259,7 +260,7 @@ async def test_a_run_that_ends_far_below_stays_in_sight() -> None:
     async with opened(engine) as deck:
         runs = deck.main.runs
         engine.tell(a_run(39, "completed"))
-        await deck.until(lambda: deck.main.run.is_terminal, "the end")
+        await deck.until(lambda: deck.main.run.has_ended, "the end")
         assert runs.cursor == 39
         height = runs.scrollable_content_region.height
         assert runs.scroll_offset.y <= runs.cursor < runs.scroll_offset.y + height

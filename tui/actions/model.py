@@ -159,7 +159,7 @@ def needs_active(context: ActionContext) -> str:
         return ""
     if not context.run:
         return NO_RUN
-    return f"This run has ended already ({context.run.status})." if context.run.is_terminal else ""
+    return f"This run has ended already ({context.run.status})." if context.run.has_ended else ""
 
 
 def needs_terminal(context: ActionContext) -> str:
@@ -178,7 +178,7 @@ def needs_session(context: ActionContext) -> str:
     meta = context.run.meta
     if not meta.session_path or not meta.child_session_id:
         return NO_CONVERSATION
-    return "" if context.run.is_terminal else f"This run is {context.run.status}: it goes on by itself."
+    return "" if context.run.has_ended else f"This run is {context.run.status}: it goes on by itself."
 
 
 def needs_preset_file(context: ActionContext) -> str:

@@ -68,7 +68,7 @@ class RunCommands(Commands):
         self._say(f"Brought back {deletion.what}")
 
     async def _stop(self, runs: Runs) -> None:
-        active = [run for run in runs if not run.is_terminal]
+        active = [run for run in runs if not run.has_ended]
         several = f"{name_list(active)}\n\nEach keeps what it has."
         if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", several, "Stop"):
             return
@@ -76,7 +76,7 @@ class RunCommands(Commands):
         self._say(f"Stopping {who(active)}" if told else f"{who(runs)} had ended already")
 
     async def _kill(self, runs: Runs) -> None:
-        active = [run for run in runs if not run.is_terminal]
+        active = [run for run in runs if not run.has_ended]
         if not active:
             self._say(f"{who(runs)} had ended already")
             return
@@ -111,7 +111,7 @@ def name_list(runs: Runs) -> str:
 
 def what_is_lost(runs: Runs, size: int) -> str:
     """Say what deleting takes away, and what can no more be done then."""
-    active = sum(not run.is_terminal for run in runs)
+    active = sum(not run.has_ended for run in runs)
     parts = [name_list(runs), ""]
     if active:
         parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
@@ -138,7 +138,7 @@ def _delete(engine: Engine, run_ids: Sequence[str]) -> tuple[str, ...]:
     """Delete runs, after stopping those that go on."""
     if stopped := engine.stop(run_ids):
         waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + PATIENCE)
-        if busy := [run for run in waited if not run.is_terminal]:
+        if busy := [run for run in waited if not run.has_ended]:
             raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")
     return engine.delete(run_ids)
 

@@ -128,8 +128,8 @@ def _times(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
     yield "run id", meta.run_id
     yield "created", _local(meta.created_at)
     yield "started", _local(run.started_at)
-    yield "ended", _local(run.ended_at)
-    yield "duration" if run.is_terminal else "elapsed", elapsed(run, now)
+    yield "ended", _local(run.end and run.end.ended_at)
+    yield "duration" if run.has_ended else "elapsed", elapsed(run, now)
 
 
 def _result(run: RunSnapshot, result: RunResult | None) -> Facts:

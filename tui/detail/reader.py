@@ -68,7 +68,7 @@ class DetailReader:
         return TabContent(tab, line, page)
 
     def _answer_page(self, run: RunSnapshot, width: int) -> Page:
-        if not run.is_terminal:
+        if not run.has_ended:
             text = plain(run.sentence).strip() or self._diagnosis.text
             head = note("The run has not ended; this is its latest text:" if text else "There is no text yet.")
             return Page([head, (), *self._laid_out(text, width)] if text else [head], follows=True, copy=text)
@@ -113,7 +113,7 @@ class DetailReader:
 
     def _facts_page(self, run: RunSnapshot, now: datetime, width: int) -> Page:
         meta = artifacts.read_meta(self._run_dir) or run.meta
-        result = artifacts.read_result(self._run_dir) if run.is_terminal else None
+        result = artifacts.read_result(self._run_dir) if run.has_ended else None
         rows = facts_rows(run, meta, result, artifacts.read_runner(self._run_dir), now, width)
         return Page(rows, copy=plain_text(rows))
 

@@ -54,7 +54,7 @@ class RunDetailScreen(ModalScreen[bool]):
         self._run = run
         self._current = current
         self._actions = actions
-        self._tab = Tab.ANSWER if run.is_terminal else Tab.TRANSCRIPT
+        self._tab = Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
         self._reader = DetailReader(bridge.engine.project, run.run_id)
         self._page = Page()
         self._shown: tuple[Tab, RunSnapshot] | None = None
@@ -92,7 +92,7 @@ class RunDetailScreen(ModalScreen[bool]):
             return
         if self._gone:
             self._gone, self._shown = False, None
-        over = run.is_terminal and self._shown == (self._tab, run)
+        over = run.has_ended and self._shown == (self._tab, run)
         if not over or self._tab is Tab.FILES:
             self._read_soon()
 

@@ -15,9 +15,9 @@ from ...core.run.events import (
     ErrorReported,
     Event,
     Notice,
-    Queued,
     Retry,
     RunEnded,
+    RunQueued,
     RunStarted,
     Thinking,
     ToolCall,
@@ -168,7 +168,7 @@ def _kind(event: Event) -> Kind:
             return Kind.ERROR
         case Notice(level="warning") | Retry():
             return Kind.WARNING
-        case Queued() | RunStarted() | Notice() | UsageReported() | UnknownEvent():
+        case RunQueued() | RunStarted() | Notice() | UsageReported() | UnknownEvent():
             return Kind.NOTE
         case RunEnded():
             return Kind.ENDED

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...core.errors import nearest
+from ...core.run.describe import latest
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
 
@@ -108,8 +109,7 @@ def _texts(run: RunSnapshot) -> Iterator[str]:
     yield meta.description
     yield meta.task[:SEARCHED]
     yield meta.short_id
-    yield run.activity
-    yield run.message
+    yield latest(run)
     yield meta.resolved_model or meta.requested_model
     if run.reason:
         yield run.reason.value

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
-from ...core.run.describe import GLYPHS, NOTHING, UNKNOWN_GLYPH, clock, moment
+from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NOTHING, clock, moment
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
 
@@ -87,7 +87,7 @@ def _value_of_run(run: RunSnapshot, section: Section, sort: Sort) -> Value:
         case Sort.TOKENS:
             return -float(run.usage.tokens)
         case Sort.ELAPSED:
-            return _longest_first(section, run.started_at or "", run.duration_ms or 0)
+            return _longest_first(section, run.started_at or "", (run.end and run.end.duration_ms) or 0)
         case Sort.PRESET:
             return one_line(run.meta.title, 60).casefold()
 
@@ -132,7 +132,7 @@ class GroupFacts(Struct, frozen=True):
     """Runs of the group that there are, shown or not."""
     counts: tuple[tuple[RunStatus, int], ...]
     status: RunStatus
-    unknown: bool
+    elsewhere: bool
     """Whether what decides the status is held by another machine."""
     tokens: int
     cost: float
@@ -150,7 +150,7 @@ class GroupFacts(Struct, frozen=True):
     @property
     def state(self) -> str:
         """Glyph and word."""
-        return f"{UNKNOWN_GLYPH if self.unknown else GLYPHS[self.status]} {self.status.value}"
+        return f"{ELSEWHERE_GLYPH if self.elsewhere else GLYPHS[self.status]} {self.status.value}"
 
     @property
     def size(self) -> str:
@@ -186,11 +186,11 @@ def as_one(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         known=known,
         counts=tuple(counts.items()),
         status=status,
-        unknown=all(run.unknown for run in runs if run.status is status),
+        elsewhere=all(run.elsewhere for run in runs if run.status is status),
         tokens=sum(run.usage.tokens for run in runs),
         cost=sum(run.usage.cost for run in runs),
-        began=min((run.started_at for run in runs if not run.is_terminal and run.started_at), default=""),
-        longest_ms=max((run.duration_ms or 0 for run in runs if run.is_terminal), default=0),
+        began=min((run.started_at for run in runs if not run.has_ended and run.started_at), default=""),
+        longest_ms=max((run.end.duration_ms or 0 for run in runs if run.end), default=0),
         age=min(age_of(run) for run in runs),
         title=one_line(first.title, 60) if len(presets) == 1 else f"{len(presets)} presets",
         told=one_line(first.description or first.task, 400),

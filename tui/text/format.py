@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from ...core.run.describe import moment, runs_word
-from ...core.run.model import Counts, RunSnapshot
+from ...core.run.model import Counts, Queued, RunSnapshot
 from ...core.text.plain import one_line, plain
 
 
@@ -44,9 +44,10 @@ def short_path(path: str, width: int | None = None) -> str:
 
 def tries(run: RunSnapshot) -> str:
     """Return `try 2/3` from the second attempt on; empty for the first."""
-    if run.attempt < 2:
+    attempt = 1 if isinstance(run.state, Queued) else run.state.attempt
+    if attempt < 2:
         return ""
-    return f"try {run.attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {run.attempt}"
+    return f"try {attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {attempt}"
 
 
 def background_figure(counts: Counts) -> str:

@@ -115,7 +115,7 @@ class Transcript(DocumentView):
         """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
         self._run = run
         self._tell()
-        if run.is_terminal or run.last_seq > self._last_seq or self._view is View.STDERR:
+        if run.has_ended or run.last_seq > self._last_seq or self._view is View.STDERR:
             return True
         if plain(run.sentence).strip() != self._live_text:
             self._take_sentence()
@@ -177,10 +177,10 @@ class Transcript(DocumentView):
         said = rest
         self.live_is_written = True
         if run is not None and self._view is View.READABLE:
-            if not run.is_terminal and run.last_seq >= self._last_seq:
+            if not run.has_ended and run.last_seq >= self._last_seq:
                 said = run.sentence
-            elif run.reason in UNSAID:
-                said, self.live_is_written = run.message, False
+            elif run.end and run.end.reason in UNSAID:
+                said, self.live_is_written = run.end.message, False
         self._set_live(said)
         self.settle()
         self.refresh()
