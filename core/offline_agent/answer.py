@@ -2,185 +2,119 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from ..text.plain import one_line, plain
-from . import NO_MODEL
-from .findings import Excerpt, Findings
-from .intent import asks_for_change
-from .ranking import RankedFile, is_definition, rank
-from .tools import visible_name
+from .ranking import is_definition
+from .reader import Findings
+from .tools import Hit, Toolbox, visible_name
 
+NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 FILES_SHOWN = 5
 LINES_PER_FILE = 4
-OTHERS_NAMED = 12
+NAMES_SHOWN = 12
 OUTLINE_LINES = 14
 EXCERPT_LINES = 12
+FAILURES_SHOWN = 8
 _LINE = 160
 
 
-def write_answer(findings: Findings, *, tools: tuple[str, ...], earlier_turns: int, incomplete: list[str]) -> str:
-    """Write the whole answer; `incomplete` says what the search had to leave out."""
-    if not tools:
-        sections = ["No tool of the offline reader is allowed in this run (read, grep, find, ls), so nothing was read."]
-    else:
-        ranked = rank(findings)
-        sections = [
-            _change_note(findings),
-            _summary(findings, ranked, tools),
-            _names(findings, ranked) if findings.task.globs else "",
-            _closest_place(findings, ranked),
-            _evidence(ranked),
-            *(_outline(excerpt) for excerpt in _wanted_outlines(findings)),
-            _names(findings, ranked) if not findings.task.globs else "",
-            _overview(findings, ranked),
-            _not_found(findings),
-            _troubles(findings, incomplete),
-        ]
-        if not any(sections):
-            sections = [f"The tools allowed here ({', '.join(tools)}) found nothing to say about this task."]
-    if earlier_turns:
-        before = f"{earlier_turns} earlier task{'s' if earlier_turns > 1 else ''}"
-        sections.append(f"This session holds {before}; the offline reader answers each task on its own.")
-    return "\n\n".join([NO_MODEL, *(section for section in sections if section)])
-
-
-def _change_note(findings: Findings) -> str:
-    if not asks_for_change(findings.task.text):
-        return ""
-    return "The task asks for a change. The offline reader only reads: nothing was changed."
-
-
-def _summary(findings: Findings, ranked: list[RankedFile], tools: tuple[str, ...]) -> str:
-    terms = findings.task.terms
-    if not terms:
-        return ""
-    looked_for = ", ".join(_code(term.said) for term in terms)
-    if "grep" not in tools:
-        return (
-            f"The task is about {looked_for}, but the tools allowed here ({', '.join(tools)}) do not search in files."
-        )
-    if not ranked:
-        return f"It looked for {looked_for}. No line of a file matches."
-    lines = sum(file.matches for file in ranked)
-    return f"It looked for {looked_for}: {_count(lines, 'match', 'matches')} in {_count(len(ranked), 'file')}."
-
-
-def _closest_place(findings: Findings, ranked: list[RankedFile]) -> str:
-    if not ranked:
-        return ""
-    best = ranked[0].best[0]
-    place = f"The closest place is {_place(best.path, best.number)}"
-    excerpt = next((excerpt for excerpt in findings.excerpts if excerpt.path == best.path), None)
-    if excerpt is None or not excerpt.first_line <= best.number < excerpt.first_line + len(excerpt.lines):
-        return f"{place}: {_code(best.line)}"
-    start = max(0, best.number - excerpt.first_line - 2)
-    shown = excerpt.lines[start : start + EXCERPT_LINES]
-    width = len(str(excerpt.first_line + start + len(shown)))
-    numbered = [
-        f"{number:>{width}}  {plain(line)[:_LINE]}".rstrip()
-        for number, line in enumerate(shown, excerpt.first_line + start)
-    ]
-    return f"{place}:\n\n{_fenced(numbered)}"
-
-
-def _evidence(ranked: list[RankedFile]) -> str:
-    blocks: list[str] = []
-    for file in ranked[:FILES_SHOWN]:
-        counts = ", ".join(f"{_code(term.said)} {count}" for term, count in file.counts)
-        lines = sorted(file.best[:LINES_PER_FILE], key=lambda hit: hit.number)
-        blocks.append(
-            "\n".join(
-                [
-                    f"**{_escaped(visible_name(file.path))}** ({counts})",
-                    "",
-                    *(f"- {_place(hit.path, hit.number)} {_code(hit.line)}" for hit in lines),
-                ]
-            )
-        )
-    others = ranked[FILES_SHOWN:]
-    if others:
-        named = ", ".join(_span(visible_name(file.path)) for file in others[:OTHERS_NAMED])
-        left = len(others) - OTHERS_NAMED
-        more = f", and {left} more" if left > 0 else ""
-        blocks.append(f"Also in {_count(len(others), 'other file')}: {named}{more}.")
-    return "\n\n".join(blocks)
-
-
-def _wanted_outlines(findings: Findings) -> list[Excerpt]:
-    """Files that the task names, or that tell about the directory when it names nothing."""
-    named = {path for path, _ in findings.task.files}
-    return [excerpt for excerpt in findings.excerpts if excerpt.path in named or findings.task.names_nothing]
-
-
-def _outline(excerpt: Excerpt) -> str:
-    title = f"{_span(visible_name(excerpt.path))} has {_count(excerpt.total_lines, 'line')}"
-    numbered = [(number, line) for number, line in enumerate(excerpt.lines, excerpt.first_line) if line.strip()]
-    telling = [(number, line) for number, line in numbered if is_definition(line) and _is_outer(line)]
-    chosen = (telling if len(telling) > 1 else numbered)[:OUTLINE_LINES]
-    if not chosen:
-        return f"{title}; there is no text in it."
-    rows = [f"- {_place(excerpt.path, number)} {_code(line)}" for number, line in chosen]
-    return "\n".join([f"{title}{'' if len(chosen) == excerpt.total_lines else ', among them'}:", "", *rows])
-
-
-def _is_outer(line: str) -> bool:
-    return re.match(r"\s{0,4}\S", line) is not None and not line.lstrip().startswith(("{", "}"))
-
-
-def _names(findings: Findings, ranked: list[RankedFile]) -> str:
-    shown = {file.path for file in ranked[:FILES_SHOWN]}
-    named = [path for path in findings.named_files if path not in shown]
-    if not named or findings.task.names_nothing:
-        return ""
-    rows = [f"- {_span(visible_name(path))}" for path in named[:OTHERS_NAMED]]
-    left = len(named) - len(rows)
-    return "\n".join([f"{_count(len(named), 'file name')} fit{'s' if len(named) == 1 else ''}:", "", *rows]) + (
-        f"\n- and {left} more" if left > 0 else ""
-    )
-
-
-def _overview(findings: Findings, ranked: list[RankedFile]) -> str:
-    """What lies in the directory, for a task without an answer in the files."""
+def write_answer(findings: Findings, toolbox: Toolbox, earlier_tasks: int) -> str:
+    """Write the whole answer; the first line says that no model was used."""
     task = findings.task
-    if not task.names_nothing and (ranked or task.files or findings.named_files):
-        return ""
-    parts: list[str] = []
-    for call, outcome in findings.of("ls"):
-        names = ", ".join(_span(visible_name(name)) for name in outcome.paths[:30])
-        left = f", and {len(outcome.paths) - 30} more" if len(outcome.paths) > 30 else ""
-        parts.append(f"In {_code(visible_name(call.args['path']))}: {names or 'nothing'}{left}.")
-    kinds = Counter(os.path.splitext(path)[1] or "no extension" for path in findings.named_files)
-    if kinds:
-        most = sorted(kinds.items(), key=lambda entry: (-entry[1], entry[0]))[:8]
-        files = ", ".join(f"{_span(visible_name(kind))} {count}" for kind, count in most)
-        parts.append(f"{_count(len(findings.named_files), 'file')} in all: {files}.")
-    return "\n\n".join(parts)
+    sections = [NO_MODEL]
+    if task.asks_for_change:
+        sections.append("The task asks for a change. The offline reader only reads: nothing was changed.")
+    if not toolbox.names:
+        sections.append("No tool of the offline reader (read, grep, find, ls) is allowed here, so nothing was read.")
+    elif task.terms:
+        sections.append(_summary(findings, toolbox))
+    if findings.ranked:
+        sections += [_closest(findings), *_evidence(findings)]
+    wanted = findings.excerpts if task.names_nothing else dict.fromkeys(path for path, _ in task.files)
+    sections += [_outline(path, findings.excerpts[path]) for path in wanted if path in findings.excerpts]
+    shown = {file.path for file in findings.ranked[:FILES_SHOWN]}
+    names = dict.fromkeys(path for paths in findings.named.values() for path in paths if path not in shown)
+    if names:
+        sections.append(f"{_count(len(names), 'file')} with such a name: {_some(names)}.")
+    if not findings.ranked and not task.files and not names:
+        sections += [
+            f"In {_span(visible_name(path))}: {_some(of) or 'nothing'}." for path, of in findings.listed.items()
+        ]
+    missing = [term.said for term, hits in findings.found.items() if not hits]
+    missing += [glob for glob in task.globs if findings.named.get(glob) == [] and glob not in missing]
+    if missing:
+        sections.append(f"Not found: {', '.join(_code(name) for name in missing)}.")
+    sections += _troubles(findings, toolbox)
+    if earlier_tasks:
+        sections.append(f"This session holds {_count(earlier_tasks, 'earlier task')}; each is answered on its own.")
+    return "\n\n".join(sections)
 
 
-def _not_found(findings: Findings) -> str:
-    nowhere = [_code(term.said) for term in findings.missing]
-    nowhere += [
-        f"a file named {_code(call.args['pattern'])}"
-        for call, outcome in findings.of("find")
-        if call.args["pattern"] in findings.task.globs and not outcome.paths
-    ]
-    return f"Not found: {', '.join(nowhere)}." if nowhere else ""
+def _summary(findings: Findings, toolbox: Toolbox) -> str:
+    terms = ", ".join(_code(term.said) for term in findings.task.terms)
+    if "grep" not in toolbox.names:
+        allowed = ", ".join(toolbox.names)
+        return f"The task is about {terms}, but the tools allowed here ({allowed}) do not search in files."
+    if not findings.ranked:
+        return f"It looked for {terms}. No line of a file matches."
+    lines = sum(sum(file.counts.values()) for file in findings.ranked)
+    return f"It looked for {terms}: {_count(lines, 'match', 'es')} in {_count(len(findings.ranked), 'file')}."
 
 
-def _troubles(findings: Findings, incomplete: list[str]) -> str:
-    rows = [f"- {_escaped(one_line(text, 200))}" for text in [*findings.failures[:5], *incomplete]]
-    return "\n".join(["What could not be read:", "", *rows]) if rows else ""
+def _closest(findings: Findings) -> str:
+    """Show the lines around the best one, where they were read."""
+    best = findings.ranked[0].best[0]
+    lines = [hit for hit in findings.excerpts.get(best.path, ()) if -2 <= hit.number - best.number < EXCERPT_LINES - 2]
+    numbered = "\n".join(f"{hit.number:>5}  {plain(hit.line)[:_LINE]}".rstrip() for hit in lines or [best])
+    fence = _fence(numbered, 3)
+    return f"The closest place is {_place(best)}:\n\n{fence}text\n{numbered}\n{fence}"
 
 
-def _place(path: str, number: int) -> str:
-    return _span(f"{visible_name(path)}:{number}")
+def _evidence(findings: Findings) -> list[str]:
+    blocks: list[str] = []
+    for file in findings.ranked[:FILES_SHOWN]:
+        counts = ", ".join(f"{_code(term.said)} {count}" for term, count in file.counts.items())
+        lines = sorted(file.best[:LINES_PER_FILE], key=lambda hit: hit.number)
+        blocks.append(f"**{_span(visible_name(file.path))}** ({counts})\n\n{_list(lines)}")
+    others = [file.path for file in findings.ranked[FILES_SHOWN:]]
+    if others:
+        blocks.append(f"Also in {_count(len(others), 'other file')}: {_some(others)}.")
+    return blocks
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+def _outline(path: str, lines: Sequence[Hit]) -> str:
+    """Show the definitions of a file that was read from its beginning, or its first lines."""
+    texts = [hit for hit in lines if hit.line.strip()]
+    definitions = [hit for hit in texts if is_definition(hit.line) and re.match(r"\s{0,4}\S", hit.line)]
+    chosen = (definitions if len(definitions) > 1 else texts)[:OUTLINE_LINES]
+    return f"In {_span(visible_name(path))}:\n\n{_list(chosen) or 'There is no text in it.'}"
+
+
+def _troubles(findings: Findings, toolbox: Toolbox) -> list[str]:
+    rows = [*dict.fromkeys((*findings.failures, *toolbox.directory.troubles))]
+    listed = "\n".join(f"- {_code(row)}" for row in rows[:FAILURES_SHOWN])
+    more = f"\n- and {len(rows) - FAILURES_SHOWN} more" if len(rows) > FAILURES_SHOWN else ""
+    return [f"What could not be read:\n\n{listed}{more}"] if rows else []
+
+
+def _list(lines: Iterable[Hit]) -> str:
+    return "\n".join(f"- {_place(hit)} {_code(hit.line)}" for hit in lines)
+
+
+def _some(paths: Iterable[str]) -> str:
+    names = [_span(visible_name(path)) for path in paths]
+    left = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f", and {left} more" if left > 0 else "")
+
+
+def _place(hit: Hit) -> str:
+    return _span(f"{visible_name(hit.path)}:{hit.number}")
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number} {noun}{'' if number == 1 else plural}"
 
 
 def _code(text: str) -> str:
@@ -188,18 +122,12 @@ def _code(text: str) -> str:
 
 
 def _span(shown: str) -> str:
-    """A code span that holds any line: its fence is longer than every run of backticks in it."""
-    runs = [len(run) for run in re.findall("`+", shown)]
-    fence = "`" * (max(runs, default=0) + 1)
-    pad = " " if runs else ""
+    """Return a code span, whatever backticks the line has in it."""
+    pad = " " if "`" in shown else ""
+    fence = _fence(shown, 1)
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def _fenced(lines: list[str]) -> str:
-    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return "\n".join([f"{fence}text", *lines, fence])
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>])", r"\\\1", text)
+def _fence(text: str, least: int) -> str:
+    """Return more backticks than stand in a row anywhere in the text."""
+    return "`" * max(least, *(len(run) + 1 for run in re.findall("`+", text) or [""]))

@@ -4,171 +4,128 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..run.finalization import FINALIZE_TOOL
-from . import MODEL
-from .session import Session, encode
-from .tools import Call, Outcome, Toolbox
+from .session import MODEL, PROVIDER, Session, encode
+from .tools import FINALIZE_TOOL, Call, Outcome
 
 PIECE = 24
 """Characters of one `text_delta`."""
-MAX_WAITING = 1.5
-"""Seconds that pacing may add to a whole process."""
+MAX_WAITING_S = 1.5
+"""What pacing may add to a run."""
 
-_COST: dict[str, float] = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
+_TOKENS = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "reasoning", "totalTokens"), 0)
 _USAGE: dict[str, Any] = {
-    "input": 0,
-    "output": 0,
-    "cacheRead": 0,
-    "cacheWrite": 0,
-    "reasoning": 0,
-    "totalTokens": 0,
-    "cost": _COST,
+    **_TOKENS,
+    "cost": dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "total"), 0),
 }
 
 
-class EventStream:
-    """Writes event lines and paces the text, so that a person sees a sentence being written."""
+class Conversation:
+    """One prompt's exchange: what is said, piece by piece, the calls that go with it, and their results."""
 
-    def __init__(self, descriptor: int, pace: float) -> None:
+    def __init__(self, descriptor: int, session: Session, pace: float) -> None:
+        """`pace`: seconds between two pieces of text, so that a person sees a sentence being written."""
         self._descriptor = descriptor
+        self._session = session
         self._pace = pace
-        self._waiting_left = MAX_WAITING
+        self._waiting_left = MAX_WAITING_S
+        self._calls = 0
+        self._messages: list[dict[str, Any]] = []
 
-    def emit(self, event_type: str, **fields: Any) -> None:
-        data = memoryview(f"{encode({'type': event_type, **fields})}\n".encode("utf-8", "replace"))
+    def emit(self, **event: Any) -> None:
+        data = memoryview(encode(event))
         while data:
             data = data[os.write(self._descriptor, data) :]
 
-    def update(self, **event: Any) -> None:
-        self.emit("message_update", usage=_USAGE, assistantMessageEvent=event)
+    def begin(self, prompt: str) -> None:
+        if not self._session.earlier_tasks:
+            self._session.add("model_change", provider=PROVIDER, modelId=MODEL)
+            self._session.add("thinking_level_change", thinkingLevel="off")
+        self.emit(type="agent_start")
+        self.emit(type="turn_start")
+        self._add({"role": "user", "content": _text(prompt), "timestamp": _now_ms()})
 
-    def write_text(self, text: str, index: int) -> None:
-        self.update(type="text_start", contentIndex=index)
+    def turn(self, said: str, calls: Sequence[Call], carry_out: Callable[[Call], Outcome]) -> list[Outcome]:
+        """Say something and carry out calls; return their outcomes."""
+        if len(self._messages) > 1:
+            self.emit(type="turn_start")
+        first = self._calls + 1
+        self._calls += len(calls)
+        named = [(call, f"call_{self._session.earlier_tasks + 1}_{n}") for n, call in enumerate(calls, first)]
+        message = self._say(said, named)
+        outcomes = [self._carry_out(call, call_id, carry_out) for call, call_id in named]
+        results: list[dict[str, Any]] = []
+        for (call, call_id), outcome in zip(named, outcomes, strict=True):
+            result = {"role": "toolResult", "toolCallId": call_id, "toolName": call.name, "timestamp": _now_ms()}
+            results.append({**result, "content": _text(outcome.text), "isError": outcome.is_error})
+            self._add(results[-1])
+        self.emit(type="turn_end", message=message, toolResults=results)
+        return outcomes
+
+    def answer(self, text: str, hands_over: bool) -> None:
+        """Say the answer, or give it to the tool that ends a conversation; then end."""
+        if hands_over:
+            call = Call(FINALIZE_TOOL, {"status": "SUCCESS", "result": text})
+            self.turn("", [call], lambda _: Outcome("The result is handed over."))
+        else:
+            self.turn(text, [], lambda _: Outcome(""))
+        self.emit(type="agent_end", messages=self._messages, willRetry=False)
+        self.emit(type="agent_settled", aborted=False)
+
+    def _say(self, said: str, named: Sequence[tuple[Call, str]]) -> dict[str, Any]:
+        began = _now_ms()
+        message: dict[str, Any] = {"role": "assistant", "content": [], "api": "offline", "provider": PROVIDER}
+        message |= {"model": MODEL, "usage": _USAGE, "stopReason": "pending", "timestamp": began}
+        self.emit(type="message_start", message=message)
+        content = _text(said) if said else []
+        if said:
+            self._write(said)
+        for call, call_id in named:
+            at = len(content)
+            content.append({"type": "toolCall", "id": call_id, "name": call.name, "arguments": call.args})
+            self._update(type="toolcall_start", contentIndex=at, id=call_id, toolName=call.name)
+            self._update(type="toolcall_end", contentIndex=at, toolCall=content[-1])
+        reason = "toolUse" if named else "stop"
+        message |= {"content": content, "stopReason": reason, "durationMs": _now_ms() - began}
+        self._end_message(message)
+        return message
+
+    def _write(self, text: str) -> None:
+        self._update(type="text_start", contentIndex=0)
         for start in range(0, len(text), PIECE):
-            self.update(type="text_delta", contentIndex=index, delta=text[start : start + PIECE])
+            self._update(type="text_delta", contentIndex=0, delta=text[start : start + PIECE])
             if 0 < self._pace <= self._waiting_left:
                 time.sleep(self._pace)
                 self._waiting_left -= self._pace
-        self.update(type="text_end", contentIndex=index, content=text)
+        self._update(type="text_end", contentIndex=0, content=text)
 
+    def _update(self, **event: Any) -> None:
+        self.emit(type="message_update", usage=_USAGE, assistantMessageEvent=event)
 
-class Conversation:
-    """One prompt's exchange: what is said, the calls that go with it, and their results."""
-
-    def __init__(self, stream: EventStream, session: Session, prompt: str) -> None:
-        self._stream = stream
-        self._session = session
-        self._call_prefix = f"call_{session.earlier_turns + 1}_"
-        self._calls = 0
-        self._messages: list[dict[str, Any]] = []
-        stream.emit("agent_start")
-        stream.emit("turn_start")
-        self._add({"role": "user", "content": [_text(prompt)], "timestamp": _now_ms()})
-
-    def turn(self, said: str, calls: Sequence[Call], toolbox: Toolbox) -> list[Outcome]:
-        """Say something and carry out calls; return their outcomes."""
-        ids = [f"{self._call_prefix}{self._calls + number}" for number in range(1, len(calls) + 1)]
-        self._calls += len(calls)
-        message = self._assistant(said, calls, ids)
-        outcomes = [self._carry_out(call, call_id, toolbox) for call, call_id in zip(calls, ids, strict=True)]
-        results = [
-            _tool_result(call, call_id, outcome) for call, call_id, outcome in zip(calls, ids, outcomes, strict=True)
-        ]
-        for result in results:
-            self._add(result)
-        self._stream.emit("turn_end", message=message, toolResults=results)
-        if calls:
-            self._stream.emit("turn_start")
-        return outcomes
-
-    def hand_over(self, answer: str) -> None:
-        """Give the answer to the tool that ends a conversation, as pi does with a terminating tool."""
-        call = Call(FINALIZE_TOOL, {"status": "SUCCESS", "result": answer})
-        call_id = f"{self._call_prefix}{self._calls + 1}"
-        message = self._assistant("", [call], [call_id])
-        outcome = Outcome("The result is handed over.")
-        self._stream.emit("tool_execution_start", toolCallId=call_id, toolName=call.name, args=call.args)
-        result = {"content": [_text(outcome.text)], "details": call.args, "terminate": True}
-        self._stream.emit(
-            "tool_execution_end", toolCallId=call_id, toolName=call.name, result=result, isError=False, durationMs=0
-        )
-        answered = _tool_result(call, call_id, outcome)
-        self._add(answered)
-        self._stream.emit("turn_end", message=message, toolResults=[answered])
-
-    def end(self) -> None:
-        self._stream.emit("agent_end", messages=self._messages, willRetry=False)
-        self._stream.emit("agent_settled", aborted=False)
-
-    def _assistant(self, said: str, calls: Sequence[Call], ids: list[str]) -> dict[str, Any]:
-        provider, _, model = MODEL.partition("/")
+    def _carry_out(self, call: Call, call_id: str, carry_out: Callable[[Call], Outcome]) -> Outcome:
         began = _now_ms()
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": [],
-            "api": "offline",
-            "provider": provider,
-            "model": model,
-            "usage": _USAGE,
-            "stopReason": "pending",
-            "timestamp": began,
-        }
-        self._stream.emit("message_start", message=message)
-        content: list[dict[str, Any]] = []
-        if said:
-            self._stream.write_text(said, 0)
-            content.append(_text(said))
-        for index, (call, call_id) in enumerate(zip(calls, ids, strict=True), len(content)):
-            tool_call = {"type": "toolCall", "id": call_id, "name": call.name, "arguments": call.args}
-            self._stream.update(type="toolcall_start", contentIndex=index, id=call_id, toolName=call.name)
-            self._stream.update(type="toolcall_end", contentIndex=index, toolCall=tool_call)
-            content.append(tool_call)
-        reason = "toolUse" if calls else "stop"
-        message = {**message, "content": content, "stopReason": reason, "durationMs": _now_ms() - began}
-        self._stream.emit("message_end", message=message)
-        self._keep(message)
-        return message
-
-    def _carry_out(self, call: Call, call_id: str, toolbox: Toolbox) -> Outcome:
-        began = time.monotonic()
-        self._stream.emit("tool_execution_start", toolCallId=call_id, toolName=call.name, args=call.args)
-        outcome = toolbox.carry_out(call)
-        self._stream.emit(
-            "tool_execution_end",
-            toolCallId=call_id,
-            toolName=call.name,
-            result={"content": [_text(outcome.text)]},
-            isError=outcome.is_error,
-            durationMs=int((time.monotonic() - began) * 1000),
-        )
+        named = {"toolCallId": call_id, "toolName": call.name}
+        self.emit(type="tool_execution_start", **named, args=call.args)
+        outcome = carry_out(call)
+        end = {"details": call.args, "terminate": True} if call.name == FINALIZE_TOOL else {}
+        result, took = {"content": _text(outcome.text), **end}, _now_ms() - began
+        self.emit(type="tool_execution_end", **named, result=result, isError=outcome.is_error, durationMs=took)
         return outcome
 
     def _add(self, message: dict[str, Any]) -> None:
-        self._stream.emit("message_start", message=message)
-        self._stream.emit("message_end", message=message)
-        self._keep(message)
+        self.emit(type="message_start", message=message)
+        self._end_message(message)
 
-    def _keep(self, message: dict[str, Any]) -> None:
+    def _end_message(self, message: dict[str, Any]) -> None:
+        self.emit(type="message_end", message=message)
         self._messages.append(message)
-        self._session.add_message(message)
+        self._session.add("message", message=message)
 
 
-def _tool_result(call: Call, call_id: str, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "role": "toolResult",
-        "toolCallId": call_id,
-        "toolName": call.name,
-        "content": [_text(outcome.text)],
-        "isError": outcome.is_error,
-        "timestamp": _now_ms(),
-    }
-
-
-def _text(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}]
 
 
 def _now_ms() -> int:

@@ -8,7 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core.agents.base import Settled
-from subdeck.core.agents.offline import OfflineProgram, offline_command
+from subdeck.core.agents.offline import MODEL, TOOL_NAMES, OfflineProgram, offline_command
+from subdeck.core.offline_agent.session import MODEL as READER
+from subdeck.core.offline_agent.session import PROVIDER
+from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.events import AssistantText, ToolCall, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, Tools
 from subdeck.core.run.outcome import ChildExit, decide
@@ -34,6 +37,15 @@ def meta(**changes: object) -> RunMeta:
 def test_it_is_started_with_this_python() -> None:
     """The agent needs nothing installed; neither the run's directory nor PYTHON variables reach its imports."""
     assert (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent") == COMMAND == offline_command()
+
+
+def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
+    """The engine states its model, its tools and its first line for itself; the program says the same."""
+    answer = read(write_tree(tmp_path, SHOP), "Where is the token?").answer
+    offered = read(tmp_path, "", "--help", mode=()).stdout.decode()
+    assert NO_MODEL == answer.splitlines()[0]
+    assert MODEL == f"{PROVIDER}/{READER}"
+    assert ", ".join(TOOL_NAMES) in offered
 
 
 def test_it_gets_pis_flags(tmp_path: Path) -> None:
@@ -102,7 +114,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
             sentences.append(stream.sentence)
         elif line:
             stream.feed(line)
-    assert "I'm looking for where th" in sentences
+    assert "I'm looking into this: W" in sentences
     assert any(sentence.startswith("No model was used") for sentence in sentences)
 
 
