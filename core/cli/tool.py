@@ -118,9 +118,9 @@ def _register() -> int:
 
 
 def _call(name: str) -> int:
-    from ..delegation.answers import ToolProgress
     from ..delegation.call import call_tool
-    from ..delegation.errors import explain, refusal
+    from ..delegation.errors import rejection, tool_error
+    from ..delegation.results import ToolProgress
 
     with Canceller() as canceller:
         try:
@@ -130,7 +130,7 @@ def _call(name: str) -> int:
             engine = Engine.open(asked.cwd, session=parent.session, kind=parent.kind)
         except (SubdeckError, OSError) as error:
             wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error))
-            answer = refusal([explain(wrapped)])
+            answer = rejection([tool_error(wrapped)])
         else:
 
             def tell(progress: ToolProgress) -> None:
@@ -161,7 +161,7 @@ def _watch() -> int:
                 write_line({"type": "event", "channel": emission.channel, "payload": emission.payload})
             for line in watch.take(update):
                 write_line(line)
-            for run in watch.told:
+            for run in watch.ended:
                 engine.claim(run)
     return 0
 

@@ -1,7 +1,4 @@
-"""The four channels by which others follow runs, as the README of pi-dashboard-subagents has them.
-
-Pure projections of a run's details, and a small place to subscribe to them.
-"""
+"""The four channels on which other programs follow runs, as the README of pi-dashboard-subagents has them."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def started(details: AgentDetails, *, first: bool) -> Emission:
 
 
 def ended(status: RunStatus, details: AgentDetails, result: RunResult | None) -> Emission:
-    """Tell the end of a run on the channel that belongs to it."""
+    """Report the end of a run on the channel that belongs to it."""
     common = {"id": details.agent_id, "durationMs": details.duration_ms, "toolUses": details.tool_uses}
     if status is RunStatus.COMPLETED:
         answer = (result and result.final_text) or ""
@@ -71,7 +68,7 @@ def _plain(details: AgentDetails) -> dict[str, Any]:
 
 
 class Channels:
-    """Passes emissions on to subscribers; the source is opened for the first of them and left with the last."""
+    """Pass emissions on to subscribers; the source is opened for the first of them and left with the last."""
 
     def __init__(self, source: Callable[[threading.Event], Iterable[Emission]] | None = None) -> None:
         """`source` yields emissions until its event is set; without one `emit` is all that feeds the channels."""
@@ -80,10 +77,10 @@ class Channels:
         self._changing = threading.Lock()
         self._stop = threading.Event()
         self.fault = ""
-        """What a subscriber, or the source, raised last."""
+        """What a subscriber or the source raised last, in one line."""
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with each emission from now on; return what ends that."""
+        """Call `subscriber` with each emission from now on; return a function that ends it."""
         with self._changing:
             self._subscribers.append(subscriber)
             if self._source and len(self._subscribers) == 1:
@@ -102,7 +99,7 @@ class Channels:
         return unsubscribe
 
     def emit(self, emission: Emission) -> None:
-        """Hand one over to all; what a subscriber raises is kept in `fault` and concerns nobody else."""
+        """Pass one on to all; what a subscriber raises is kept in `fault` and disturbs nobody else."""
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(emission)
@@ -132,7 +129,7 @@ def emissions(
 
 
 class Emitter:
-    """Knows what was emitted of the runs that go on; costs nothing for those that are over."""
+    """Make emissions of updates; keeps what was emitted of the runs that have not ended, and nothing of the others."""
 
     def __init__(self, engine: Engine, *, wanted: Callable[[RunMeta], bool] | None = None, whole: bool = False) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""A run that somebody follows entry by entry, as a report of it is due."""
+"""A run that somebody follows, and the reports that are due of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .report import RECENT, AgentDetails, EntryFold, details_of, fold_entries
 if TYPE_CHECKING:
     from ..engine import Engine
 
-EVERY = 0.25
-"""Seconds between two reports of one run's progress, at the least."""
+REPORT_INTERVAL_S = 0.25
+"""The least time between two reports of one run's progress."""
 
 
 class LiveRun:
@@ -42,7 +42,9 @@ class LiveRun:
 
     def is_due(self) -> bool:
         """Tell whether there is something to report, and the last report is old enough."""
-        return self.is_pending and (self._reported_at is None or time.monotonic() - self._reported_at >= EVERY)
+        return self.is_pending and (
+            self._reported_at is None or time.monotonic() - self._reported_at >= REPORT_INTERVAL_S
+        )
 
     def drain(self) -> bool:
         """Take in new events; return whether there were any."""
@@ -52,7 +54,7 @@ class LiveRun:
         return bool(events)
 
     def report(self) -> AgentDetails:
-        """Return how it stands with its entries up to now."""
+        """Return its details with the entries up to now."""
         self.drain()
         self._reported_at = time.monotonic()
         self.is_pending = False
@@ -64,21 +66,14 @@ class LiveRun:
         return details_of(self.run, now=datetime.now(UTC), display_name=self._display_name)
 
     def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
-        """Return how it ended, with the whole timeline."""
+        """Return the details of its end, with the whole timeline."""
         self.run = run
-        return final_details(self._engine, run, result, display_name=self._display_name)
-
-
-def final_details(
-    engine: Engine, run: RunSnapshot, result: RunResult | None, *, display_name: str = ""
-) -> AgentDetails:
-    """Read the whole timeline of a run that ended."""
-    timeline = fold_entries(engine.events(run.run_id).read())
-    return details_of(run, timeline, result, now=datetime.now(UTC), display_name=display_name)
+        timeline = fold_entries(self._engine.events(run.run_id).read())
+        return details_of(run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
 
 
 class PresetNames:
-    """Reads the presets once, until it is told to forget."""
+    """What presets call themselves; read once, and again after `forget`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""Which models a parent may name: what it tells itself, the settings, and what is known of the agent."""
+"""The models that a parent may name: those it announces, those of the settings, and what is known of the agent."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..models.catalog import Listing, settings_listing
 from ..models.references import split_thinking
 
 
-def available_models(settings: Settings, told: Sequence[str] | None) -> tuple[str, ...]:
-    """Return `provider/id` of each, once: those told first, in their order, then those of the settings and the agent.
+def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:
+    """Return `provider/id` of each, once: those announced first, in their order, then those of settings and agent.
 
-    What pi's package lists without a key for it is no available model. The offline agent has one of its own, which
-    counts where no parent tells its models.
+    A model that pi's package lists but has no key for is not available. The offline agent has one of its own, which
+    counts where a parent announces none (`announced` is None).
     """
-    refs = [*(told or ()), *_refs(settings_listing(settings.models))]
+    refs = [*(announced or ()), *_refs(settings_listing(settings.models))]
     try:
         agent = choose_agent(settings.agent, settings)
     except AgentUnavailable:
         return _once(refs)
     if agent.name != OFFLINE_AGENT:
         refs += [*_refs(models_json_listing()), *_refs(cached_listing(agent.command))]
-    elif not refs and told is None:
+    elif not refs and announced is None:
         refs = [OFFLINE_MODEL]
     return _once(refs)
 
 
 def spelled(ref: str, models: Sequence[str]) -> str | None:
-    """Return a reference in the spelling of the models that are there, None for one of no such model.
+    """Return a reference in the spelling of the available models, None where no such model is available.
 
     A bare id stands for the first model of that id; a thinking level stays at the end; a role is left as it is.
     """

@@ -1,4 +1,4 @@
-"""Who calls a tool: a session of another agent, and what it tells of itself."""
+"""Who calls a tool: a session of another agent, and what it says about itself."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import re
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from .. import paths
-
-if TYPE_CHECKING:
-    pass
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -39,18 +36,18 @@ class Parent(Struct, frozen=True):
     branch: Sequence[Any] | None = None
     """The entries of its conversation, root first; for a session that has no file yet."""
     active_tools: tuple[str, ...] | None = None
-    """None: it does not tell."""
+    """None: it does not say."""
     model: str | None = None
     models: tuple[str, ...] | None = None
-    """Those available to it, in its order; None: it does not tell."""
+    """Those available to it, in its order; None: it does not say."""
     runs: tuple[str, ...] = ()
-    """Background runs that its own entries name; of a session that was forked, an earlier one's."""
+    """Background runs that its own entries name; in a forked session those may be of the session before."""
     resolve: Callable[[str], Resolved | None] | None = None
-    """Asked what a model reference stands for, before anybody else; None as its answer: it does not know."""
+    """Asked what a model reference stands for, before anything else is; returns None when it does not know."""
 
 
 def session_name(text: str) -> str:
-    """Return a session id for what a parent calls its session; the same for the same."""
+    """Return a session id for what a parent calls its session, always the same for the same text."""
     clean = _FOREIGN.sub("-", text)
     if clean == text and 0 < len(text) <= _SESSION_LENGTH:
         return text
@@ -60,19 +57,15 @@ def session_name(text: str) -> str:
 
 @contextmanager
 def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
-    """Return a file that a child can be told the parent's conversation from; None where there is none."""
+    """Provide a file that holds the parent's conversation, None where there is none."""
     path = parent.session_file
     if path and os.path.isfile(path) and os.path.getsize(path):
         yield path
     elif parent.branch:
+        header = {"type": "session", "version": 3, "id": parent.session, "timestamp": paths.now_iso(), "cwd": cwd}
         with tempfile.NamedTemporaryFile("wb", prefix="subdeck-parent-", suffix=".jsonl") as file:
-            for entry in (_header(parent, cwd), *parent.branch):
-                file.write(json.dumps(entry).encode() + b"\n")
+            file.writelines(json.dumps(entry).encode() + b"\n" for entry in (header, *parent.branch))
             file.flush()
             yield file.name
     else:
         yield None
-
-
-def _header(parent: Parent, cwd: str) -> dict[str, Any]:
-    return {"type": "session", "version": 3, "id": parent.session, "timestamp": paths.now_iso(), "cwd": cwd}

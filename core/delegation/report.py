@@ -1,23 +1,49 @@
-"""Fold the events of one run into the entries of a timeline; each is final when it appears."""
+"""What others are shown of a run: its details, with a timeline of entries folded from its events.
+
+Names and values are those of the field reference in pi-dashboard-subagents.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 from ..run.describe import activity, moment
 from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
-from ..run.model import Ended, PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus, Usage
+from ..run.model import Ended, PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
 from ..text.plain import one_line
 
 RECENT = 20
 """Entries that a report of progress carries."""
 
+DESCRIPTION_LENGTH = 80
+"""Characters of the task that stand for a missing description."""
+
+LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED})
+
 _CUT_OFF = "\n[…truncated…]"
+
+_SOURCES = {
+    PresetSource.PROJECT: "project",
+    PresetSource.DIR: "project",  # the project tier there, `.pi/agents`, is one of `preset_dirs` here
+    PresetSource.GLOBAL: "user",
+    PresetSource.BUNDLED: "bundled",
+}
+
+
+class AgentStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    STOPPED = "stopped"
+    """Ended by a limit."""
+    ERROR = "error"
 
 
 class _Entry(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", omit_defaults=True):
@@ -60,10 +86,139 @@ class Timeline(Struct, frozen=True):
     """Tool calls that were completed."""
 
 
-class EntryFold:
-    """Takes the events of one run in their order; entries are only ever added.
+class TokensUsage(Struct, frozen=True):
+    input: int
+    output: int
+    total: int
+    """With what was read from and written to a cache, which `input` is without."""
 
-    With `keep` it holds no more than that many, the last ones.
+
+class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Optional fields that are None are left out of the JSON."""
+
+    agent_id: str
+    display_name: str
+    description: str
+    subagent_type: str
+    status: AgentStatus
+    activity: str | None = None
+    entries: tuple[Entry, ...] | None = None
+    entries_total: int | None = None
+    """Only where `entries` are but the last ones: how many there are."""
+    tool_uses: int
+    """Completed tool calls."""
+    tokens: str
+    tokens_usage: TokensUsage | None = None
+    """Only of runs that ended."""
+    turn_count: int | None = None
+    max_turns: int | None = None
+    duration_ms: int
+    """Since the launch, the time in a queue included."""
+    model_name: str | None = None
+    tags: tuple[str, ...] | None = None
+    agent_md_path: str | None = None
+    agent_md_source: str | None = None
+    error: str | None = None
+    """Only of runs that failed or were ended."""
+
+
+def details_of(
+    run: RunSnapshot,
+    timeline: Timeline | None = None,
+    result: RunResult | None = None,
+    *,
+    now: datetime,
+    display_name: str = "",
+) -> AgentDetails:
+    """Put together what is known of a run.
+
+    Without a timeline there are no entries, and every tool call counts as completed. `result` has the whole error
+    where the snapshot has one line of it. `now` matters only until the run has ended. `display_name` is the
+    description of the preset; the preset's name stands for a missing one.
+    """
+    meta, usage = run.meta, run.usage if result is None else result.usage
+    return AgentDetails(
+        agent_id=meta.run_id,
+        display_name=one_line(display_name) or meta.title,
+        description=meta.description or one_line(meta.task, DESCRIPTION_LENGTH),
+        subagent_type=meta.title,
+        status=status_of(run.status, run.reason),
+        activity=activity(run) or None,
+        entries=timeline and timeline.entries,
+        entries_total=timeline.total if timeline and timeline.total > len(timeline.entries) else None,
+        tool_uses=usage.tool_uses if timeline is None else timeline.tool_uses,
+        tokens=tokens_text(usage.tokens),
+        tokens_usage=TokensUsage(usage.input, usage.output, usage.tokens) if run.has_ended else None,
+        turn_count=usage.turns,
+        max_turns=meta.limits.max_turns,
+        duration_ms=_duration_ms(run, now),
+        model_name=model_name((result and result.resolved_model) or meta.resolved_model),
+        tags=tuple(_tags(meta)) or None,
+        agent_md_path=meta.preset_path,
+        agent_md_source=_SOURCES.get(meta.preset_source) if meta.preset_path else None,
+        error=_error(run, result),
+    )
+
+
+def status_of(status: RunStatus, reason: RunReason | None) -> AgentStatus:
+    if status is RunStatus.FAILED:
+        return AgentStatus.ERROR
+    return AgentStatus.STOPPED if reason in LIMIT_REASONS else AgentStatus(status.value)
+
+
+def tokens_text(count: int) -> str:
+    """`812`, `12.3k`, `1.2M`."""
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
+
+
+def model_name(resolved: str) -> str | None:
+    """Return a model's id without its provider; ids may hold slashes themselves."""
+    return resolved.partition("/")[2] or resolved or None
+
+
+def _duration_ms(run: RunSnapshot, now: datetime) -> int:
+    """Add the wait by the wall clock to the measured time of the run; never negative, whatever the clock did."""
+    created = moment(run.meta.created_at)
+    match run.state:
+        case Ended(duration_ms=int() as duration_ms, started_at=started_at):
+            return duration_ms + _between(created, moment(started_at or ""))
+        case Ended(ended_at=ended_at):
+            return _between(created, moment(ended_at) or created)
+        case _:
+            return _between(created, now)
+
+
+def _between(begin: datetime | None, end: datetime | None) -> int:
+    return 0 if begin is None or end is None else max(0, round((end - begin).total_seconds() * 1000))
+
+
+def _tags(meta: RunMeta) -> Iterator[str]:
+    """Yield what is notable about how the run was set up."""
+    if meta.thinking:
+        yield f"thinking: {meta.thinking}"
+    if meta.inherited:
+        yield f"inherited turns: {meta.inherited.get('turns', 0)}"
+    if meta.isolated:
+        yield "isolated"
+    if meta.finalize:
+        yield "finalize"
+    if meta.runner != "process":
+        yield f"runner: {meta.runner}"
+
+
+def _error(run: RunSnapshot, result: RunResult | None) -> str | None:
+    end = run.end
+    if end is None or end.status is RunStatus.COMPLETED:
+        return None
+    return (result.error_message if result else end.message) or end.reason.value
+
+
+class EntryFold:
+    """Make entries of the events of one run, applied in their order; an entry is final when it appears.
+
+    With `keep` no more than that many are held, the last ones.
     """
 
     def __init__(self, keep: int | None = None) -> None:
@@ -98,7 +253,7 @@ class EntryFold:
                 pass
 
     def finish(self) -> None:
-        """Add the calls that no result will come for; for a run that ended without a word, too."""
+        """Add the calls that will get no result any more; also for a run that ended without an event."""
         for call_id in tuple(self._calls):
             self._give_up(call_id)
 
@@ -136,151 +291,3 @@ def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
 def _milliseconds(iso: str) -> int:
     when = moment(iso)
     return 0 if when is None else round(when.timestamp() * 1000)
-
-
-DESCRIPTION_LENGTH = 80
-"""Characters of the task that stand for a missing description."""
-
-LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED})
-
-_SOURCES = {
-    PresetSource.PROJECT: "project",
-    PresetSource.DIR: "project",  # the project tier there, `.pi/agents`, is one of `preset_dirs` here
-    PresetSource.GLOBAL: "user",
-    PresetSource.BUNDLED: "bundled",
-}
-
-
-class TokensUsage(Struct, frozen=True):
-    input: int
-    output: int
-    total: int
-    """With what was read from and written to a cache, which `input` is without."""
-
-
-class AgentDetails(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the field reference there lists; optional fields that are None are left out of the JSON."""
-
-    agent_id: str
-    display_name: str
-    description: str
-    subagent_type: str
-    status: str
-    """`queued`, `running`, `completed`, `aborted`, `stopped` (by a limit) or `error`."""
-    activity: str | None = None
-    entries: tuple[Entry, ...] | None = None
-    entries_total: int | None = None
-    """Only where `entries` are but the last ones: how many there are."""
-    tool_uses: int
-    """Completed tool calls."""
-    tokens: str
-    tokens_usage: TokensUsage | None = None
-    """Only of runs that ended."""
-    turn_count: int | None = None
-    max_turns: int | None = None
-    duration_ms: int
-    """Since the launch, the time in a queue included."""
-    model_name: str | None = None
-    tags: tuple[str, ...] | None = None
-    agent_md_path: str | None = None
-    agent_md_source: str | None = None
-    error: str | None = None
-    """Only of runs that failed or were ended."""
-
-
-def details_of(
-    run: RunSnapshot,
-    timeline: Timeline | None = None,
-    result: RunResult | None = None,
-    *,
-    now: datetime,
-    display_name: str = "",
-) -> AgentDetails:
-    """Put together what is known of a run.
-
-    Without a timeline there are no entries, and calls count as completed. `result` has the whole error where the
-    snapshot has one line. `now` is looked at only while the run goes on. `display_name` is what the preset calls
-    itself, its description; the preset's name stands for a missing one.
-    """
-    meta, usage = run.meta, run.usage if result is None else result.usage
-    return AgentDetails(
-        agent_id=meta.run_id,
-        display_name=one_line(display_name) or meta.title,
-        description=meta.description or one_line(meta.task, DESCRIPTION_LENGTH),
-        subagent_type=meta.title,
-        status=status_of(run.status, run.reason),
-        activity=activity(run) or None,
-        entries=timeline and timeline.entries,
-        entries_total=timeline.total if timeline and timeline.total > len(timeline.entries) else None,
-        tool_uses=usage.tool_uses if timeline is None else timeline.tool_uses,
-        tokens=tokens_text(usage.tokens),
-        tokens_usage=_tokens_usage(usage) if run.has_ended else None,
-        turn_count=usage.turns,
-        max_turns=meta.limits.max_turns,
-        duration_ms=_duration_ms(run, now),
-        model_name=model_name((result and result.resolved_model) or meta.resolved_model),
-        tags=tuple(_tags(meta)) or None,
-        agent_md_path=meta.preset_path,
-        agent_md_source=_SOURCES.get(meta.preset_source) if meta.preset_path else None,
-        error=_error(run, result),
-    )
-
-
-def status_of(status: RunStatus, reason: RunReason | None) -> str:
-    """Return the name there for how a run stands: failed is `error`, ended by a limit is `stopped`."""
-    if status is RunStatus.FAILED:
-        return "error"
-    return "stopped" if reason in LIMIT_REASONS else status.value
-
-
-def tokens_text(count: int) -> str:
-    """`812`, `12.3k`, `1.2M`."""
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.1f}k" if count < 999_950 else f"{count / 1_000_000:.1f}M"
-
-
-def model_name(resolved: str) -> str | None:
-    """Return a model's id without its provider; ids may hold slashes themselves."""
-    return resolved.partition("/")[2] or resolved or None
-
-
-def _tokens_usage(usage: Usage) -> TokensUsage:
-    return TokensUsage(usage.input, usage.output, usage.tokens)
-
-
-def _duration_ms(run: RunSnapshot, now: datetime) -> int:
-    """The wait by the wall clock, the run itself as it was measured; never negative, whatever the clock did."""
-    created = moment(run.meta.created_at)
-    match run.state:
-        case Ended(duration_ms=int() as duration_ms, started_at=started_at):
-            return duration_ms + _between(created, moment(started_at or ""))
-        case Ended(ended_at=ended_at):
-            return _between(created, moment(ended_at) or created)
-        case _:
-            return _between(created, now)
-
-
-def _between(begin: datetime | None, end: datetime | None) -> int:
-    return 0 if begin is None or end is None else max(0, round((end - begin).total_seconds() * 1000))
-
-
-def _tags(meta: RunMeta) -> Iterator[str]:
-    """What is notable about how the run was set up."""
-    if meta.thinking:
-        yield f"thinking: {meta.thinking}"
-    if meta.inherited:
-        yield f"inherited turns: {meta.inherited.get('turns', 0)}"
-    if meta.isolated:
-        yield "isolated"
-    if meta.finalize:
-        yield "finalize"
-    if meta.runner != "process":
-        yield f"runner: {meta.runner}"
-
-
-def _error(run: RunSnapshot, result: RunResult | None) -> str | None:
-    end = run.end
-    if end is None or end.status is RunStatus.COMPLETED:
-        return None
-    return (result.error_message if result else end.message) or end.reason.value

@@ -1,132 +1,35 @@
-"""What the three tools take and answer, as JSON Schema, and how they are told to a model."""
+"""The three tools as a parent registers them: names, descriptions, JSON Schemas, and when to register them again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from ..models.references import LEVELS
 from ..presets.catalog import Preset
+from ..run.model import Counts, RunStatus
 from ..text.plain import one_line
 from .models import available_models
 
 if TYPE_CHECKING:
     from ..engine import Engine
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXT_OR_NULL: dict[str, Any] = {"type": ["string", "null"]}
-_NUMBER: dict[str, Any] = {"type": "integer"}
-_NUMBER_OR_NULL: dict[str, Any] = {"type": ["integer", "null"]}
-_STATUS: dict[str, Any] = {"type": "string", "enum": ["queued", "running", "completed", "failed", "aborted"]}
-_PATHS: dict[str, Any] = {"type": "object", "additionalProperties": _TEXT}
-
-_ERROR: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "what": _TEXT,
-        "field": _TEXT,
-        "value": _TEXT,
-        "valid": {"type": "array", "items": _TEXT},
-        "where": _TEXT,
-        "hint": _TEXT,
-        "index": _NUMBER,
-    },
-    "required": ["what", "value", "valid", "where", "hint"],
-}
-
-_COUNTS: dict[str, Any] = {
-    "type": "object",
-    "properties": dict.fromkeys(("running", "completed", "failed", "aborted", "total", "queued"), _NUMBER),
-    "required": ["running", "completed", "failed", "aborted", "total"],
-}
-
-_RUN: dict[str, Any] = {
-    "runId": _TEXT,
-    "preset": _TEXT,
-    "description": _TEXT,
-    "task": _TEXT,
-    "cwd": _TEXT,
-    "requestedModel": _TEXT,
-    "resolvedModel": _TEXT,
-    "createdAt": _TEXT,
-    "startedAt": _TEXT_OR_NULL,
-    "endedAt": _TEXT_OR_NULL,
-    "status": _STATUS,
-    "reason": _TEXT_OR_NULL,
-    "sessionId": _TEXT_OR_NULL,
-    "runDir": _TEXT,
-    "artifacts": _PATHS,
-}
-
-_ENDED: dict[str, Any] = {
-    "answer": _TEXT_OR_NULL,
-    "error": _TEXT_OR_NULL,
-    "exitCode": _NUMBER_OR_NULL,
-    "stopReason": _TEXT_OR_NULL,
-    "durationMs": _NUMBER_OR_NULL,
-    "usage": {"type": "object"},
-    "finalized": {"type": "object", "additionalProperties": _TEXT},
-}
-
-
-def _answer(properties: dict[str, Any]) -> dict[str, Any]:
-    errors = {"error": _ERROR, "errors": {"type": "array", "items": _ERROR}}
-    return {"type": "object", "properties": {**properties, **errors}}
-
-
-def _rows(properties: dict[str, Any]) -> dict[str, Any]:
-    row = {"type": "object", "properties": properties, "required": ["runId", "preset", "status"]}
-    return {"type": "array", "items": row}
-
-
-SUBAGENT_OUTPUTS = _answer(
-    {
-        "mode": {"type": "string", "enum": ["single", "parallel"]},
-        "completed": _NUMBER,
-        "runs": _rows({"index": _NUMBER, **_RUN, **_ENDED}),
-    }
-)
-BACKGROUND_OUTPUTS = _answer({**_RUN, "counts": _COUNTS})
-STATUS_OUTPUTS = _answer({"counts": _COUNTS, "runs": _rows({**_RUN, "activity": _TEXT, **_ENDED}), "omitted": _NUMBER})
-
-
-CHILD = "PI_SUBAGENTS_CHILD"
-"""`1` in the environment of every child: it never delegates."""
-
-
-def is_child(environment: Mapping[str, str]) -> bool:
-    return environment.get(CHILD) == "1"
-
-
-def registration_key(models: Sequence[str], described: str = "") -> str:
-    """Return what tells one registration from another: the set of models, in whatever order and case.
-
-    `described` stands for the rest that a parent is told (`schema.described`). Nothing given is changed.
-    """
-    lowered = sorted({model.lower() for model in models})
-    return hashlib.sha256("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def should_register(
-    key_before: str | None, models: Sequence[str], environment: Mapping[str, str], described: str = ""
-) -> bool:
-    """Tell whether to register now; `key_before` is that of the last registration, None before the first."""
-    if is_child(environment) or not models:
-        return False
-    return registration_key(models, described) != key_before
-
+Schema = dict[str, Any]
 
 SUBAGENT = "subagent"
 BACKGROUND = "background_agent"
 STATUS = "background_agent_status"
 NAMES = (SUBAGENT, BACKGROUND, STATUS)
 
+CHILD = "PI_SUBAGENTS_CHILD"
+"""`1` in the environment of every child: it never delegates."""
+
 PRESETS_LENGTH = 1500
-"""Characters that the list of presets may take. With the words around it that is about 500 tokens, taking four
+"""Characters that the list of presets may take. With the sentences around it that is about 500 tokens, taking four
 characters for a token; the limit is 600 for twenty presets."""
 
 NAMES_LENGTH = 600
@@ -137,20 +40,29 @@ LEAST_DESCRIPTION = 12
 
 ROLE_OR_THINKING = rf"^(@\S+|\S.*:({'|'.join(LEVELS)}))$"
 
+_TEXT: Schema = {"type": "string"}
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_NUMBER: Schema = {"type": "integer"}
+_NUMBER_OR_NULL: Schema = {"type": ["integer", "null"]}
+
 
 class ToolSpec(Struct, frozen=True):
     name: str
     label: str
     description: str
-    parameters: dict[str, Any]
-    output: dict[str, Any]
+    parameters: Schema
+    output: Schema
+
+
+def is_child(environment: Mapping[str, str]) -> bool:
+    return environment.get(CHILD) == "1"
 
 
 def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[ToolSpec, ...]:
     """Return the tools a parent gets now; none without a model, and none for a child.
 
-    `models` are those a parent tells, None where it tells none. Settings and presets are read again: raises
-    SettingsError.
+    `models` are those that a parent announces, None where it announces none. Settings and presets are read again:
+    raises SettingsError.
     """
     if is_child(os.environ):
         return ()
@@ -158,48 +70,28 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
     available = available_models(settings, models)
     if not available:
         return ()
-    isolated, announced = settings.expose_isolated, models is not None
-    return specs(available, engine.presets().presets, isolated=isolated, announced=announced)
-
-
-def described(tools: Sequence[ToolSpec]) -> str:
-    """Return a digest of what a parent is told besides the models: presets, and which fields there are."""
-    told = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
-    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-    """Return the models that the tools name, in their order."""
-    return tuple(tools[0].parameters["properties"]["model"]["anyOf"][0]["enum"]) if tools else ()
+    isolated, announces_ends = settings.expose_isolated, models is not None
+    return specs(available, engine.presets().presets, isolated=isolated, announces_ends=announces_ends)
 
 
 def specs(
-    models: Sequence[str], presets: Sequence[Preset], *, isolated: bool, announced: bool = True
+    models: Sequence[str], presets: Sequence[Preset], *, isolated: bool, announces_ends: bool = True
 ) -> tuple[ToolSpec, ...]:
     """Build the three tools.
 
-    `isolated` tells whether the setting shows that field to parents, `announced` whether the door tells a parent of
-    the end of a background run, which one that knows its models does.
+    `isolated` tells whether the setting shows that field to parents; `announces_ends` whether this kind of parent is
+    told when a background run ends, which one that announces its models is.
     """
     task = _task_fields(models, isolated=isolated)
     single = _object(task, required=("preset", "task"))
-    either = _object(
-        {
-            **task,
-            "tasks": {
-                "type": "array",
-                "minItems": 1,
-                "items": single,
-                "description": "Parallel mode: each task names its own preset. Not together with preset and task.",
-            },
-        }
-    )
-    status = _object(
-        {
-            "runId": {"type": "string", "description": "Only this run, with its whole answer."},
-            "includeCompleted": {"type": "boolean", "description": "Also the runs that have ended (default: false)."},
-        }
-    )
+    tasks = {
+        "type": "array",
+        "minItems": 1,
+        "items": single,
+        "description": "Parallel mode: each task names its own preset. Not together with preset and task.",
+    }
+    run_id = {**_TEXT, "description": "Only this run, with its whole answer."}
+    with_ended = {"type": "boolean", "description": "Also the runs that have ended (default: false)."}
     foreground = (
         "Delegate work to child agents and wait for their answers. Give either preset and task (one child), or tasks: "
         "[{preset, task, …}, …] (several at the same time), never both. There is no chain mode: for steps that need "
@@ -208,16 +100,23 @@ def specs(
     )
     background = (
         "Start one child agent that nobody waits for, and get its runId at once. "
-        f"{'Its end is announced; ' if announced else ''}{STATUS} tells how it stands. Presets: {preset_names(presets)}"
+        f"{'You are told when it ends; ' if announces_ends else ''}{STATUS} shows its status. "
+        f"Presets: {preset_names(presets)}"
     )
     polling = (
-        "Tell how the background runs of this session stand: counts, and the active ones. With runId one run and its "
-        "answer; with includeCompleted also those that have ended."
+        "Show the background runs of this session: counts, and the active ones. With runId one run and its answer; "
+        "with includeCompleted also those that have ended."
     )
     return (
-        ToolSpec(SUBAGENT, "Subagent", foreground, either, SUBAGENT_OUTPUTS),
-        ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUTS),
-        ToolSpec(STATUS, "Background agent status", polling, status, STATUS_OUTPUTS),
+        ToolSpec(SUBAGENT, "Subagent", foreground, _object({**task, "tasks": tasks}), SUBAGENT_OUTPUT),
+        ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUT),
+        ToolSpec(
+            STATUS,
+            "Background agent status",
+            polling,
+            _object({"runId": run_id, "includeCompleted": with_ended}),
+            STATUS_OUTPUT,
+        ),
     )
 
 
@@ -239,7 +138,7 @@ def _line(preset: Preset, limit: int) -> str:
     return f"- {preset.name}: {description}" if description else f"- {preset.name}"
 
 
-def _within(parts: Any, separator: str, limit: int) -> str:
+def _within(parts: Iterable[str], separator: str, limit: int) -> str:
     """Join as many as fit, and say how many do not."""
     every = list(parts)
     kept = list(every)
@@ -249,18 +148,18 @@ def _within(parts: Any, separator: str, limit: int) -> str:
     return separator.join([*kept, f"… and {rest} more"] if rest else kept)
 
 
-def _task_fields(models: Sequence[str], *, isolated: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "preset": {"type": "string", "description": "Name of the preset that the child runs with."},
-        "task": {"type": "string", "description": "What the child shall do, with all it needs to know."},
+def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
+    fields: Schema = {
+        "preset": {**_TEXT, "description": "Name of the preset that the child runs with."},
+        "task": {**_TEXT, "description": "What the child shall do, with all it needs to know."},
         "model": {
-            "anyOf": [{"type": "string", "enum": list(models)}, {"type": "string", "pattern": ROLE_OR_THINKING}],
-            "description": "Goes before the preset's model. Must be one of the currently available models, with or "
+            "anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}],
+            "description": "Used instead of the preset's model. Must be one of the currently available models, with or "
             "without a thinking level (provider/id:high), or a role (@fast).",
         },
-        "cwd": {"type": "string", "description": "Directory the child works in (default: the parent's)."},
-        "description": {"type": "string", "description": "Five to ten words for the list of runs."},
-        "sessionId": {"type": "string", "description": "Go on with this child session of the same preset and cwd."},
+        "cwd": {**_TEXT, "description": "Directory the child works in (default: the parent's)."},
+        "description": {**_TEXT, "description": "Five to ten words for the list of runs."},
+        "sessionId": {**_TEXT, "description": "Continue this child session of the same preset and cwd."},
     }
     if isolated:
         about = "true: the child does not see this conversation; false: it does."
@@ -268,6 +167,89 @@ def _task_fields(models: Sequence[str], *, isolated: bool) -> dict[str, Any]:
     return fields
 
 
-def _object(properties: dict[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+def _object(properties: Schema, required: Sequence[str] = ()) -> Schema:
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+_RUN: Schema = {
+    "runId": _TEXT,
+    **dict.fromkeys(("preset", "description", "task", "cwd", "requestedModel", "resolvedModel", "createdAt"), _TEXT),
+    **dict.fromkeys(("startedAt", "endedAt", "reason", "sessionId"), _TEXT_OR_NULL),
+    "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
+    "runDir": _TEXT,
+    "artifacts": {"type": "object", "additionalProperties": _TEXT},
+}
+
+_END: Schema = {
+    **dict.fromkeys(("answer", "error", "stopReason"), _TEXT_OR_NULL),
+    **dict.fromkeys(("exitCode", "durationMs"), _NUMBER_OR_NULL),
+    "usage": {"type": "object"},
+    "finalized": {"type": "object", "additionalProperties": _TEXT},
+}
+
+_COUNTS: Schema = {
+    "type": "object",
+    "properties": dict.fromkeys(Counts.__struct_fields__, _NUMBER),
+    "required": [name for name in Counts.__struct_fields__ if name != "queued"],
+}
+
+_ERROR: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("what", "field", "value", "where", "hint"), _TEXT),
+        "valid": {"type": "array", "items": _TEXT},
+        "index": _NUMBER,
+    },
+    "required": ["what", "value", "valid", "where", "hint"],
+}
+
+
+def _output(properties: Schema) -> Schema:
+    errors = {"error": _ERROR, "errors": {"type": "array", "items": _ERROR}}
+    return {"type": "object", "properties": {**properties, **errors}}
+
+
+def _rows(properties: Schema) -> Schema:
+    row = {"type": "object", "properties": properties, "required": ["runId", "preset", "status"]}
+    return {"type": "array", "items": row}
+
+
+SUBAGENT_OUTPUT = _output(
+    {
+        "mode": {**_TEXT, "enum": ["single", "parallel"]},
+        "completed": _NUMBER,
+        "runs": _rows({"index": _NUMBER, **_RUN, **_END}),
+    }
+)
+BACKGROUND_OUTPUT = _output({**_RUN, "counts": _COUNTS})
+STATUS_OUTPUT = _output({"counts": _COUNTS, "runs": _rows({**_RUN, "activity": _TEXT, **_END}), "omitted": _NUMBER})
+
+
+def registration_key(models: Sequence[str], described: str = "") -> str:
+    """Return what tells one registration from another: the set of models, in whatever order and case.
+
+    `described` stands for everything else that is registered, see `described`.
+    """
+    lowered = sorted({model.lower() for model in models})
+    return hashlib.sha256("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def should_register(
+    key_before: str | None, models: Sequence[str], environment: Mapping[str, str], described: str = ""
+) -> bool:
+    """Tell whether to register now; `key_before` is that of the last registration, None before the first."""
+    if is_child(environment) or not models:
+        return False
+    return registration_key(models, described) != key_before
+
+
+def described(tools: Sequence[ToolSpec]) -> str:
+    """Return a digest of what is registered besides the models: presets, and which fields there are."""
+    texts = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
+    return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+    """Return the models that the tools name, in their order."""
+    return tuple(tools[0].parameters["properties"]["model"]["anyOf"][0]["enum"]) if tools else ()

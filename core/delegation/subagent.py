@@ -12,49 +12,52 @@ from ..project.follower import Update
 from ..run.describe import latest
 from ..run.model import RunResult, RunSnapshot, RunStatus
 from ..text.plain import one_line
-from . import answers as rows
-from .answers import ToolAnswer, ToolProgress, answer_for_parent
-from .arguments import read_subagent
+from .arguments import subagent_arguments
 from .launch import launch
 from .live_run import LiveRun, PresetNames
 from .parent import Parent
+from .report import AgentDetails
+from .results import CallResult, ToolProgress, end_fields, result_text, run_fields
 
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..project.watch import Stop
 
-Tell = Callable[[ToolProgress], None]
+Report = Callable[[ToolProgress], None]
 
 DELETED = "the run was deleted while it was waited for"
 
 
-class Untold(Exception):
-    """Progress could not be told; `fault` is what the caller raised."""
+class ProgressFailed(Exception):
+    """Progress could not be reported; `cause` is what the caller's function raised."""
 
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
-def subagent(engine: Engine, params: object, *, parent: Parent, progress: Tell | None, cancelled: Stop) -> ToolAnswer:
-    """Start the runs, tell how they go, answer when the last has ended. Raises Refused, SubdeckError, Untold."""
-    parallel, asked = read_subagent(params, isolated=engine.read_settings().expose_isolated)
-    runs = launch(engine, asked, parent, background=False, parallel=parallel)
+def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report | None, cancelled: Stop) -> CallResult:
+    """Start the runs, report their progress, return when the last has ended.
+
+    Raises CallRejected, SubdeckError, ProgressFailed.
+    """
+    parallel, tasks = subagent_arguments(params, isolated=engine.read_settings().expose_isolated)
+    runs = launch(engine, tasks, parent, background=False, parallel=parallel)
     run_ids = [run.run_id for run in runs]
     if not runs:
         raise SubdeckError(DELETED, where=engine.project.runs)
-    board = _Board(engine, runs, progress, parallel=parallel)
+    call = _Call(engine, runs, progress, parallel=parallel)
 
     try:
-        board.tell()
-        engine.wait(run_ids, on_update=board.take, stop=cancelled)
+        call.report()
+        engine.wait(run_ids, on_update=call.take, stop=cancelled)
         if cancelled.is_set():
             _cancel(engine, run_ids)
-            engine.wait(run_ids, on_update=board.take)
+            engine.wait(run_ids, on_update=call.take)
     except BaseException:
         _cancel(engine, run_ids)
         raise
-    return board.answer()
+    return call.result()
 
 
 def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
@@ -62,13 +65,13 @@ def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
         try:
             engine.stop((run_id,), reason="cancelled")
         except (SubdeckError, OSError):
-            continue  # the others are to be told all the same; this one is waited for
+            continue  # the others are stopped all the same; this one is waited for
 
 
-class _Board:
-    """The runs of one call as their parent sees them."""
+class _Call:
+    """The runs of one call, as their parent sees them."""
 
-    def __init__(self, engine: Engine, runs: Sequence[RunSnapshot], progress: Tell | None, *, parallel: bool) -> None:
+    def __init__(self, engine: Engine, runs: Sequence[RunSnapshot], progress: Report | None, *, parallel: bool) -> None:
         names = PresetNames(engine)
         self._engine = engine
         self._progress = progress
@@ -76,68 +79,70 @@ class _Board:
         self._live = {run.run_id: LiveRun(engine, run, display_name=names.of(run.meta)) for run in runs}
 
     def take(self, update: Update) -> None:
-        """Take in what changed, and tell it when that is due: all runs together, at most once in `EVERY` seconds."""
+        """Take in what changed; once a report of one run is due, all of them are reported together."""
         for run in update.runs:
             self._live[run.run_id].see(run)
         if any(live.is_due() for live in self._live.values()):
-            self.tell()
+            self.report()
 
-    def tell(self) -> None:
+    def report(self) -> None:
         if self._progress is None:
             return
-        told = [{**self._row(live.run), "details": msgspec.to_builtins(live.report())} for live in self._live.values()]
-        text = "\n".join(self._line(live.run) for live in self._live.values())
+        rows = [_with_details(_row(live.run), live.report()) for live in self._live.values()]
+        text = "\n".join(_progress_line(live.run) for live in self._live.values())
         try:
-            self._progress(ToolProgress(text, self._fields(told)))
-        except Exception as fault:
-            raise Untold(fault) from fault
+            self._progress(ToolProgress(text, self._fields(rows)))
+        except Exception as cause:
+            raise ProgressFailed(cause) from cause
 
-    def answer(self) -> ToolAnswer:
+    def result(self) -> CallResult:
         if any(live.drain() or live.is_pending for live in self._live.values()):
-            self.tell()
-        results = {run_id: self._engine.result(run_id) for run_id in self._live}
-        structured: list[dict[str, Any]] = []
+            self.report()
+        texts: list[str] = []
+        rows: list[dict[str, Any]] = []
         detailed: list[dict[str, Any]] = []
         for run_id, live in self._live.items():
-            result = results[run_id]
-            row = self._row(live.run) | _end(live.run, result)
-            structured.append(row)
-            detailed.append(row | {"details": msgspec.to_builtins(live.final(live.run, result))})
-        return ToolAnswer(
-            self._text([(live.run, results[run_id]) for run_id, live in self._live.items()]),
-            self._fields(detailed),
-            self._fields(structured),
-            is_error=not any(row["status"] == RunStatus.COMPLETED for row in structured),
-        )
+            result = self._engine.result(run_id)
+            texts.append(result_text(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}")
+            rows.append(_row(live.run) | _end(live.run, result))
+            detailed.append(_with_details(rows[-1], live.final(live.run, result)))
+        structured = self._fields(rows)
+        is_error = not structured["completed"]
+        return CallResult(self._text(texts), self._fields(detailed), structured, is_error=is_error)
 
-    def _text(self, ended: Sequence[tuple[RunSnapshot, RunResult | None]]) -> str:
-        texts = [
-            answer_for_parent(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}" for _, result in ended
-        ]
+    def _text(self, texts: Sequence[str]) -> str:
         if not self._parallel:
             return texts[0]
-        done = sum(run.status is RunStatus.COMPLETED for run, _ in ended)
-        headed = [f"## {self._name(run)}: {run.status}\n\n{text}" for (run, _), text in zip(ended, texts, strict=True)]
-        return "\n\n".join((f"{done} of {len(ended)} tasks completed", *headed))
+        runs = [live.run for live in self._live.values()]
+        completed = sum(run.status is RunStatus.COMPLETED for run in runs)
+        headed = [f"## {_name(run)}: {run.status}\n\n{text}" for run, text in zip(runs, texts, strict=True)]
+        return "\n\n".join((f"{completed} of {len(runs)} tasks completed", *headed))
 
-    def _fields(self, runs: list[dict[str, Any]]) -> dict[str, Any]:
-        completed = sum(row["status"] == RunStatus.COMPLETED for row in runs)
-        return {"mode": "parallel" if self._parallel else "single", "completed": completed, "runs": runs}
+    def _fields(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        completed = sum(row["status"] == RunStatus.COMPLETED for row in rows)
+        return {"mode": "parallel" if self._parallel else "single", "completed": completed, "runs": rows}
 
-    def _row(self, run: RunSnapshot) -> dict[str, Any]:
-        return {"index": run.meta.group.index if run.meta.group else 0, **rows.run_row(run)}
 
-    def _line(self, run: RunSnapshot) -> str:
-        said = one_line(latest(run), 160)
-        return f"{self._name(run)}: {run.status}" + (f" — {said}" if said else "")
+def _row(run: RunSnapshot) -> dict[str, Any]:
+    return {"index": run.meta.group.index if run.meta.group else 0, **run_fields(run)}
 
-    def _name(self, run: RunSnapshot) -> str:
-        """Name a task by index and preset."""
-        group = run.meta.group
-        return f"[{group.index + 1}/{group.size}] {run.meta.title}" if group else run.meta.title
+
+def _with_details(row: dict[str, Any], details: AgentDetails) -> dict[str, Any]:
+    return {**row, "details": msgspec.to_builtins(details)}
 
 
 def _end(run: RunSnapshot, result: RunResult | None) -> dict[str, Any]:
     if result is not None:
-        return rows.end_fields(run, result)
+        return end_fields(run, result)
     return {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}
+
+
+def _progress_line(run: RunSnapshot) -> str:
+    doing = one_line(latest(run), 160)
+    return f"{_name(run)}: {run.status}" + (f" — {doing}" if doing else "")
+
+
+def _name(run: RunSnapshot) -> str:
+    """Name a task by index and preset."""
+    group = run.meta.group
+    return f"[{group.index + 1}/{group.size}] {run.meta.title}" if group else run.meta.title

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import mcp_types as types
 
-from ..delegation.answers import ToolAnswer
+from ..delegation.results import CallResult
 from ..delegation.schema import STATUS, ToolSpec
 from ..errors import UsageError
 from ..presets.catalog import Preset, PresetCatalog
@@ -30,7 +30,7 @@ def tool_of(spec: ToolSpec) -> types.Tool:
     )
 
 
-def result_of(answer: ToolAnswer) -> types.CallToolResult:
+def result_of(answer: CallResult) -> types.CallToolResult:
     """Put an answer into text for people and structured content for the model, which Claude Code and Codex show it."""
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=plain(answer.text))],

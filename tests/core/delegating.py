@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from subdeck.core.delegation.answers import ToolAnswer, ToolProgress
 from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent
+from subdeck.core.delegation.results import CallResult, ToolProgress
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunSnapshot
 
@@ -29,7 +29,7 @@ def parent_engine(
     return open_engine(project_dir, command, session=session, **{"models": ["fake/puppet"], **settings})
 
 
-def call(engine: Engine, name: str, params: object, *, session: str = SESSION, **more: Any) -> ToolAnswer:
+def call(engine: Engine, name: str, params: object, *, session: str = SESSION, **more: Any) -> CallResult:
     about = {key: more.pop(key) for key in tuple(more) if key not in ("progress", "cancelled")}
     return call_tool(engine, name, params, parent=Parent(session, "pi", **about), **more)
 
@@ -47,7 +47,7 @@ class Calling:
         self.told: list[ToolProgress] = []
         self.cancelled = threading.Event()
         self.raised: Exception | None = None
-        self._answer: ToolAnswer | None = None
+        self._answer: CallResult | None = None
         self._tell = tell
 
         def work() -> None:
@@ -64,7 +64,7 @@ class Calling:
         if self._tell:
             self._tell(progress)
 
-    def answer(self) -> ToolAnswer:
+    def answer(self) -> CallResult:
         self.join()
         assert self._answer is not None, self.raised
         return self._answer

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.answers import answer_details, answer_for_parent
+from subdeck.core.delegation.results import end_fields, result_text
+from subdeck.core.project.registry import finished_snapshot
 from subdeck.core.run.model import RunReason
 
-from tests.factories import make_result
+from tests.factories import make_meta, make_result
 
 RUN = "20261121-000000-abcdef"
 ID = "550e8400-e29b-41d4-a716-446655440000"
 
 
 def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
-    return answer_for_parent(make_result(RUN, reason, **{"child_session_id": ID, **result}))
+    return result_text(make_result(RUN, reason, **{"child_session_id": ID, **result}))
 
 
 @pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED])
@@ -58,10 +59,15 @@ def test_a_failure_without_a_message() -> None:
 def test_details_of_a_finalized_run(finalized: dict[str, str]) -> None:
     """Beside the text a parent gets the session id and what the child handed over."""
     result = make_result(RUN, child_session_id=ID, finalized=finalized)
+    fields = end_fields(finished_snapshot(make_meta(RUN), result), result)
 
-    assert {"sessionId": ID, "finalized": finalized} == answer_details(result)
+    assert (ID, finalized) == (fields["sessionId"], fields["finalized"])
 
 
 def test_details_of_a_run_that_does_not_finalize() -> None:
     """Without finalization there is nothing handed over."""
-    assert {"sessionId": ID} == answer_details(make_result(RUN, child_session_id=ID))
+    result = make_result(RUN, child_session_id=ID)
+    fields = end_fields(finished_snapshot(make_meta(RUN), result), result)
+
+    assert ID == fields["sessionId"]
+    assert "finalized" not in fields

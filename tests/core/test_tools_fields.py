@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.arguments import read_background, read_status, read_subagent
-from subdeck.core.delegation.errors import ARGUMENT, Refused, ToolError, refusal
+from subdeck.core.delegation.arguments import background_arguments, status_arguments, subagent_arguments
+from subdeck.core.delegation.errors import ARGUMENT, CallRejected, ToolError, rejection
 
 TASK = {"preset": "scout", "task": "look"}
 
 
 def errors_of(params: object, *, isolated: bool = False) -> tuple[ToolError, ...]:
-    with pytest.raises(Refused) as refused:
-        read_subagent(params, isolated=isolated)
-    return refused.value.errors
+    with pytest.raises(CallRejected) as rejected:
+        subagent_arguments(params, isolated=isolated)
+    return rejected.value.errors
 
 
 def test_single_mode() -> None:
     """One task, with all that may be said about it; blank optional texts count as absent."""
-    parallel, (task,) = read_subagent(
+    parallel, (task,) = subagent_arguments(
         {**TASK, "model": " @fast ", "cwd": " ", "description": "d", "sessionId": "abc"}, isolated=False
     )
     assert not parallel
@@ -30,14 +30,14 @@ def test_single_mode() -> None:
 
 def test_parallel_mode() -> None:
     """Each task has its own preset and options."""
-    parallel, tasks = read_subagent({"tasks": [TASK, {**TASK, "preset": "other", "model": "a/b"}]}, isolated=False)
+    parallel, tasks = subagent_arguments({"tasks": [TASK, {**TASK, "preset": "other", "model": "a/b"}]}, isolated=False)
     assert parallel
     assert [("scout", None), ("other", "a/b")] == [(task.preset, task.model) for task in tasks]
 
 
 def test_null_counts_as_absent() -> None:
     """A model that fills every field with null is understood."""
-    parallel, _ = read_subagent({**TASK, "model": None, "tasks": None, "chain": None}, isolated=False)
+    parallel, _ = subagent_arguments({**TASK, "model": None, "tasks": None, "chain": None}, isolated=False)
     assert not parallel
 
 
@@ -68,8 +68,8 @@ def test_chain_is_refused_with_what_to_do() -> None:
     (error,) = errors_of({"chain": [TASK]})
     assert "chain" == error.field
     assert "once for each step" in error.hint and "tasks" in error.hint
-    with pytest.raises(Refused, match="chain"):
-        read_background({"chain": [TASK]}, isolated=False)
+    with pytest.raises(CallRejected, match="chain"):
+        background_arguments({"chain": [TASK]}, isolated=False)
 
 
 def test_unknown_fields_are_refused_with_the_known_ones() -> None:
@@ -85,7 +85,7 @@ def test_isolated_is_unknown_where_it_is_not_shown() -> None:
     """`isolated` counts only where the operator shows it to parents."""
     (error,) = errors_of({**TASK, "isolated": True})
     assert "isolated" == error.field
-    _, (task,) = read_subagent({**TASK, "isolated": False}, isolated=True)
+    _, (task,) = subagent_arguments({**TASK, "isolated": False}, isolated=True)
     assert task.isolated is False
 
 
@@ -106,30 +106,30 @@ def test_tasks_is_a_list(tasks: Any) -> None:
 def test_arguments_are_an_object(params: Any) -> None:
     """Arguments that are no object are refused, not a crash."""
     (error,) = errors_of(params)
-    assert "no object" in error.what
+    assert "not an object" in error.what
 
 
 def test_background_is_single_only() -> None:
     """background_agent takes one task, and says how to start several."""
-    assert "scout" == read_background(TASK, isolated=False).preset
-    with pytest.raises(Refused) as refused:
-        read_background({"tasks": [TASK]}, isolated=False)
-    assert "once for each task" in refused.value.errors[0].hint
+    assert "scout" == background_arguments(TASK, isolated=False).preset
+    with pytest.raises(CallRejected) as rejected:
+        background_arguments({"tasks": [TASK]}, isolated=False)
+    assert "once for each task" in rejected.value.errors[0].hint
 
 
 def test_status_takes_a_run_and_a_switch() -> None:
     """A blank run id counts as absent; what is neither true nor false is refused."""
-    assert (None, False) == read_status({})
-    assert ("r1", True) == read_status({"runId": " r1 ", "includeCompleted": True})
+    assert (None, False) == status_arguments({})
+    assert ("r1", True) == status_arguments({"runId": " r1 ", "includeCompleted": True})
     for params in ({"includeCompleted": "yes"}, {"runId": 3}, {"all": True}):
-        with pytest.raises(Refused):
-            read_status(params)
+        with pytest.raises(CallRejected):
+            status_arguments(params)
 
 
 def test_errors_are_structured_and_short() -> None:
     """A refusal has what, value, valid values (20 at most), where and hint, and says all of it in words too."""
     (error,) = errors_of({**TASK, "x" * 500: 1})
-    answer = refusal([error])
+    answer = rejection([error])
     assert answer.is_error
     assert {"what", "field", "value", "valid", "where", "hint"} == set(answer.details["error"])
     assert len(answer.details["error"]["value"]) <= 200

@@ -201,5 +201,5 @@ def test_broken_settings_are_told(project_dir: Path) -> None:
 def test_only_parents_that_are_told_expect_an_announcement(project_dir: Path) -> None:
     """A client that nobody tells of ends is not promised it."""
     engine = open_engine(project_dir, models=["own/m"])
-    assert "Its end is announced" in tools_for(engine, ["a/b"])[1].description
-    assert "announced" not in tools_for(engine)[1].description
+    assert "You are told when it ends" in tools_for(engine, ["a/b"])[1].description
+    assert "when it ends" not in tools_for(engine)[1].description

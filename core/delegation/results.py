@@ -1,4 +1,4 @@
-"""What a tool answers, and what it reports on the way."""
+"""What a call of a tool returns and what it reports on the way, as text for a model and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ToolProgress(Struct, frozen=True):
     details: dict[str, Any]
 
 
-class ToolAnswer(Struct, frozen=True):
+class CallResult(Struct, frozen=True):
     text: str
     """For the model."""
     details: dict[str, Any]
@@ -25,11 +25,11 @@ class ToolAnswer(Struct, frozen=True):
     structured: dict[str, Any]
     """For the model too, as the tool's output schema says; without timelines."""
     is_error: bool = False
-    """The call was refused, or none of its runs completed."""
+    """The call was rejected, or none of its runs completed."""
 
 
-def answer_for_parent(result: RunResult) -> str:
-    """Return the text for the parent's model: status, child session id, a rule, then the answer or the error."""
+def result_text(result: RunResult) -> str:
+    """Return a run's end for the parent's model: status, child session id, a rule, then the answer or the error."""
     status = "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
     header = [f"**Status:** {status}"]
     if result.child_session_id:
@@ -37,23 +37,15 @@ def answer_for_parent(result: RunResult) -> str:
     return "  \n".join(header) + f"\n\n---\n\n{_body(result)}"
 
 
-def answer_details(result: RunResult) -> dict[str, Any]:
-    """Return the fields beside the text: `sessionId`, and `finalized` where the child handed over its result."""
-    details: dict[str, Any] = {"sessionId": result.child_session_id}
-    if result.finalized is not None:
-        details["finalized"] = result.finalized
-    return details
-
-
 def _body(result: RunResult) -> str:
     if result.status is RunStatus.COMPLETED:
         return result.final_text or ""
-    said = f"{result.status}: {result.reason}"
-    error = f"{said}: {result.error_message}" if result.error_message else said
+    reason = f"{result.status}: {result.reason}"
+    error = f"{reason}: {result.error_message}" if result.error_message else reason
     return f"{error}\n\nPartial findings:\n\n{result.final_text}" if result.final_text else error
 
 
-def run_row(run: RunSnapshot) -> dict[str, Any]:
+def run_fields(run: RunSnapshot) -> dict[str, Any]:
     """Return what is known of a run from its beginning on."""
     meta = run.meta
     return {
@@ -74,11 +66,12 @@ def run_row(run: RunSnapshot) -> dict[str, Any]:
 
 
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
-    """Return how a run ended; with `limit` no more than so many characters of its answer."""
+    """Return how a run ended, with at most `limit` characters of its answer; `finalized` only where the child handed
+    over its result."""
     if result is None:
         end = run.end
         return {"answer": None, "error": (end and end.message) or None, "durationMs": end and end.duration_ms}
-    return {
+    fields = {
         "resolvedModel": result.resolved_model or run.meta.resolved_model,
         "answer": _shortened(result.final_text, limit),
         "error": None if result.status is RunStatus.COMPLETED else result.error_message or result.reason.value,
@@ -86,11 +79,18 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "stopReason": result.stop_reason,
         "durationMs": result.duration_ms,
         "usage": msgspec.to_builtins(result.usage),
-        **answer_details(result),
+        "sessionId": result.child_session_id,
     }
+    return fields if result.finalized is None else {**fields, "finalized": result.finalized}
 
 
-def counts_row(counts: Counts) -> dict[str, int]:
+def _shortened(text: str | None, limit: int | None) -> str | None:
+    if text is None or limit is None or len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"
+
+
+def counts_fields(counts: Counts) -> dict[str, int]:
     return msgspec.to_builtins(counts)
 
 
@@ -99,15 +99,9 @@ def counts_text(counts: Counts) -> str:
     return f"bg: {counts.running} running / {counts.total} total"
 
 
-def line(run: RunSnapshot) -> str:
-    """Return one line about a run: id, preset, how it stands, what about."""
+def run_line(run: RunSnapshot) -> str:
+    """Return one line about a run: id, preset, status, what it is about, and what it does or how it ended."""
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task
     parts = (f"{run.run_id} {run.meta.title} {run.status}{reason}", one_line(about, 80), one_line(latest(run), 160))
     return " — ".join(part for part in parts if part)
-
-
-def _shortened(text: str | None, limit: int | None) -> str | None:
-    if text is None or limit is None or len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"
