@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-import uuid
 from typing import Any, cast
 
 PROVIDER, MODEL = "offline", "reader"
@@ -64,7 +63,7 @@ def open_session(path: str | None, cwd: str) -> Session:
     except OSError as error:
         raise SessionError(f"cannot open session {path}: {error.strerror}") from error
     if not data:
-        header = {"type": "session", "version": 3, "id": str(uuid.uuid4()), "timestamp": _iso_now(), "cwd": cwd}
+        header = {"type": "session", "version": 3, "id": _new_id(), "timestamp": _iso_now(), "cwd": cwd}
         return Session(header, [], path, encode(header))
     header, *entries = [entry for line in data.split(b"\n") if (entry := _decoded(line))] or [{}]
     if header.get("type") != "session" or not isinstance(header.get("id"), str):
@@ -83,6 +82,11 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
+
+
+def _new_id() -> str:
+    digits = os.urandom(16).hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _iso_now() -> str:

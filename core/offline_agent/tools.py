@@ -76,7 +76,9 @@ class Toolbox:
         `wordStart`: only where a word, or a part of a compound name, begins; a very short one has to end there too.
         """
         literal = f"(?i:{re.escape(pattern)})"
-        wanted = re.compile(_WORD_START + literal + ("(?![a-z])" if len(pattern) < 3 else "") if wordStart else literal)
+        if wordStart:  # the literal comes first, too, because it is found ten times as fast
+            literal = f"(?={literal}){_WORD_START}{literal}" + ("(?![a-z])" if len(pattern) < 3 else "")
+        wanted = re.compile(literal)
         matching = (hit for file in self.directory.files_below(path) for hit in self._matching(file, wanted))
         hits = tuple(islice(matching, MAX_HITS))
         if len(hits) == MAX_HITS:
