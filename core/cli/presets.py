@@ -111,7 +111,7 @@ No presets yet. Write one:
   Answer with file:line evidence.
   END
 
-Inspection for *.md in:
+Looked for *.md in:
 {places}"""
 
 

@@ -146,7 +146,7 @@ def test_the_figures_of_the_settings(engine: Engine, parent: SessionFile) -> Non
     parent.user("look")
     parent.assistant(tool="read")
     parent.output("code " * 1000)
-    parent.assistant("Inspection.")
+    parent.assistant("Looked.")
     parent.turn("then")
     inheritance = {"recent_turns": 2, "tool_output_window": 1, "max_chars": 24_000}
     write_settings(CONVERSING, inheritance=inheritance)

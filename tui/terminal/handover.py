@@ -14,7 +14,7 @@ from typing import Any
 from textual.app import App, SuspendNotSupported
 
 EDITORS = ("nano", "vi")
-"""Inspection for when neither VISUAL nor EDITOR names one."""
+"""Looked for when neither VISUAL nor EDITOR names one."""
 PAGERS = ("less", "more")
 NO_TERMINAL = "This terminal cannot be lent to another program."
 
