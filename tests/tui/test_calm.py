@@ -99,7 +99,7 @@ def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
 def test_marks_mind_case_as_the_search_does(words: str, marked: list[str]) -> None:
     """What is not a match is not marked as one."""
     painter = Painter(lambda _: Style.null())
-    painter.highlight(words)
+    painter.highlight(highlighter(words))
     assert painter._words is not None
     assert painter._words.findall("Auth auth") == marked
 
