@@ -141,9 +141,9 @@ async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, k
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("sed -i 's/^model.*/modle: x/'", 'scout.md is changed\n! the key "modle" is unknown'),
+        ("sed -i 's/^model.*/modle: x/'", 'scout.md has changed\n! the key "modle" is unknown'),
         ("sed -i 's/^name/nam/'", "scout.md is broken: name is missing"),
-        ("sed -i 's/Look/Seek/'", "scout.md is changed; nothing is wrong with it"),
+        ("sed -i 's/Look/Seek/'", "scout.md has changed; no problems"),
         ("rm", "scout.md is gone"),
         ("false", "false ended with exit code 1"),
         ("/no/such/editor", "/no/such/editor could not be started"),

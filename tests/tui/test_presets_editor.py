@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.confirm import ConfirmScreen
-from subdeck.tui.presets.editor import ChangedFileScreen, PresetArea, PresetEditorScreen
+from subdeck.tui.presets.changed_file import ChangedFileScreen
+from subdeck.tui.presets.editor import PresetEditorScreen
+from subdeck.tui.presets.text_area import PresetArea
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -40,7 +42,7 @@ async def test_create_from_the_template(project_dir: Path, size: tuple[int, int]
         assert not (project_dir / ".pi").exists()
         await deck.press("down", "end")
         await deck.type("Finds things")
-        await deck.until_text("✓ nothing is wrong with it")
+        await deck.until_text("✓ no problems")
         await deck.press("ctrl+s")
         await until_saved(deck)
         text = (project_dir / ".pi/subagents/scout.md").read_text()
@@ -262,7 +264,7 @@ async def test_hostile_text_is_shown_and_kept(project_dir: Path, hostile: str) -
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
         await deck.press("ctrl+end")
-        await deck.until_text("nothing is wrong with it")
+        await deck.until_text("no problems")
         assert not set("\x1b\x07\x9b\u202e\x85\u2028\x0b\r") & set(deck.screen_text)
         await deck.type("z")
         await deck.press("ctrl+s")

@@ -11,7 +11,7 @@ from ..actions import KeyContext, keys_line
 from ..deck.protocol import DeckView
 from ..deck.undo import Deletion
 from ..presets.copy import CopyPresetScreen, read_template
-from ..presets.draft import Draft, judge, new_draft, read_draft
+from ..presets.draft import Draft, check, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
 from ..terminal.handover import edit_file
 from ..text.format import short_path
@@ -36,16 +36,11 @@ class PresetCommands(Commands):
             "delete_preset": lambda: self._spawn_dialog(self._delete),
         }
 
-    @property
-    def _highlighted(self) -> Preset | PresetProblem | None:
-        presets = self._deck.presets
-        return presets.preset or presets.problem
-
     async def _create(self) -> None:
         await self._open(await self._bridge.call(new_draft))
 
     async def _edit(self) -> None:
-        found = self._highlighted
+        found = self._deck.presets.highlighted
         if found is None:
             return
         if self._is_bundled(found):
@@ -62,7 +57,7 @@ class PresetCommands(Commands):
     async def _edit_outside(self) -> None:
         from ...core.presets.text import GONE, content_now
 
-        found = self._highlighted
+        found = self._deck.presets.highlighted
         if found is None:
             return
         if self._is_bundled(found):
@@ -78,8 +73,8 @@ class PresetCommands(Commands):
         if content == GONE:
             self._say(f"{short_path(found.path, 60)} is gone", error=True)
             return
-        check = await self._bridge.call(judge, self._bridge.engine, before, "", content)
-        self._say(saved_outside(found.path, check), error=check.preset is None)
+        checked = await self._bridge.call(check, self._bridge.engine, before, "", content)
+        self._say(saved_outside(found.path, checked), error=checked.preset is None)
 
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
         detail = "It comes with subdeck and cannot be changed. A copy of it is yours, and is used in its place."
@@ -98,7 +93,7 @@ class PresetCommands(Commands):
         from ...core.presets.catalog import next_after
         from ...core.presets.trash import delete_preset
 
-        found, engine = self._highlighted, self._bridge.engine
+        found, engine = self._deck.presets.highlighted, self._bridge.engine
         if found is None:
             return
         name = one_line(found.name, 60)
@@ -131,4 +126,4 @@ def saved_outside(path: str, check: PresetCheck) -> str:
     if check.fault is not None:
         return f"{file} is broken: {one_line(check.fault.advice, 300)}"
     said = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
-    return f"{file} is changed\n{said}" if said else f"{file} is changed; nothing is wrong with it"
+    return f"{file} has changed\n{said}" if said else f"{file} has changed; no problems"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...core.errors import PresetError, SubdeckError
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
-from ..presets.draft import place_of
+from ..presets.draft import preset_dir
 from ..text.format import short_path
 from .values import LaunchValues, tool_names
 
@@ -48,7 +48,7 @@ def save(engine: Engine, filled: LaunchValues) -> str:
     refuse_name(engine, filled)
     save_as = filled.save_as
     assert save_as is not None
-    directory = place_of(engine, save_as.where)
+    directory = preset_dir(engine, save_as.where)
     tools = tool_names(filled.tools)
     try:
         return save_preset(directory, save_as.name, save_as.description, filled.model, tools, filled.prompt)

@@ -1,4 +1,4 @@
-"""Make a preset that comes with subdeck one's own, or a second one of one's own: its name, where, which model."""
+"""The dialog that copies a preset: its name, where it goes and, for a bundled one, its model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..feed.bridge import Bridge
 from ..text.format import format_error, short_path
 from ..widgets.choice import Choice
 from ..widgets.model_input import ModelInput
-from .draft import PROJECT, USER, place_of
+from .draft import PROJECT, USER, preset_dir
 
 if TYPE_CHECKING:
     from ...core.engine import Engine
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What comes along."""
+    """The preset that is copied, as far as the dialog shows it."""
 
     name: str
     description: str
@@ -39,15 +39,15 @@ class Template:
     proposed: str
     """The name of the copy."""
     own: Preset | None = None
-    """The preset that is copied; None for one that comes with subdeck, whose copy keeps its name."""
+    """The preset itself; None for a bundled one, whose copy keeps its name."""
     needs_model: bool = False
-    """Its own is a role that is not set."""
+    """Whether its own model is a role that is not set."""
     models: tuple[str, ...] = ()
-    """Those that are known, where the copy may get another."""
+    """The known models, where the copy may get another."""
 
     @property
     def where(self) -> str:
-        """What the copy is for unless another place is chosen."""
+        """Where the copy goes unless somewhere else is chosen."""
         return USER if self.source is PresetSource.GLOBAL else PROJECT
 
 
@@ -73,17 +73,17 @@ def read_template(engine: Engine, preset: Preset | None, taken: Container[str]) 
 
 
 def write_copy(engine: Engine, template: Template, name: str, where: str, model: str) -> str:
-    """Write the copy and answer its path; blank `model` keeps the preset's own. Raises SubdeckError."""
+    """Write the copy and return its path; a blank `model` keeps the preset's own. Raises SubdeckError."""
     from ...core.presets.write import copy_bundled, duplicate
 
-    directory = place_of(engine, where)
+    directory = preset_dir(engine, where)
     if template.own is not None:
         return duplicate(template.own, name, directory)
     return copy_bundled(template.name, directory, engine.settings, model.strip() or None)
 
 
 class CopyPresetScreen(ModalScreen[str]):
-    """Answers the path of the copy, or None."""
+    """Returns the path of the copy, or None."""
 
     BINDINGS = bindings(KeyContext.COPY)
     CSS_PATH = "../dialogs/dialogs.tcss"
@@ -135,7 +135,7 @@ class CopyPresetScreen(ModalScreen[str]):
     @on(Choice.Changed)
     def show_file(self) -> None:
         """Say where the copy goes."""
-        directory = place_of(self._bridge.engine, self.query_one(Choice).value)
+        directory = preset_dir(self._bridge.engine, self.query_one(Choice).value)
         self.query_one("#file", Static).update(Content(f"a file in {short_path(directory, 60)}"))
 
     @on(Input.Submitted)

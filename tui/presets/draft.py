@@ -1,4 +1,4 @@
-"""A preset's text on its way between its file and the editor; each function here reads or writes files."""
+"""Drafts of presets: read, checked and saved; each function here reads or writes files."""
 
 from __future__ import annotations
 
@@ -33,17 +33,13 @@ class Draft:
     own: PresetText
 
 
-def place_of(engine: Engine, where: str) -> str:
-    """Return the directory of presets for this project, the one that is looked into, or for all."""
+def preset_dir(engine: Engine, where: str) -> str:
+    """Return the directory for presets of this project, or of all projects."""
     from ...core.presets.catalog import project_place
 
     if where == PROJECT:
         return project_place(engine.workspace)
     return os.path.join(agent_dir(), "subagents")
-
-
-def source_of(where: str) -> PresetSource:
-    return PresetSource.PROJECT if where == PROJECT else PresetSource.GLOBAL
 
 
 def new_draft() -> Draft:
@@ -59,29 +55,34 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
     own = read_preset_text(found.path)
     if not can_hold(own.text):
-        raise PresetError("it has characters of the last private plane, which cannot be edited here", where=found.path)
+        raise PresetError(
+            "it has private-use characters (U+100000 and above), which cannot be edited here", where=found.path
+        )
     return Draft(f"Edit {one_line(found.name, 50)}", found.source, found.path, own)
 
 
-def judge(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
+def check(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
     from ...core.launch.preset_check import PresetDraft, check_preset
 
     if draft.path is None:
-        target = PresetDraft(place_of(engine, where), source_of(where))
+        target = PresetDraft(
+            preset_dir(engine, where), PresetSource.PROJECT if where == PROJECT else PresetSource.GLOBAL
+        )
     else:
         target = PresetDraft(os.path.dirname(draft.path), draft.source, draft.path)
     return check_preset(content, target, engine.workspace)
 
 
 def save(engine: Engine, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:
-    """Write a text that was found right, and answer its path. Raises PresetError, FileChanged where it is not
-    `before` that the file holds.
+    """Write a text that passed the check, and return its path.
+
+    Raises PresetError, and FileChanged where the file holds something else than `before`.
     """
     if draft.path is None:
         from ...core.presets.write import place_preset, stem_of
 
-        return place_preset(place_of(engine, where), name, stem_of(name), content.decode())
+        return place_preset(preset_dir(engine, where), name, stem_of(name), content.decode())
     from ...core.presets.text import write_preset_text
 
     write_preset_text(draft.path, content, before=before)
