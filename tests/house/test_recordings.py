@@ -1,0 +1,25 @@
+"""What is recorded of real agents says nothing about the machine that they ran on."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+
+from tests.replay import RECORDINGS
+
+NEUTRAL = {b"srv", b"dev"}
+"""Where every machine may have the directories that a recording names."""
+
+
+def recorded() -> Iterator[tuple[str, bytes]]:
+    for path in sorted(RECORDINGS.glob("*/*/*")):
+        data = path.read_bytes()
+        yield str(path.relative_to(RECORDINGS)), gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def test_recordings_name_neutral_directories() -> None:
+    """Every absolute path lies below `/srv`, or is a device."""
+    absolute = re.compile(rb"(?<![\w.~/:*)-])/(\w+)/")
+    named = {name: set(absolute.findall(data)) - NEUTRAL for name, data in recorded()}
+    assert {} == {name: tops for name, tops in named.items() if tops}
