@@ -22,7 +22,7 @@ from .project import trash
 from .project.follower import Follower, Update
 from .project.registry import Registry
 from .run import artifacts
-from .run.model import LaunchedBy, RunMeta, RunRequest, RunResult, RunSnapshot
+from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, RunSnapshot, StopReason
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ OPERATOR = "operator"
 class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
-    def __init__(self, project: paths.Project, cwd: str, session: str, kind: str, *, readonly: bool = False) -> None:
+    def __init__(
+        self, project: paths.Project, cwd: str, session: str, kind: LauncherKind, *, readonly: bool = False
+    ) -> None:
         self.workspace = Workspace(project, cwd, load_settings(project))
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
@@ -56,9 +58,14 @@ class Engine:
 
     @classmethod
     def open(
-        cls, cwd: str | None = None, *, session: str = OPERATOR, kind: str = "cli", readonly: bool = False
+        cls,
+        cwd: str | None = None,
+        *,
+        session: str = OPERATOR,
+        kind: LauncherKind = LauncherKind.CLI,
+        readonly: bool = False,
     ) -> Engine:
-        """Open the project of a directory (default: the current one); `kind` is `app`, `cli`, `mcp` or `pi`.
+        """Open the project of a directory (default: the current one).
 
         Nothing is written; `readonly` never does by looking, so that a lost run stays `unknown`. Raises
         SettingsError, and UsageError for a bad session id or a directory that is not there.
@@ -209,12 +216,17 @@ class Engine:
         return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
 
     def stop(
-        self, run_ids: Iterable[str], *, force: bool = False, by: str | None = None, reason: str = "stopped"
+        self,
+        run_ids: Iterable[str],
+        *,
+        force: bool = False,
+        by: str | None = None,
+        reason: StopReason = StopReason.STOPPED,
     ) -> tuple[str, ...]:
         """Ask runs to end; return the ids of those that had not ended yet.
 
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
-        `reason` is `stopped` or `cancelled`. Raises SubdeckError for a run that another machine or boot holds.
+        Raises SubdeckError for a run that another machine or boot holds.
         """
         from .project.stop import ask_to_stop
 

@@ -35,8 +35,9 @@ def _open_app(run: str | None = None, *, readonly: bool = False, problem: BaseEx
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise UsageError("the app needs a terminal", where="subdeck", hint="subdeck --help lists the commands")
     from ..core.engine import Engine
+    from ..core.run.model import LauncherKind
 
-    engine = Engine.open(kind="app", readonly=readonly)
+    engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
     from .deck.opening import Opening
     from .run_app import open_app

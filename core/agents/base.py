@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
@@ -10,6 +11,19 @@ from msgspec import Struct
 from ..run.events import Event
 from ..run.model import RunMeta
 from ..run.outcome import StreamFacts
+
+
+class AgentKind(StrEnum):
+    """Which protocol a child program speaks."""
+
+    PI = "pi"
+    OFFLINE = "offline"
+    """The reader that comes with subdeck and uses no model."""
+
+    @classmethod
+    def of(cls, agent: str) -> AgentKind:
+        """Return the kind of an agent by its name; one that the settings name speaks as pi does."""
+        return cls.OFFLINE if agent == cls.OFFLINE else cls.PI
 
 
 class Command(Struct, frozen=True):

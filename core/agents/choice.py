@@ -9,6 +9,7 @@ from ..errors import AgentUnavailable, nearest
 from ..models.catalog import Catalog, settings_listing
 from ..models.references import LEVELS
 from ..run.tool_policy import Offer
+from .base import AgentKind
 from .offline import TOOL_NAMES, offline_command
 from .pi.install import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
 from .pi.models import built_in_listing, cached_listing, models_json_listing
@@ -46,16 +47,16 @@ def choose_agent(name: str, settings: Settings) -> AgentChoice:
 
     Raises AgentUnavailable for a program that is missing or cannot be executed, and for a name nobody knows.
     """
-    if name == "offline":
+    if name == AgentKind.OFFLINE:
         return _offline()
     if name == "auto":
         try:
-            return _pi("pi", settings)
+            return _pi(AgentKind.PI, settings)
         except AgentUnavailable as error:
             return _offline(note=f"pi: {error.what}" if error.where != "agents.pi.command" else error.what)
-    if name == "pi" or name in settings.agents:
+    if name == AgentKind.PI or name in settings.agents:
         return _pi(name, settings)
-    known = ("auto", "pi", "offline", *settings.agents)
+    known = ("auto", *AgentKind, *settings.agents)
     hint = nearest(name, known) or f"known are {', '.join(known)}"
     raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint)
 
@@ -76,12 +77,12 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
 
 
 def _offline(note: str = "") -> AgentChoice:
-    return AgentChoice("offline", offline_command(), TOOL_NAMES, False, default_tools=TOOL_NAMES, note=note)
+    return AgentChoice(AgentKind.OFFLINE, offline_command(), TOOL_NAMES, False, default_tools=TOOL_NAMES, note=note)
 
 
 def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
     """Return the models known of an agent without starting it; None for one that takes any."""
-    if choice.name == "offline":
+    if choice.name == AgentKind.OFFLINE:
         return None
     return Catalog(
         (

@@ -10,6 +10,7 @@ import click
 
 from ..engine import Engine
 from ..errors import UsageError
+from ..run.model import LauncherKind
 from .cancel import Canceller
 from .output import note
 
@@ -33,7 +34,7 @@ def command(as_json: bool) -> int:
     if not sys.stdin or not sys.stdout:
         raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
     session = f"mcp-{os.urandom(6).hex()}"
-    engine = Engine.open(session=session, kind="mcp")
+    engine = Engine.open(session=session, kind=LauncherKind.MCP)
     # A descriptor of its own: the server puts another file under number 1, so that nothing else writes to the client.
     with Canceller(watched=(os.dup(1),)) as canceller:
         try:

@@ -12,7 +12,7 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
-from ..run.model import RunResult, RunSnapshot, RunStatus
+from ..run.model import RunResult, RunSnapshot, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..text.plain import one_line, plain
 from .cancel import Canceller
@@ -72,7 +72,7 @@ def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller
 def _cancel(engine: Engine, run: RunSnapshot, progress: _Progress) -> None:
     progress.tell(f"cancelling {run.meta.short_id} …")
     try:
-        engine.stop((run.run_id,), reason="cancelled")
+        engine.stop((run.run_id,), reason=StopReason.CANCELLED)
     except (SubdeckError, OSError) as error:
         progress.tell(f"subdeck: it could not be cancelled: {error}")
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..delegation.parent import Parent, Resolved, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
+from ..run.model import LauncherKind
 from .cancel import Canceller
 from .json_lines import read_line, write_line
 from .options import json_option
@@ -99,7 +100,7 @@ def _register() -> int:
     try:
         asked = _read(_Registration)
         key = asked.key
-        tools = tools_for(Engine.open(asked.cwd, session="parent", kind="pi"), asked.models)
+        tools = tools_for(Engine.open(asked.cwd, session="parent", kind=LauncherKind.PI), asked.models)
     except (SubdeckError, OSError) as error:
         write_line({"register": False, "key": key, "tools": [], "error": _fields(error)})
         return NOTHING_DONE
@@ -149,7 +150,7 @@ def _watch() -> int:
         try:
             asked = _read(_Watch)
             session = session_name(asked.session)
-            engine = Engine.open(asked.cwd, session=session, kind="pi")
+            engine = Engine.open(asked.cwd, session=session, kind=LauncherKind.PI)
         except (SubdeckError, OSError) as error:
             write_line({"type": "error", "error": _fields(error)})
             return NOTHING_DONE
@@ -170,7 +171,7 @@ def _parent_of(asked: _Call, resolve: Callable[[str], Resolved | None] | None) -
     told = asked.parent
     return Parent(
         session=session_name(told.session),
-        kind="pi",
+        kind=LauncherKind.PI,
         session_file=told.session_file,
         branch=told.branch,
         active_tools=told.active_tools,

@@ -10,6 +10,7 @@ from enum import Enum
 from msgspec import Struct
 
 from ..errors import ContentError, nearest
+from ..run.model import RunnerKind
 from .values import (
     COUNT,
     DURATION,
@@ -150,7 +151,7 @@ KEYS: dict[str, Key] = {
     "bundled_presets": Key(
         "bundled_presets", SWITCH, "Whether the presets that come with subdeck are offered.", "false", _OVERRIDES
     ),
-    "runner": Key("runner", one_of("process", "tmux"), "How children are run.", "process"),
+    "runner": Key("runner", one_of(*RunnerKind), "How children are run.", "process"),
     "tmux.socket": Key(
         "tmux.socket",
         matching(NAME, "a name of letters, digits, _ and -"),

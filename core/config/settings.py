@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
-from ..run.model import Limits, LogCaps
+from ..run.model import Limits, LogCaps, RunnerKind
 from .schema import KEYS, ProjectMay, read_entries
 from .yaml_tree import parse_mapping, read_text
 
@@ -80,7 +80,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How often a finalization is asked for in all, where the preset does not say."""
     preset_dirs: tuple[str, ...] = ()
     """Absolute; the project's first, then the user's."""
-    runner: str = "process"
+    runner: RunnerKind = RunnerKind.PROCESS
     tmux: TmuxSettings = TmuxSettings()
     max_parallel: int = 4
     max_running: int | None = None

@@ -119,14 +119,14 @@ def number(words: str, *, zero: bool = False, whole: bool = False, factor: int =
 
 
 def one_of(*words: str) -> Kind:
-    """One of a few words; case and blanks around it do not matter."""
+    """One of a few words, or the member of an enum; case and blanks around it do not matter."""
     expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
     def read(node: Node) -> str:
         value = word(node).lower()
         if value not in words:
             raise Unexpected(expected)
-        return value
+        return words[words.index(value)]
 
     return Kind(read, {"type": "string", "enum": list(words)})
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, SubdeckError
-from ..launch.model import INHERIT, OFFLINE_AGENT
+from ..launch.model import INHERIT
 from ..presets.catalog import Preset, PresetCatalog
-from ..run.model import RunRequest, RunSnapshot
+from ..run.model import RunnerKind, RunRequest, RunSnapshot
 from .arguments import TaskArguments
 from .errors import CallRejected, ToolError, argument_error, find_preset, tool_error
 from .models import available_models, spelled
@@ -56,7 +57,7 @@ def _request(
         preset=task.preset,
         model=model,
         cwd=task.cwd,
-        runner="process" if background else None,
+        runner=RunnerKind.PROCESS if background else None,
         description=task.description,
         parent_tools=parent.active_tools,
         parent_model=parent.model,
@@ -144,6 +145,6 @@ class _Models:
 def _takes_any_model(preset: Preset | None, settings: Settings) -> bool:
     """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
     try:
-        return choose_agent((preset and preset.agent) or settings.agent, settings).name == OFFLINE_AGENT
+        return choose_agent((preset and preset.agent) or settings.agent, settings).name == AgentKind.OFFLINE
     except AgentUnavailable:
         return False

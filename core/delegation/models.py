@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
 from ..agents.pi.models import cached_listing, models_json_listing
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
-from ..launch.model import OFFLINE_AGENT, OFFLINE_MODEL
+from ..launch.model import OFFLINE_MODEL
 from ..models.catalog import Listing, settings_listing
 from ..models.references import split_thinking
 
@@ -24,7 +25,7 @@ def available_models(settings: Settings, announced: Sequence[str] | None) -> tup
         agent = choose_agent(settings.agent, settings)
     except AgentUnavailable:
         return _once(refs)
-    if agent.name != OFFLINE_AGENT:
+    if agent.name != AgentKind.OFFLINE:
         refs += [*_refs(models_json_listing()), *_refs(cached_listing(agent.command))]
     elif not refs and announced is None:
         refs = [OFFLINE_MODEL]

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from .. import paths
+from ..run.model import LauncherKind
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -30,7 +31,7 @@ class Resolved(Struct, frozen=True):
 class Parent(Struct, frozen=True):
     session: str
     """As the engine was opened with."""
-    kind: str
+    kind: LauncherKind
     """`pi` or `mcp`."""
     session_file: str | None = None
     branch: Sequence[Any] | None = None

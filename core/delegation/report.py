@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..run.describe import activity, moment
 from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
-from ..run.model import Ended, PresetSource, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
+from ..run.model import Ended, PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunSnapshot, RunStatus
 from ..text.plain import one_line
 
 RECENT = 20
@@ -204,7 +204,7 @@ def _tags(meta: RunMeta) -> Iterator[str]:
         yield "isolated"
     if meta.finalize:
         yield "finalize"
-    if meta.runner != "process":
+    if meta.runner != RunnerKind.PROCESS:
         yield f"runner: {meta.runner}"
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.describe import latest
-from ..run.model import RunResult, RunSnapshot, RunStatus
+from ..run.model import RunResult, RunSnapshot, RunStatus, StopReason
 from ..text.plain import one_line
 from .arguments import subagent_arguments
 from .launch import launch
@@ -63,7 +63,7 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
 def _cancel(engine: Engine, run_ids: Sequence[str]) -> None:
     for run_id in run_ids:
         try:
-            engine.stop((run_id,), reason="cancelled")
+            engine.stop((run_id,), reason=StopReason.CANCELLED)
         except (SubdeckError, OSError):
             continue  # the others are stopped all the same; this one is waited for
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ..agents.base import AgentKind
 from ..agents.choice import catalog_of, choose_agent
 from ..agents.offline import MODEL as OFFLINE_MODEL
 from ..config.settings import Settings
@@ -17,8 +18,6 @@ from ..models.roles import PROVIDERS, RolesResolver, provider_roles
 from ..paths import agent_dir, user_settings_file
 from ..presets.file import Preset
 from ..text.plain import one_line
-
-OFFLINE_AGENT = "offline"
 
 INHERIT = "inherit"
 """As `default_model`: the parent's model, and where none is known the agent's own default."""
@@ -61,7 +60,7 @@ def resolve_model(
     `parent` the model of a known parent. Raises ModelError that names all three places when none has one, or the
     place of one that cannot be resolved.
     """
-    known = None if agent == OFFLINE_AGENT else catalog
+    known = None if agent == AgentKind.OFFLINE else catalog
     if resolvers is None:
         resolvers = (RolesResolver(settings.roles, known), *installed_resolvers())
     reference = _chosen(call, preset, settings)
@@ -70,7 +69,7 @@ def resolve_model(
     elif reference.source == "default_model" and reference.text == INHERIT:
         model = ResolvedModel(INHERIT, (parent or "").strip(), "default_model")
     else:
-        takes_any = agent == OFFLINE_AGENT and not reference.text.startswith("@")
+        takes_any = agent == AgentKind.OFFLINE and not reference.text.startswith("@")
         model = _resolved(reference, known, () if takes_any else resolvers)
     return _finished(model, preset, agent, levels)
 
@@ -88,7 +87,7 @@ def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Ref
 
 
 def _without(preset: Preset | None, agent: str) -> ResolvedModel:
-    if agent == OFFLINE_AGENT:
+    if agent == AgentKind.OFFLINE:
         return ResolvedModel("", OFFLINE_MODEL, "agent")
     of_preset = f'the preset "{one_line(preset.name)}" names none' if preset else "there is no preset"
     raise ModelError(
@@ -159,7 +158,7 @@ def _finished(model: ResolvedModel, preset: Preset | None, agent: str, levels: S
     notices = model.notices
     if wanted != given:
         notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
-    resolved = OFFLINE_MODEL if agent == OFFLINE_AGENT else model.resolved
+    resolved = OFFLINE_MODEL if agent == AgentKind.OFFLINE else model.resolved
     return ResolvedModel(model.requested, resolved, model.source, given, notices)
 
 

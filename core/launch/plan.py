@@ -18,7 +18,19 @@ from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..run.artifacts import read_result
 from ..run.finalization import INSTRUCTION
-from ..run.model import Group, LaunchedBy, Limits, Origin, PresetSource, RunMeta, RunRequest, Tools, effective_limits
+from ..run.model import (
+    Group,
+    LaunchedBy,
+    Limits,
+    Origin,
+    PresetSource,
+    PromptMode,
+    RunMeta,
+    RunnerKind,
+    RunRequest,
+    Tools,
+    effective_limits,
+)
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.base import Runner
 from ..text.plain import one_line
@@ -27,7 +39,6 @@ from .inherit import Inherited, inherit_from, inherits, prompt_with_context
 from .model import INHERIT, ResolvedModel, resolve_model
 
 PREVIOUS = "{previous}"
-RUNNERS = ("process", "tmux")
 
 
 _PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited")
@@ -98,7 +109,7 @@ class Plan:
             tools=self.tools,
             system_prompt=system_prompt,
             system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
-            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else "append",
+            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else PromptMode.APPEND,
             context_files=preset.context_files if preset else None,
             child_session_id=session.id if session else None,
             session_path=session.path_in(run_dir) if session else None,
@@ -283,13 +294,13 @@ def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
 
 def runner_of(name: str, settings: Settings) -> Runner:
     """Return a runner by its name; libtmux is loaded only for the one that needs it."""
-    if name == "process":
+    if name == RunnerKind.PROCESS:
         from ..runners.process import ProcessRunner
 
         return ProcessRunner()
-    if name == "tmux":
+    if name == RunnerKind.TMUX:
         from ..runners.tmux import TmuxRunner
 
         return TmuxRunner(settings.tmux.socket)
-    hint = nearest(name, RUNNERS) or f"known are {', '.join(RUNNERS)}"
+    hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
     raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)

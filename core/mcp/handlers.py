@@ -17,6 +17,7 @@ from ..delegation.parent import Parent
 from ..delegation.schema import NAMES, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError
+from ..run.model import LauncherKind
 from ..text.plain import one_line, plain
 from .calls import Calls, Relay
 from .listeners import Listeners
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 Context = ServerRequestContext[Any, Any]
 
-KIND = "mcp"
+KIND = LauncherKind.MCP
 
 
 class Door:

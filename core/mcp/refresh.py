@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 
 from .. import paths
+from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
 from ..agents.pi.models import cached_listing, list_key, refresh_models
 from ..engine import Engine
-from ..launch.model import OFFLINE_AGENT
 from ..presets.catalog import preset_places
 from ..project.watch import watch
 
@@ -30,7 +30,7 @@ class ModelListRefresher:
         """
         settings = self._engine.settings
         agent = choose_agent(settings.agent, settings)
-        if agent.name == OFFLINE_AGENT:
+        if agent.name == AgentKind.OFFLINE:
             return False
         with self._asking:
             state = list_key(agent.command)

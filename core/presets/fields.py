@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ..config.values import COUNT, DURATION, SWITCH, TEXT, WHOLE_TEXT, Kind, Unexpected, matching, one_of
 from ..models.references import LEVELS
+from ..run.model import PromptMode, RunnerKind
 
 
 class PresetField(Struct, frozen=True):
@@ -61,7 +62,7 @@ FIELDS: dict[str, PresetField] = {
     ),
     "prompt": PresetField(WHOLE_TEXT, "The system prompt; goes before the text below the frontmatter."),
     "prompt_mode": PresetField(
-        one_of("append", "replace"), "Whether the prompt follows the agent's own or stands in its place.", "prompt_mode"
+        one_of(*PromptMode), "Whether the prompt follows the agent's own or stands in its place.", "prompt_mode"
     ),
     "context_files": PresetField(
         SWITCH,
@@ -84,7 +85,7 @@ FIELDS: dict[str, PresetField] = {
     "agent": PresetField(
         matching(r"[A-Za-z0-9_-]+", "the name of an agent"), "pi, offline, or an agent of your settings.", "agent"
     ),
-    "runner": PresetField(one_of("process", "tmux"), "How the child is run.", "runner"),
+    "runner": PresetField(one_of(*RunnerKind), "How the child is run.", "runner"),
     "timeout": PresetField(DURATION, "Ends the run after this time: seconds, or 90s, 10m, 2h.", "limits.timeout"),
     "max_turns": PresetField(COUNT, "Ends the run after this many turns of the model.", "limits.max_turns"),
     "stall": PresetField(

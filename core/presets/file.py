@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ..config.values import is_blank, read_value, unexpected
 from ..config.yaml_tree import Fields, Items, Node, Text, read_text
 from ..errors import ContentError, UsageError, nearest
-from ..run.model import Limits, PresetSource
+from ..run.model import Limits, PresetSource, PromptMode
 from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
 from .fields import ALLOWING, DENYING, FIELDS, TOOLS
@@ -82,7 +82,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     denied_tools: tuple[str, ...] | None = None
     """All but these; never together with `tools`."""
     prompt: str = ""
-    prompt_mode: str = "append"
+    prompt_mode: PromptMode = PromptMode.APPEND
     """`append` or `replace`: what the prompt does to the agent's own system prompt."""
     context_files: bool | None = None
     """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
@@ -240,7 +240,7 @@ def _unknown(fields: Fields) -> Iterator[str]:
 def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
     if prompt and body:
         yield 'the text below the frontmatter is not used: "prompt" goes first'
-    if preset.prompt_mode == "replace" and not preset.prompt.strip():
+    if preset.prompt_mode == PromptMode.REPLACE and not preset.prompt.strip():
         yield '"prompt_mode: replace" has no effect: there is no prompt'
     if preset.max_attempts is not None and not preset.finalize:
         yield '"max_attempts" has no effect without "finalize: true"'

@@ -11,7 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.model import Ended, Queued, Running, RunReason, RunResult, RunSnapshot, RunStatus, StopRequest
+from ..run.model import Ended, Queued, Running, RunReason, RunResult, RunSnapshot, RunStatus, StopRequest, WaitsFor
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -128,11 +128,11 @@ def _reason(end: Ended) -> str:
 
 def _queue(queued: Queued) -> str:
     match queued:
-        case Queued(waits_for="session"):
+        case Queued(waits_for=WaitsFor.SESSION):
             return "waits for its child session, with which another run goes on"
-        case Queued(waits_for="slot", ahead=0):
+        case Queued(waits_for=WaitsFor.SLOT, ahead=0):
             return "waits for a slot, next in line"
-        case Queued(waits_for="slot", ahead=ahead):
+        case Queued(waits_for=WaitsFor.SLOT, ahead=ahead):
             return f"waits for a slot, {ahead} ahead"
         case _:
             return "has not started yet"

@@ -11,7 +11,7 @@ from ..run import artifacts
 from ..run.artifacts import RunnerFacts
 from ..run.events import RunStarted
 from ..run.fold import Fold
-from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult
+from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult, RunStatus, StopReason
 from ..run.tail import EventTail
 from ..system import files, locks, processes
 from ..text.plain import one_line, plain
@@ -20,9 +20,6 @@ BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried once more."""
 LEFT_OVERS = 0.5
 """Seconds between TERM and KILL for what a lost run left running."""
-
-
-_REASONS = frozenset(reason.value for reason in RunReason)
 
 
 class Proof(Enum):
@@ -148,13 +145,14 @@ def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, by: str) -> tupl
 
 
 def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta | None) -> tuple[RunReason, str | None]:
-    if fold.ended is not None and fold.ended.reason in _REASONS:
-        reason = RunReason(fold.ended.reason)
-        done = STATUS_OF[reason].value == "completed"
+    if fold.ended is not None and fold.ended.reason.is_known:
+        reason = fold.ended.reason
+        done = STATUS_OF[reason] is RunStatus.COMPLETED
         return reason, None if done else "its wrapper died after it had written this end"
     wish = artifacts.read_stop(run_dir)
     if wish is not None:
-        reason = RunReason.KILLED if wish.force else _named(wish.reason)
+        asked = RunReason.CANCELLED if wish.reason == StopReason.CANCELLED else RunReason.STOPPED
+        reason = RunReason.KILLED if wish.force else asked
         return reason, f"{reason} by {one_line(wish.by, 80)}; its wrapper died on the way"
     if meta is None:
         return RunReason.LOST, f"{paths.META} is missing or broken and nobody holds the run"
@@ -164,10 +162,6 @@ def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta |
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
         return RunReason.LOST, "its launcher died before the wrapper was started"
     return RunReason.LOST, "its wrapper died without a word; what it left running was ended"
-
-
-def _named(word: str) -> RunReason:
-    return RunReason.CANCELLED if word == RunReason.CANCELLED else RunReason.STOPPED
 
 
 def _last_line(path: str) -> str:

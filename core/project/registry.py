@@ -14,7 +14,18 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run import artifacts
-from ..run.model import Counts, Ended, LaunchedBy, RunMeta, RunReason, RunResult, RunSnapshot, RunStatus
+from ..run.model import (
+    Counts,
+    Ended,
+    LaunchedBy,
+    LauncherKind,
+    RunMeta,
+    RunnerKind,
+    RunReason,
+    RunResult,
+    RunSnapshot,
+    RunStatus,
+)
 from ..system import files
 from ..text.plain import one_line
 
@@ -225,14 +236,14 @@ def _meta(run_dir: str, run_id: str) -> RunMeta:
 
 def unreadable_meta(run_id: str) -> RunMeta:
     """What stands for a `meta.json` that is missing or broken, so that the run can be seen and deleted."""
-    nobody = LaunchedBy(session="", kind="")
+    nobody = LaunchedBy(session="", kind=LauncherKind(""))
     return RunMeta(
         run_id=run_id,
         task=f"({paths.META} is missing or broken)",
         cwd="",
         agent="",
         agent_command=(),
-        runner="",
+        runner=RunnerKind(""),
         created_at="",
         launched_by=nobody,
     )

@@ -7,12 +7,12 @@ import signal
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.model import RunSnapshot, StopRequest
+from ..run.model import RunSnapshot, StopReason, StopRequest
 from ..system import processes
 from .liveness import is_here
 
 
-def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: str) -> None:
+def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
     """Write `stop.json` and signal the wrapper; one that has not come up yet finds the wish when it does.
 
     A wish is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.

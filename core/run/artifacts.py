@@ -11,7 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files, locks
-from .model import RunMeta, RunResult, StopRequest
+from .model import RunMeta, RunnerKind, RunResult, StopRequest
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class TmuxPlace(Struct, frozen=True):
 class RunnerFacts(Struct, frozen=True, rename="camel"):
     """`runner.json`: which machine and which processes hold a run."""
 
-    kind: str
+    kind: RunnerKind
     host: str
     boot_id: str
     pid_namespace: str
@@ -67,7 +67,9 @@ def read_meta(run_dir: str) -> RunMeta | None:
 
 
 def read_result(run_dir: str) -> RunResult | None:
-    return _decoded(_result, f"{run_dir}/{paths.RESULT}")
+    """Read `result.json`; None when it is missing or broken, as one is whose status or reason nobody knows."""
+    result = _decoded(_result, f"{run_dir}/{paths.RESULT}")
+    return result if result and result.status.is_known and result.reason.is_known else None
 
 
 def read_stop(run_dir: str) -> StopRequest | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ..text.plain import one_line
-from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus
+from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus, WaitsFor
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
@@ -19,7 +19,7 @@ GLYPHS: dict[RunStatus, str] = {
 ELSEWHERE_GLYPH = "?"
 """For a run that another machine holds: its status is only the last one written."""
 
-WAITING = {"slot": "Waiting for a free slot", "session": "Waiting for the child session"}
+WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
 """What a queued run does, by what it waits for."""
 
 NOTHING = "–"

@@ -10,6 +10,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from .model import NoticeLevel, RunReason, RunStatus, WaitsFor
+
 
 class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
     seq: int = 0
@@ -19,8 +21,7 @@ class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type"
 
 
 class RunQueued(_Event, frozen=True, kw_only=True, tag="queued"):
-    waits_for: str = msgspec.field(name="for")
-    """`slot` or `session`."""
+    waits_for: WaitsFor = msgspec.field(name="for")
 
 
 class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
@@ -80,8 +81,7 @@ class Retry(_Event, frozen=True, kw_only=True, tag="retry"):
 
 
 class Notice(_Event, frozen=True, kw_only=True, tag="notice"):
-    level: str
-    """`info` or `warning`."""
+    level: NoticeLevel
     text: str
 
 
@@ -90,8 +90,8 @@ class ErrorReported(_Event, frozen=True, kw_only=True, tag="error"):
 
 
 class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
-    status: str
-    reason: str
+    status: RunStatus
+    reason: RunReason
 
 
 class UnknownEvent(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..text.plain import one_line
 from .events import AssistantText, Event, Notice, RunEnded, RunQueued, RunStarted, ToolCall, UnknownEvent, UsageReported
-from .model import Usage
+from .model import NoticeLevel, Usage, WaitsFor
 from .progress import ProgressFormatter
 
 ACTIVITY_LENGTH = 200
@@ -38,8 +38,7 @@ class Fold:
         self.last_seq = 0
         self.last_event_at: str | None = None
         self.started_at: str | None = None
-        self.waits_for = ""
-        """`slot` or `session` while queued."""
+        self.waits_for: WaitsFor | None = None
         self.attempt = 1
         self.activity = ""
         self.final_text: str | None = None
@@ -65,7 +64,6 @@ class Fold:
             case RunStarted():
                 self.started_at = self.started_at or event.ts
                 self.attempt = event.attempt
-                self.waits_for = ""
             case AssistantText() if event.text.strip():
                 self.final_text = event.text
             case ToolCall():
@@ -73,7 +71,7 @@ class Fold:
             case UsageReported():
                 self.usage = add_usage(self.usage, event)
                 self.model = event.model or self.model
-            case Notice() if event.level == "warning":
+            case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():
                 self.ended = event

@@ -25,7 +25,7 @@ from .events import (
     UnknownEvent,
     UsageReported,
 )
-from .model import RunResult, RunSnapshot
+from .model import NoticeLevel, RunResult, RunSnapshot
 from .progress import ProgressFormatter, arguments_text
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _line(event: Event, formatter: ProgressFormatter) -> str:
             return f"{_time(event.ts)}{'**✗** ' if event.is_error else ''}{told}"
         case ErrorReported():
             return f"{_time(event.ts)}**✗ {text}**"
-        case Notice(level="warning"):
+        case Notice(level=NoticeLevel.WARNING):
             return f"{_time(event.ts)}**!** {text}"
         case RunEnded():
             return f"{_time(event.ts)}**{text}**"

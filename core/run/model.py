@@ -3,13 +3,90 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct, structs
 
 SCHEMA_VERSION = 1
 
 
-class RunStatus(StrEnum):
+class OpenEnum(StrEnum):
+    """A closed set for who writes it, an open one for who reads: a word that a newer subdeck wrote stands for itself.
+
+    Such a word is a value of the type without being one of its members.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        word = str.__new__(cls, value)
+        word._name_, word._value_ = "", value
+        return word
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._name_)
+
+
+class RunnerKind(OpenEnum):
+    PROCESS = "process"
+    """A plain process that nobody sees."""
+    TMUX = "tmux"
+    """A pane that a person can attach to."""
+
+
+class LauncherKind(OpenEnum):
+    """Which part of subdeck launched a run."""
+
+    APP = "app"
+    CLI = "cli"
+    MCP = "mcp"
+    PI = "pi"
+    """The extension in a parent's pi."""
+
+
+class StopReason(OpenEnum):
+    """Why somebody asks a run to end."""
+
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    """Who waited for it gave up."""
+
+
+class PromptMode(OpenEnum):
+    """What becomes of the agent's own system prompt."""
+
+    APPEND = "append"
+    """The preset's prompt follows it."""
+    REPLACE = "replace"
+    """The preset's prompt stands in its place."""
+
+
+class ToolPolicy(OpenEnum):
+    AGENT = "agent"
+    """The agent's own set."""
+    ALLOW = "allow"
+    """Only the tools that the preset lists."""
+    DENY = "deny"
+    """All but the tools that the preset lists."""
+
+
+class NoticeLevel(OpenEnum):
+    INFO = "info"
+    WARNING = "warning"
+
+
+class WaitsFor(OpenEnum):
+    """What keeps a queued run from its start."""
+
+    SLOT = "slot"
+    """One of the group's or the project's places."""
+    SESSION = "session"
+    """The child session, with which another run is at work."""
+
+
+class RunStatus(OpenEnum):
     QUEUED = "queued"
     """Its wrapper waits for a slot or for a child session."""
     RUNNING = "running"
@@ -19,7 +96,7 @@ class RunStatus(StrEnum):
     """Somebody or a limit ended it."""
 
 
-class RunReason(StrEnum):
+class RunReason(OpenEnum):
     """Why a run ended; which status each belongs to is in `STATUS_OF`."""
 
     DONE = "done"
@@ -136,8 +213,7 @@ class Group(Struct, frozen=True, rename="camel"):
 class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The tool policy of a run."""
 
-    policy: str = "agent"
-    """`agent` (its own set), `allow` or `deny`."""
+    policy: ToolPolicy = ToolPolicy.AGENT
     resolved: tuple[str, ...] | None = None
     """What the child is told to offer; None means no flag at all, empty means no tools."""
     warnings: tuple[str, ...] = ()
@@ -162,8 +238,7 @@ class LogCaps(Struct, frozen=True, rename="camel"):
 
 class LaunchedBy(Struct, frozen=True, rename="camel"):
     session: str
-    kind: str
-    """`app`, `cli`, `mcp` or `pi`."""
+    kind: LauncherKind
 
 
 class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -185,7 +260,7 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Name of the child program: `pi` or `offline`."""
     agent_command: tuple[str, ...]
     """The program and its leading arguments, resolved at launch."""
-    runner: str
+    runner: RunnerKind
     created_at: str
     launched_by: LaunchedBy
     schema_version: int = SCHEMA_VERSION
@@ -205,7 +280,7 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     system_prompt: str | None = None
     """None in snapshots, which do not carry it, and where there is none."""
     system_prompt_path: str | None = None
-    prompt_mode: str = "append"
+    prompt_mode: PromptMode = PromptMode.APPEND
     context_files: bool | None = None
     """Whether the child reads AGENTS.md and the like; None: unless its system prompt was replaced."""
     child_session_id: str | None = None
@@ -247,8 +322,7 @@ class StopRequest(Struct, frozen=True):
     """A session or a kind of launcher; may be empty."""
     force: bool
     at: str
-    reason: str = "stopped"
-    """`stopped` by somebody, or `cancelled` because who waited for it gave up."""
+    reason: StopReason = StopReason.STOPPED
 
 
 class Usage(Struct, frozen=True, rename="camel"):
@@ -307,8 +381,8 @@ class Counts(Struct, frozen=True):
 class Queued(Struct, frozen=True):
     """The state of a run that has not started: its wrapper comes up, or waits."""
 
-    waits_for: str = ""
-    """`slot` or `session`; empty until its wrapper says that it has to wait."""
+    waits_for: WaitsFor | None = None
+    """None until its wrapper says that it has to wait."""
     ahead: int = 0
     """How many runs go first."""
 

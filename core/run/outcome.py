@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..text.plain import one_line, plain
 from .finalization import read_payload
-from .model import STATUS_OF, RunReason, RunStatus, StopRequest, Usage
+from .model import STATUS_OF, RunReason, RunStatus, StopReason, StopRequest, Usage
 
 
 class StreamFacts(Struct, frozen=True):
@@ -173,7 +173,7 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
 
 def _stopped(stop: StopRequest) -> tuple[RunReason, str]:
     by = f" by {one_line(stop.by, 80)}" if stop.by else ""
-    if stop.reason == "cancelled":
+    if stop.reason == StopReason.CANCELLED:
         return RunReason.CANCELLED, f"cancelled{by}"
     if stop.force:
         return RunReason.KILLED, f"killed{by}"

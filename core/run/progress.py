@@ -13,6 +13,7 @@ from ..text.plain import one_line, plain
 from .describe import WAITING
 from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
 from .finalization import FINALIZE_TOOL
+from .model import NoticeLevel
 
 LINE_LIMIT = 160
 """Characters of a line about a tool."""
@@ -80,7 +81,7 @@ class ProgressFormatter:
             case Retry():
                 return _retry(event)
             case Notice():
-                return _labelled("Warning" if event.level == "warning" else "", event.text)
+                return _labelled("Warning" if event.level == NoticeLevel.WARNING else "", event.text)
             case ErrorReported():
                 return _labelled("Error", event.message)
             case RunQueued():

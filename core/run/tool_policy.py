@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..errors import UsageError, nearest
 from ..text.plain import one_line
 from .finalization import FINALIZE_TOOL
-from .model import Tools
+from .model import ToolPolicy, Tools
 
 DELEGATION_TOOLS = frozenset({"subagent", "background_agent", "background_agent_status", "Agent", FINALIZE_TOOL})
 """Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""
@@ -98,7 +98,7 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
             where="tools",
             hint=f"{_offered(offer, parent)}; write an empty list for no tools",
         )
-    return Tools(policy="allow", resolved=tuple(resolved), warnings=tuple(warnings))
+    return Tools(policy=ToolPolicy.ALLOW, resolved=tuple(resolved), warnings=tuple(warnings))
 
 
 def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> Tools:
@@ -116,7 +116,7 @@ def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> 
             where="denied_tools",
             hint=f"{_offered(offer, parent)}; write tools: [] for no tools",
         )
-    return Tools(policy="deny", resolved=resolved, warnings=tuple(_denied_in_vain(deny, base, offer)))
+    return Tools(policy=ToolPolicy.DENY, resolved=resolved, warnings=tuple(_denied_in_vain(deny, base, offer)))
 
 
 def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..run.model import RunMeta
+from ..run.model import RunMeta, RunnerKind
 
 
 class WrapperCall(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Started(Protocol):
 
 
 class Runner(Protocol):
-    name: str
+    name: RunnerKind
 
     def check(self) -> None:
         """Raise RunnerUnavailable where something the runner needs is missing."""

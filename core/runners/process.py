@@ -7,6 +7,7 @@ import subprocess
 
 from .. import paths
 from ..errors import LaunchError
+from ..run.model import RunnerKind
 from ..system import files
 from .base import WrapperCall
 
@@ -15,7 +16,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 class ProcessRunner:
-    name = "process"
+    name = RunnerKind.PROCESS
 
     def check(self) -> None:
         return

@@ -17,6 +17,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
 from ..run.artifacts import TmuxPlace
+from ..run.model import RunnerKind
 from ..system import files, processes
 from .base import AttachInfo, WrapperCall
 
@@ -95,7 +96,7 @@ class Pane(Struct, frozen=True):
 class TmuxRunner:
     """Starts wrappers as argv, never through a shell or a format: tmux runs `#(…)` in names and directories."""
 
-    name = "tmux"
+    name = RunnerKind.TMUX
 
     def __init__(self, socket: str) -> None:
         self._socket = socket

@@ -12,6 +12,7 @@ from .. import paths
 from ..paths import now_iso
 from ..run.artifacts import ActivityRecord
 from ..run.events import Event, Notice, UnknownEvent, encode_event
+from ..run.model import NoticeLevel
 from ..run.progress import ProgressFormatter
 from ..system import files
 
@@ -152,7 +153,7 @@ class Records:
             self.transcript(text)
         self.bell.update(ActivityRecord(self.seq))
 
-    def notice(self, text: str, level: str = "warning") -> None:
+    def notice(self, text: str, level: NoticeLevel = NoticeLevel.WARNING) -> None:
         self.event(Notice(level=level, text=text))
 
     def sentence(self, text: str) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import UsageError
 from ..run import artifacts
-from ..run.model import LaunchedBy, RunMeta, RunResult
+from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult
 from ..run.outcome import ChildExit, decide
 from ..text.plain import one_line
 from .intake import Intake
@@ -80,9 +80,9 @@ def _meta(recording: Recording) -> RunMeta:
         cwd=os.path.dirname(os.path.abspath(recording.stdout)).encode("utf-8", "replace").decode(),
         agent=recording.agent,
         agent_command=(),
-        runner="replay",
+        runner=RunnerKind("replay"),
         created_at=paths.now_iso(),
-        launched_by=LaunchedBy(session="replay", kind="cli"),
+        launched_by=LaunchedBy(session="replay", kind=LauncherKind.CLI),
     )
 
 

@@ -9,11 +9,11 @@ import traceback
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import AgentProgram, ChildStream
+from ..agents.base import AgentKind, AgentProgram, ChildStream
 from ..errors import SubdeckError
 from ..run.events import Notice, Retry
 from ..run.finalization import Finalized, feedback, read_payload
-from ..run.model import RunMeta, RunReason, RunResult, Usage
+from ..run.model import NoticeLevel, RunMeta, RunReason, RunResult, Usage
 from ..run.outcome import Outcome, StartError, StreamFacts, decide
 from ..system import files
 from .attempt import Attempt
@@ -80,10 +80,10 @@ class Tries:
 
     def _tell_before_start(self) -> None:
         for warning in self._meta.all_warnings:
-            self._records.event(Notice(level="warning", text=warning))
+            self._records.event(Notice(level=NoticeLevel.WARNING, text=warning))
         if inherited := self._meta.inherited:
             text = f"handed over from the parent: {inherited['turns']} turns, {inherited['chars']} characters"
-            self._records.event(Notice(level="info", text=text))
+            self._records.event(Notice(level=NoticeLevel.INFO, text=text))
 
     def _ask_again(self, number: int, facts: StreamFacts) -> bool:
         """Write what the same child session reads next; False when the disk says no."""
@@ -131,7 +131,7 @@ def result_of(
 
 def program_of(agent: str) -> AgentProgram:
     """Return the program of an agent by its name; a name of the settings speaks as pi does."""
-    if agent == "offline":
+    if AgentKind.of(agent) is AgentKind.OFFLINE:
         from ..agents.offline import OfflineProgram
 
         return OfflineProgram()

@@ -17,7 +17,6 @@ RUN = a_run(
     "failed",
     reason=RunReason.MODEL_ERROR,
     message="401 Invalid Key",
-    activity="Reading src/auth.ts",
     meta_preset="Repo-Scout",
     meta_task="Find where requests are authenticated",
     meta_description="look at auth",
@@ -39,7 +38,6 @@ def passes(text: str, run: RunSnapshot = RUN, *, unseen: bool = False, marked: b
         "scout",
         "FIND requests",
         "abc",
-        "reading",
         "invalid key",
         '"Invalid Key"',
         '"where requests',
@@ -71,6 +69,12 @@ def test_lets_pass(text: str) -> None:
     """Words stand anywhere in what a run is about; a value is a part of what it is compared with."""
     assert passes(text)
     assert parse_filter(text).problem == ""
+
+
+def test_what_a_run_does_now_is_searched() -> None:
+    """A word finds a running run by its activity."""
+    assert passes("reading", a_run(1, activity="Reading src/auth.ts"))
+    assert not passes("writing", a_run(1, activity="Reading src/auth.ts"))
 
 
 @pytest.mark.parametrize(

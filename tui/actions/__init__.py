@@ -1,6 +1,6 @@
 """What the operator can do: one registry, from which keys, footer, help and palette come."""
 
-from .model import PANES, TMUX, Action, ActionContext, KeyContext
+from .model import PANES, Action, ActionContext, KeyContext
 from .registry import (
     ACTIONS,
     BY_ID,
@@ -19,7 +19,6 @@ __all__ = [
     "ACTIONS",
     "BY_ID",
     "PANES",
-    "TMUX",
     "Action",
     "ActionContext",
     "Hint",

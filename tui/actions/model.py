@@ -138,7 +138,6 @@ def at_a_run(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
     return tuple((place, key) for place in (KeyContext.RUNS, KeyContext.TRANSCRIPT) for key in keys)
 
 
-TMUX = "tmux"
 """The runner whose runs have a pane to attach to."""
 
 NO_PRESET = "No preset is selected: {presets} goes to the presets, {ad_hoc} runs without one."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...core.run.model import RunnerKind
 from .model import (
-    TMUX,
     Action,
     KeyContext,
     at,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _way_in(context: ActionContext) -> str:
-    if context.run and context.run.meta.runner == TMUX:
+    if context.run and context.run.meta.runner == RunnerKind.TMUX:
         return "attach"
     return "" if context.zoomed and context.place is KeyContext.TRANSCRIPT else "full"
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from ...core.errors import RunBusy
 from ...core.project.retention import Cleaned, clean
 from ...core.run.describe import runs_word, size_text
+from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
-from ..actions import TMUX, KeyContext, keys_line
+from ..actions import KeyContext, keys_line
 from ..deck.protocol import DeckView
 from ..deck.undo import Deletion, deletion_of
 from ..runs.filter_line import FilterLine
@@ -227,7 +228,7 @@ class AttachCommands(Commands):
 
     def _attach_or_zoom(self) -> None:
         """What is no pane is shown alone, from its end on."""
-        if (run := self._deck.run) and run.meta.runner != TMUX:
+        if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
             self._deck.panes.zoom(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:

@@ -8,7 +8,7 @@ from datetime import datetime
 from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import elapsed, moment
-from ...core.run.model import Limits, RunMeta, RunResult, RunSnapshot, Usage
+from ...core.run.model import Limits, PromptMode, RunMeta, RunResult, RunSnapshot, Usage
 from ...core.text.plain import one_line, plain
 from ..text.cells import wrap
 from ..text.format import short_path
@@ -73,7 +73,7 @@ def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "model requested", meta.requested_model or "none"
     yield "model used", (result and result.resolved_model) or meta.resolved_model
     yield "thinking", meta.thinking or ""
-    mode = "replaces the agent's own" if meta.prompt_mode == "replace" else "appended to the agent's own"
+    mode = "replaces the agent's own" if meta.prompt_mode == PromptMode.REPLACE else "appended to the agent's own"
     yield "system prompt", mode if meta.system_prompt is not None else "only the agent's own"
     yield "prompt file", short_path(meta.system_prompt_path) if meta.system_prompt_path else ""
     if meta.context_files is not None:

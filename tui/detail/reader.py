@@ -12,7 +12,7 @@ from ...core import paths
 from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
 from ...core.run.describe import size_text
-from ...core.run.model import RunSnapshot
+from ...core.run.model import PromptMode, RunSnapshot
 from ...core.run.usage import UsageReader
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
@@ -104,7 +104,7 @@ class DetailReader:
         if system is None:
             blocks.append([heading("System prompt"), note("Only the agent's own; the preset adds nothing to it.")])
         else:
-            replaces = run.meta.prompt_mode == "replace"
+            replaces = run.meta.prompt_mode == PromptMode.REPLACE
             mode = "replaces the agent's own" if replaces else "appended to the agent's own"
             title = heading("System prompt", f"{mode}, {size_text(system.size)}")
             blocks.append([title, *_shown(system, width)])

@@ -26,6 +26,7 @@ from ...core.run.events import (
     UsageReported,
     decode_event,
 )
+from ...core.run.model import NoticeLevel
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.system.line_file import HELD
 from ...core.text.plain import one_line, plain
@@ -166,7 +167,7 @@ def _kind(event: Event) -> Kind:
             return Kind.ERROR if is_error else Kind.RESULT
         case ErrorReported():
             return Kind.ERROR
-        case Notice(level="warning") | Retry():
+        case Notice(level=NoticeLevel.WARNING) | Retry():
             return Kind.WARNING
         case RunQueued() | RunStarted() | Notice() | UsageReported() | UnknownEvent():
             return Kind.NOTE

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
 from ...core.launch.memory import LastValues
+from ...core.run.model import RunnerKind
 from ...core.text.plain import plain
 from ..presets.draft import PROJECT, USER
 from ..widgets.choice import Choice
@@ -61,7 +62,6 @@ class TaskArea(TextArea):
 
 
 FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
-RUNNERS = ("process", "tmux")
 NO_CONTEXT, AS_WRITTEN = "none", "as written"
 DRAFT = "Typed before and not launched: type to replace it, → keeps it."
 
@@ -99,7 +99,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="empty: this directory")
         directory.disabled = form.goes_on
         yield Field("Where", directory, name="cwd")
-        yield Field("How", Choice(RUNNERS, first.runner, name="runner"), *self._count(first), name="runner")
+        yield Field("How", Choice(tuple(RunnerKind), first.runner, name="runner"), *self._count(first), name="runner")
         yield Problem(name="copies-problem")
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
-from ...core.run.model import RunSnapshot, RunStatus
+from ...core.run.model import RunnerKind, RunSnapshot, RunStatus
 from ...core.text.plain import one_line
-from ..actions import ACTIONS, TMUX, Action, key_of
+from ..actions import ACTIONS, Action, key_of
 from ..text.cells import fit
 from ..text.format import dollars, tries
 from .order import GroupFacts
@@ -121,9 +121,9 @@ def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list
         cells.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
     cells += _figures(wide, elapsed(run, now), run.usage.tokens, run.usage.cost)
     if wide.agent:
-        tmux = run.meta.runner == TMUX
+        tmux = run.meta.runner == RunnerKind.TMUX
         agent = one_line(run.meta.agent, 60)
-        cells.append(_after_space(f"{agent} {TMUX}" if tmux else agent, wide.agent, _MUTED))
+        cells.append(_after_space(f"{agent} {RunnerKind.TMUX}" if tmux else agent, wide.agent, _MUTED))
     return cells
 
 

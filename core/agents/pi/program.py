@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ... import paths
 from ...errors import LaunchError
-from ...run.model import RunMeta
+from ...run.model import PromptMode, RunMeta
 from ..base import Command
 from .stream import PiStream
 
@@ -86,7 +86,7 @@ def reads_context_files(meta: RunMeta) -> bool:
     """Whether pi reads AGENTS.md and CLAUDE.md; a replaced system prompt leaves them out, unless they are wished."""
     if meta.context_files is not None:
         return meta.context_files
-    return not (meta.prompt_mode == "replace" and meta.system_prompt_path)
+    return not (meta.prompt_mode == PromptMode.REPLACE and meta.system_prompt_path)
 
 
 def _tools(resolved: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
     if not meta.system_prompt_path:
         return ()
     path = _existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
-    return ("--system-prompt" if meta.prompt_mode == "replace" else "--append-system-prompt", path)
+    return ("--system-prompt" if meta.prompt_mode == PromptMode.REPLACE else "--append-system-prompt", path)
 
 
 def _existing(path: str, hint: str) -> str:

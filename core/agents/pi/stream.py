@@ -25,7 +25,7 @@ from ...run.events import (
 )
 from ...run.finalization import FINALIZE_TOOL
 from ...run.fold import add_usage
-from ...run.model import Usage
+from ...run.model import NoticeLevel, Usage
 from ...run.outcome import StreamFacts
 from ...text.plain import one_line
 from ..base import Completion, Open, Settled, Settling
@@ -149,7 +149,7 @@ class PiStream:
         if self._unreadable > 1:
             return []
         beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
-        return [Notice(level="warning", text=f"the agent wrote a line that is no event: {beginning}")]
+        return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is no event: {beginning}")]
 
     def _session(self, fields: dict[str, Any]) -> list[Event]:
         self._session_id = string(fields.get("id")) or self._session_id
@@ -276,7 +276,7 @@ class PiStream:
         self._before_compaction = (self._completion, self._finished)
         self._completion = Open()
         self._finished = self._finished and self._stop_reason != "error"
-        return [Notice(level="info", text=f"compacting the conversation{_because(fields.get('reason'))}")]
+        return [Notice(level=NoticeLevel.INFO, text=f"compacting the conversation{_because(fields.get('reason'))}")]
 
     def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("willRetry") is True:
@@ -286,10 +286,10 @@ class PiStream:
         self._before_compaction = None
         problem = string(fields.get("errorMessage"))
         if problem or fields.get("aborted") is True:
-            return [Notice(level="warning", text=problem or "the compaction was broken off")]
+            return [Notice(level=NoticeLevel.WARNING, text=problem or "the compaction was broken off")]
         usage = mapping(fields.get("result")).get("usage")
         paid: list[Event] = [self._paid(usage, "compaction")] if usage else []
-        return [*paid, Notice(level="info", text="the conversation was compacted")]
+        return [*paid, Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
 
 
 def _exit_code(result: dict[str, Any], content: str) -> int | None:
