@@ -103,10 +103,9 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self._unnotify(toast, refresh=False)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
-        """Show a screen; what is typed from now on is for it, and for no other that was expected."""
-        self.type_ahead.expect_no_more()
+        """Show a screen; toasts go before a dialog, over which they would lie: the list of messages has them."""
         if args and isinstance(args[0], ModalScreen):
-            self.clear_notifications()  # they would lie over the dialog; the list of messages has them
+            self.clear_notifications()
         return cast(Any, super()).push_screen(*args, **kwargs)
 
     def action_command_palette(self) -> None:

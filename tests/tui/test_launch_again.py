@@ -161,8 +161,8 @@ async def test_marked_runs_are_rerun_after_one_question(monkeypatch: pytest.Monk
     async with opened(engine, (80, 24)) as deck:
         monkeypatch.setattr(type(deck.main.runs), "targets", property(lambda _: runs))
         await deck.press("r")
-        await deck.until_text("Rerun 2 runs?")
-        assert f'! gone {run_id(3)[-6:]}: no preset "gone"' in deck.screen_text
+        await deck.until_text("Rerun these runs?")
+        await deck.until_text(f'! gone {run_id(3)[-6:]}: no preset "gone"')
         await deck.press("y")
         await deck.until(lambda: engine.calls, "the launch")
         assert [[request.rerun for request in requests] for requests in engine.calls] == [[run_id(1), run_id(2)]]
@@ -175,7 +175,7 @@ async def test_a_question_answered_no_reruns_nothing(monkeypatch: pytest.MonkeyP
     async with opened(engine, (80, 24)) as deck:
         monkeypatch.setattr(type(deck.main.runs), "targets", property(lambda _: runs))
         await deck.press("r")
-        await deck.until_text("Rerun 2 runs?")
+        await deck.until_text("Rerun these runs?")
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert engine.calls == []

@@ -74,16 +74,16 @@ async def test_a_broken_file_is_not_copied() -> None:
 
 
 async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
-    """The question names file, origin and what comes forth; undo brings back every byte and the cursor."""
+    """The question names file, origin and what takes its place; undo brings back every byte and the cursor."""
     file, farther = project_place(project_dir) / "scout.md", user_place() / "far.md"
     farther.write_text(SCOUT)
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: zebra")) as deck:
         await deck.press("d")
         await until_screen(deck, ConfirmScreen)
+        await deck.until_text("The global preset of this name takes its place:")
         shown = deck.screen_text
         assert "Delete the preset scout?" in shown
         assert "project: " in shown and ".pi/subagents/scout.md" in shown
-        assert "The global preset of this name comes forth:" in shown
         assert "~/.pi/agent/subagents/far.md" in shown
         await deck.press("enter")
         await until_screen(deck, MainScreen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from subdeck.core.errors import UnknownRun
 from subdeck.tui.dialogs.confirm import ConfirmScreen
@@ -76,6 +78,23 @@ async def test_a_question_and_its_answer_in_one_packet(keys: str) -> None:
         burst(deck, keys)
         await deck.until(lambda: engine.stopped, "the run's end")
         assert not [told for told in deck.toasts if "Copied" in told]
+
+
+async def test_a_dialog_is_there_before_its_data() -> None:
+    """A question is on the screen while its detail is read; what is typed meanwhile waits for it."""
+    engine, disk = FakeEngine(a_run(1)), threading.Event()
+
+    def slow(_run_id: str) -> dict[str, str]:
+        disk.wait()
+        return {}
+
+    engine.artifacts = slow  # type: ignore[method-assign]
+    async with opened(engine) as deck:
+        burst(deck, "dy")
+        await deck.until_text("Delete this run?")
+        assert (engine.stopped, engine.deleted) == ([], [])
+        disk.set()
+        await deck.until(lambda: engine.deleted, "the deletion")
 
 
 async def test_keys_for_a_dialog_that_does_not_come() -> None:

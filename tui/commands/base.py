@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.confirm import ConfirmScreen
-from ..terminal.key_queue import KeyQueueApp
 from ..text.format import format_error
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ..deck.protocol import DeckView
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Commands:
@@ -37,11 +37,11 @@ class Commands:
         """How the key of an action is written, the operator's own included."""
         return key_of(action_id, self._deck.actions)
 
-    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]], *, opens: bool = False) -> None:
-        """Do this to the highlighted run, if there is one; `opens` says that a dialog comes of it."""
+    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
+        """Do this to the highlighted run, if there is one."""
         if run := self._deck.run:
             self._acts_on((run,))
-            (self._spawn_dialog if opens else self._spawn)(command, run)
+            self._spawn(command, run)
 
     def _acts_on(self, runs: Iterable[RunSnapshot]) -> None:
         """Take runs that somebody does something with off those not looked at."""
@@ -49,6 +49,10 @@ class Commands:
             self._deck.runs.mark_seen(run.run_id)
 
     def _spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Work beside the event loop; a dialog has to be pushed before anything is waited for, so that it gets the keys
+        that are typed from now on.
+        """
+
         async def telling_errors() -> None:
             try:
                 await work(*args, **kwargs)
@@ -57,24 +61,32 @@ class Commands:
 
         self._bridge.spawn(telling_errors)
 
-    def _spawn_dialog(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Do work that opens a dialog in a moment: what is typed until then is for the dialog, not for the deck."""
-        give_up = cast(KeyQueueApp, self._app).type_ahead.expect()
-
-        async def expected() -> None:
-            try:
-                await work(*args, **kwargs)
-            finally:
-                give_up()
-
-        self._spawn(expected)
-
     def _say(self, text: str, *, error: bool = False) -> None:
         self._deck.screen.notify(text, severity="error" if error else "information", markup=False)
 
-    async def _confirmed(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> bool:
+    async def _confirmed(
+        self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
+    ) -> bool:
         screen = ConfirmScreen(question, detail, yes, harmless=harmless)
         return bool(await self._app.push_screen_wait(screen))
+
+    async def _confirmed_data(
+        self,
+        question: str,
+        load: Callable[[], Awaitable[T]],
+        detail: Callable[[T], str],
+        yes: str,
+        *,
+        harmless: bool = False,
+    ) -> T | None:
+        """Ask about what is read once the question is on the screen; return it, or None when the answer is no."""
+        loaded: list[T] = []
+
+        async def loaded_detail() -> str:
+            loaded.append(await load())
+            return detail(loaded[0])
+
+        return loaded[0] if await self._confirmed(question, loaded_detail, yes, harmless=harmless) else None
 
 
 def first_of(lines: Sequence[str], most: int) -> list[str]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from ...core.errors import PresetError, SubdeckError
-from ...core.run.describe import runs_word
+from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
 from ..deck.protocol import DeckView
@@ -85,24 +84,30 @@ class LaunchCommands(Commands):
     def _rerun(self) -> None:
         targets = self._deck.runs.targets
         if len(targets) > 1:
-            self._spawn_dialog(self._rerun_several, targets)
+            self._spawn(self._rerun_several, targets)
         else:
             self._spawn(self._rerun_all, targets)
 
     async def _rerun_several(self, runs: Sequence[RunSnapshot]) -> None:
         """Ask once, with what cannot be launched again left out and named."""
-        faults = await self._bridge.call(_faults, self._bridge.engine, runs)
-        able = [run for run in runs if run.run_id not in faults]
         parallel = self._bridge.engine.settings.max_parallel
-        detail = first_of([_named(run) for run in able], NAMED)
-        detail += ["", f"They are a group: {parallel} run at a time."] if len(able) > parallel else []
-        left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
-        if not able:
-            self._say("\n".join(["None of them can be launched again:", *first_of(left_out, NAMED)]), error=True)
-            return
-        detail += ["", *first_of(left_out, NAMED)] if left_out else []
-        if await self._confirmed(f"Rerun {runs_word(len(able))}?", "\n".join(detail), "Rerun", harmless=True):
-            await self._rerun_all(able)
+
+        def detail(faults: dict[str, str]) -> str:
+            able = [_named(run) for run in runs if run.run_id not in faults]
+            left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
+            if not able:
+                raise UsageError("\n".join(["None of them can be launched again:", *first_of(left_out, NAMED)]))
+            lines = first_of(able, NAMED)
+            lines += ["", f"They are a group: {parallel} run at a time."] if len(able) > parallel else []
+            lines += ["", *first_of(left_out, NAMED)] if left_out else []
+            return "\n".join(lines)
+
+        async def check() -> dict[str, str]:
+            return await self._bridge.call(_faults, self._bridge.engine, runs)
+
+        faults = await self._confirmed_data("Rerun these runs?", check, detail, "Rerun", harmless=True)
+        if faults is not None:
+            await self._rerun_all([run for run in runs if run.run_id not in faults])
 
     async def _rerun_all(self, runs: Sequence[RunSnapshot]) -> None:
         if not runs:

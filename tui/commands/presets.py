@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...core.run.model import PresetSource
@@ -29,15 +31,15 @@ class PresetCommands(Commands):
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self.table = {
-            "create_preset": lambda: self._spawn_dialog(self._create),
-            "edit_preset": lambda: self._spawn_dialog(self._edit),
+            "create_preset": lambda: self._spawn(self._create),
+            "edit_preset": lambda: self._spawn(self._edit),
             "edit_preset_outside": lambda: self._spawn(self._edit_outside),
-            "copy_preset": lambda: self._spawn_dialog(self._copy, deck.presets.preset),
-            "delete_preset": lambda: self._spawn_dialog(self._delete),
+            "copy_preset": lambda: self._spawn(self._copy, deck.presets.preset),
+            "delete_preset": lambda: self._spawn(self._delete),
         }
 
     async def _create(self) -> None:
-        await self._open(await self._bridge.call(new_draft))
+        await self._open(new_draft)
 
     async def _edit(self) -> None:
         found = self._deck.presets.highlighted
@@ -46,10 +48,10 @@ class PresetCommands(Commands):
         if self._is_bundled(found):
             await self._copy_instead(found)
             return
-        await self._open(await self._bridge.call(read_draft, found))
+        await self._open(partial(read_draft, found))
 
-    async def _open(self, draft: Draft) -> None:
-        screen = PresetEditorScreen(self._bridge, draft, keys_line(KeyContext.EDIT, self._deck.actions))
+    async def _open(self, read: Callable[[], Draft]) -> None:
+        screen = PresetEditorScreen(self._bridge, read, keys_line(KeyContext.EDIT, self._deck.actions))
         if path := await self._app.push_screen_wait(screen):
             self._deck.presets.select(path)
             self._say(f"Saved {short_path(path, 60)}")
@@ -79,15 +81,15 @@ class PresetCommands(Commands):
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
         detail = "It comes with subdeck and cannot be changed. A copy of it is yours, and is used in its place."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
-            self._spawn_dialog(self._copy, self._deck.presets.named(preset.name))
+            await self._copy(self._deck.presets.named(preset.name))
 
     async def _copy(self, preset: Preset | None) -> None:
-        template = await self._bridge.call(read_template, self._bridge.engine, preset, self._deck.presets.names)
-        keys = keys_line(KeyContext.COPY, self._deck.actions)
-        path = await self._app.push_screen_wait(CopyPresetScreen(self._bridge, template, keys))
-        if path:
+        read = partial(read_template, self._bridge.engine, preset, self._deck.presets.names)
+        screen = CopyPresetScreen(self._bridge, read, keys_line(KeyContext.COPY, self._deck.actions))
+        if copied := await self._app.push_screen_wait(screen):
+            name, path = copied
             self._deck.presets.select(path)
-            self._say(f"Copied {one_line(template.name, 40)} to {short_path(path)}: it is yours to change.")
+            self._say(f"Copied {one_line(name, 40)} to {short_path(path)}: it is yours to change.")
 
     async def _delete(self) -> None:
         from ...core.presets.catalog import next_after
@@ -97,13 +99,16 @@ class PresetCommands(Commands):
         if found is None:
             return
         name = one_line(found.name, 60)
-        behind = await self._bridge.call(next_after, found.path, found.name, engine.workspace)
-        then = (
-            f"The {behind.source} preset of this name comes forth:\n{short_path(behind.path, 66)}\n"
-            if behind
-            else "No other preset has this name."
-        )
-        detail = f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} brings it back."
+
+        async def detail() -> str:
+            behind = await self._bridge.call(next_after, found.path, found.name, engine.workspace)
+            then = (
+                f"The {behind.source} preset of this name takes its place:\n{short_path(behind.path, 66)}\n"
+                if behind
+                else "No other preset has this name."
+            )
+            return f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} brings it back."
+
         if not await self._confirmed(f"Delete the preset {name}?", detail, "Delete"):
             return
         deleted = await self._bridge.call(delete_preset, found.path, found.source, engine.project)

@@ -54,7 +54,7 @@ class RunCommands(Commands):
     def _with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
         if runs := self._deck.runs.targets:
             self._acts_on(runs)
-            self._spawn_dialog(command, runs)
+            self._spawn(command, runs)
 
     def _stop_targets(self) -> None:
         """Ask where it is about several only."""
@@ -88,9 +88,11 @@ class RunCommands(Commands):
             self._say(f"Killing {who(active)}")
 
     async def _delete(self, runs: Runs) -> None:
-        size = await self._bridge.call(_size, self._bridge.engine, [run.run_id for run in runs])
+        async def loss() -> str:
+            return what_is_lost(runs, await self._bridge.call(_size, self._bridge.engine, [run.run_id for run in runs]))
+
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
-        if not await self._confirmed(question, what_is_lost(runs, size), "Delete"):
+        if not await self._confirmed(question, loss, "Delete"):
             return
         deleted = await self._bridge.call(_delete, self._bridge.engine, [run.run_id for run in runs])
         self._deck.undo.push(deletion_of(self._bridge, self._deck.runs.select, who(runs), deleted))
@@ -222,8 +224,8 @@ class AttachCommands(Commands):
 
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
-        self._explained: tuple[str, ...] = ()
-        """The keys that lead back, as they were told last."""
+        self._is_explained = False
+        """Whether the operator has been told the keys that lead back."""
         self.table = {"attach": self._attach_or_zoom}
 
     def _attach_or_zoom(self) -> None:
@@ -232,14 +234,20 @@ class AttachCommands(Commands):
             self._deck.panes.zoom(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:
-            self._with_run(self._attach, opens=True)
+            self._with_run(self._attach)
 
     async def _attach(self, run: RunSnapshot) -> None:
-        attach = await self._bridge.call(self._bridge.engine.attach_command, run.run_id)
-        if attach.leave != self._explained:
-            if not await self._confirmed(f"Attach to {name_of(run)}", attach_note(attach), "Attach", harmless=True):
+        async def find() -> AttachInfo:
+            return await self._bridge.call(self._bridge.engine.attach_command, run.run_id)
+
+        if self._is_explained:
+            attach = await find()
+        else:
+            question = f"Attach to {name_of(run)}"
+            attach = await self._confirmed_data(question, find, attach_note, "Attach", harmless=True)
+            if attach is None:
                 return
-            self._explained = attach.leave
+            self._is_explained = True
         if attach.switches:
             problem = await self._bridge.call(_switch, attach)
         else:
@@ -284,7 +292,7 @@ class CleaningCommands(Commands):
 
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
-        self.table = {"clean_up": lambda: self._spawn_dialog(self._clean_up)}
+        self.table = {"clean_up": lambda: self._spawn(self._clean_up)}
 
     async def _clean_up(self) -> None:
         from ..cleanup.screen import CleanUpScreen

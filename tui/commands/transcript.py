@@ -136,7 +136,7 @@ class ExportCommands(Commands):
             "copy_entry": self._copy_entry,
             "copy_answer": lambda: self._with_run(self._copy_answer),
             "page_transcript": lambda: self._with_run(self._page),
-            "save_run": lambda: self._with_run(self._ask_path, opens=True),
+            "save_run": lambda: self._with_run(self._ask_path),
         }
 
     def _copy_entry(self) -> None:

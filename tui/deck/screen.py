@@ -307,7 +307,7 @@ class MainScreen(Screen[object]):
         if obstacle := action.refusal(self.action_context):
             self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
             if action.changes:  # what was typed with it was for a dialog that does not come
-                cast(KeyQueueApp, self.app).type_ahead.forget()
+                cast(KeyQueueApp, self.app).forget_typed()
             return
         self._handlers[action_id]()
         if self._single_run.end_when_left():

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from ..actions import KeyContext, bindings
+from .loading import LoadingScreen
 
 
-class ConfirmScreen(ModalScreen[bool]):
-    """Answers True only when the operator said yes."""
+class ConfirmScreen(LoadingScreen[str, bool]):
+    """Returns True only when the operator said yes."""
 
     BINDINGS = bindings(KeyContext.CONFIRM)
     CSS_PATH = "dialogs.tcss"
 
-    def __init__(self, question: str, detail: str, yes: str, *, harmless: bool = False) -> None:
-        super().__init__()
+    def __init__(
+        self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
+    ) -> None:
+        """A `detail` that has to be read first is called for it."""
+        super().__init__(None if isinstance(detail, str) else detail)
         self._question = question
-        self._detail = detail
+        self._detail = detail if isinstance(detail, str) else "…"
         self._yes = yes
         self._harmless = harmless
         """True where going on is what Enter does."""
@@ -36,12 +41,16 @@ class ConfirmScreen(ModalScreen[bool]):
                     Content(self._yes), id="yes", variant="primary" if self._harmless else "error", compact=True
                 )
 
+    async def fill(self, data: str) -> None:
+        self.query_one("#detail", Static).update(Content(data))
+
     def on_mount(self) -> None:
         self.query_one("#yes" if self._harmless else "#no", Button).focus()
 
     @on(Button.Pressed, "#yes")
     def action_confirm(self) -> None:
-        self.dismiss(True)
+        if not self.is_loading:
+            self.dismiss(True)
 
     @on(Button.Pressed, "#no")
     def action_cancel(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,7 +21,6 @@ from ...core.errors import SubdeckError
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..terminal.key_queue import KeyQueueApp
 from ..text.format import format_error
 from .facts import looked_up, written_facts
 from .fields import LaunchFields, TaskArea
@@ -29,7 +28,7 @@ from .load_file import LoadFileScreen
 from .memory import Remembered
 from .problems import by_field
 from .start import FailedAfterSaving, Launched, launch, what_would_fail
-from .tasks import EarlierTasksScreen, earlier_tasks
+from .tasks import EarlierTask, EarlierTasksScreen, earlier_tasks
 from .values import LaunchValues
 
 if TYPE_CHECKING:
@@ -182,18 +181,11 @@ class LaunchScreen(ModalScreen[str]):
 
     def action_earlier_tasks(self) -> None:
         if not self._launching:
-            give_up = cast(KeyQueueApp, self.app).type_ahead.expect()
-            self._bridge.spawn(self._show_earlier, give_up)
+            self.app.push_screen(EarlierTasksScreen(self._read_earlier), self._take_task)
 
-    async def _show_earlier(self, give_up: Callable[[], None]) -> None:
-        try:
-            memory = await self._remembered.read()
-            runs = tuple(self._runs())
-            tasks = await self._bridge.call(earlier_tasks, runs, memory.unsent, self.form.key)
-            if self.app.screen is self:
-                self.app.push_screen(EarlierTasksScreen(tasks), self._take_task)
-        finally:
-            give_up()
+    async def _read_earlier(self) -> Sequence[EarlierTask]:
+        memory = await self._remembered.read()
+        return await self._bridge.call(earlier_tasks, tuple(self._runs()), memory.unsent, self.form.key)
 
     def _take_task(self, text: str | None) -> None:
         if text is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
+from ..dialogs.loading import LoadingScreen
 from ..text.cells import fit
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ PRESET_WIDTH = 16
 DAY_WIDTH = 10
 
 
-class EarlierTasksScreen(ModalScreen[str]):
-    """Answers a task, or None. The cursor is moved while words are typed."""
+class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
+    """Returns a task, or None. The cursor is moved while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(KeyContext.PICK)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
 
-    def __init__(self, tasks: Sequence[EarlierTask]) -> None:
-        super().__init__()
-        self._tasks = tasks
+    def __init__(self, load: Callable[[], Awaitable[Sequence[EarlierTask]]]) -> None:
+        super().__init__(load)
+        self._tasks: Sequence[EarlierTask] = ()
         self._listed: list[EarlierTask] = []
 
     def compose(self) -> ComposeResult:
@@ -93,6 +93,9 @@ class EarlierTasksScreen(ModalScreen[str]):
     def on_mount(self) -> None:
         self.query_one(OptionList).can_focus = False
         self.query_one("#words").focus()
+
+    async def fill(self, data: Sequence[EarlierTask]) -> None:
+        self._tasks = data
         self.call_after_refresh(self.show_matching)  # the width is known by then
 
     @on(Input.Changed)

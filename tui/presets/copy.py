@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
+from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..text.format import format_error, short_path
 from ..widgets.choice import Choice
@@ -82,22 +83,26 @@ def write_copy(engine: Engine, template: Template, name: str, where: str, model:
     return copy_bundled(template.name, directory, engine.settings, model.strip() or None)
 
 
-class CopyPresetScreen(ModalScreen[str]):
-    """Returns the path of the copy, or None."""
+class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
+    """Returns the name of what was copied and the path of the copy, or None."""
 
     BINDINGS = bindings(KeyContext.COPY)
     CSS_PATH = "../dialogs/dialogs.tcss"
 
-    def __init__(self, bridge: Bridge, template: Template, keys: str) -> None:
-        super().__init__()
+    _template: Template
+
+    def __init__(self, bridge: Bridge, read: Callable[[], Template], keys: str) -> None:
+        """`read` is called in a thread."""
+        super().__init__(partial(bridge.call, read))
         self._bridge = bridge
-        self._template = template
         self._keys = keys
         self._writing = False
 
     def compose(self) -> ComposeResult:
-        template = self._template
         with Vertical(classes="dialog", id="copy") as dialog:
+            if self.data is None:
+                return
+            template = self._template
             dialog.border_title = Content(f"Copy {one_line(template.name, 50)}")
             dialog.border_subtitle = Content(str(template.source))
             yield Static(Content(one_line(template.description, 200)), classes="muted", id="description")
@@ -125,7 +130,9 @@ class CopyPresetScreen(ModalScreen[str]):
             return ""
         return f"The role {one_line(self._template.model, 40)} is not set here: name a model for the copy."
 
-    def on_mount(self) -> None:
+    async def fill(self, data: Template) -> None:
+        self._template = data
+        await self.recompose()
         for model in self.query(ModelInput):
             model.offer(self._template.models)
         first = "#name" if self._template.own else "#model" if self._template.needs_model else "#where"
@@ -155,7 +162,7 @@ class CopyPresetScreen(ModalScreen[str]):
         except (SubdeckError, OSError) as error:
             self.query_one("#problems", Static).update(Content(format_error(error)))
         else:
-            self.dismiss(path)
+            self.dismiss((template.name, path))
         finally:
             self._writing = False
 

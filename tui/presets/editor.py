@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
@@ -18,6 +19,7 @@ from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.confirm import ConfirmScreen
+from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error, notify_failure, short_path
@@ -30,30 +32,34 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from ...core.launch.preset_check import PresetCheck
-    from ...core.presets.text import FileChanged
+    from ...core.presets.text import FileChanged, PresetText
 
 CHECK_AFTER = 0.25
 """Seconds without a key before a text is checked."""
 
 
-class PresetEditorScreen(ModalScreen[str]):
+class PresetEditorScreen(LoadingScreen[Draft, str]):
     """Returns the path of the file that was written, or None."""
 
     BINDINGS = bindings(KeyContext.EDIT)
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "editor.tcss"]
 
-    def __init__(self, bridge: Bridge, draft: Draft, keys: str) -> None:
-        super().__init__()
+    _draft: Draft
+    _own: PresetText
+    """The file as it was read last."""
+
+    def __init__(self, bridge: Bridge, read: Callable[[], Draft], keys: str) -> None:
+        """`read` is called in a thread."""
+        super().__init__(partial(bridge.call, read))
         self._bridge = bridge
-        self._draft = draft
-        self._own = draft.own
-        """The file as it was read last."""
         self._keys = keys
         self._check_timer: Timer | None = None
         self._busy = False
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="preset-editor") as dialog:
+            if self.data is None:
+                return
             dialog.border_title = Content(self._draft.title)
             if self._draft.path is None:
                 with Horizontal(classes="field"):
@@ -69,7 +75,9 @@ class PresetEditorScreen(ModalScreen[str]):
                 yield Static(Content(self._keys), classes="muted", id="keys")
                 yield Button("Save", id="go", variant="primary", compact=True)
 
-    def on_mount(self) -> None:
+    async def fill(self, data: Draft) -> None:
+        self._draft, self._own = data, data.own
+        await self.recompose()
         self._area.focus()
         if self._draft.path is None:
             self._area.move_cursor((1, len("name: ")))
@@ -176,7 +184,7 @@ class PresetEditorScreen(ModalScreen[str]):
     def action_cancel(self) -> None:
         if self._busy:
             return
-        if self._area.written == self._own.text:
+        if self.data is None or self._area.written == self._own.text:
             self.dismiss(None)
         else:
             self._bridge.spawn(self._leave)

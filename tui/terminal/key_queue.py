@@ -7,6 +7,7 @@ launches, which is looked at before all fields.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -16,120 +17,90 @@ from textual.events import Event, Key, Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-LOOK_AGAIN = 0.02
-"""Seconds between two looks whether the next key may go."""
-PATIENCE = 100
-"""Looks after which it goes, whatever it waited for, and no dialog is expected any more."""
+LOADING = "-loading"
+"""The class of a screen that takes no keys yet."""
+PATIENCE_S = 2.0
+"""After so long the next key goes, whatever it waited for."""
+GLANCE_S = 0.005
+"""Between two looks whether a screen takes keys."""
 ROUNDS = 2
 """How often each node is passed: what a field posts to itself when it takes a key is behind the key's follower."""
 
 Typed: TypeAlias = Key | Paste
 
 
-class TypeAhead:
-    """Keeps keys in their order, and what is typed for a dialog until there is one."""
+class KeyQueue:
+    """Keeps keys in their order until whatever they are meant for is there."""
 
     def __init__(self, app: App[Any], deliver: Callable[[Typed], Awaitable[None]]) -> None:
         """`deliver` gives a key to what has the focus now."""
         self._app = app
         self._deliver = deliver
         self._waiting: deque[Typed] = deque()
-        self._turn: object = None
-        """Stands for the key that was handed on and is not done with."""
-        self._field: Widget | None = None
-        """Where that key is written, if it is a letter."""
-        self._expected: object = None
-        """Stands for a dialog that needs a moment to come: what is typed is its already."""
-        self._looks = 0
-        self._looking = False
+        self._is_emptying = False
 
     async def take(self, typed: Typed) -> None:
         """Hand on what has just come, in its turn."""
         self._waiting.append(typed)
-        await self._go_on()
-        if self._waiting:
-            self._look_again()
-
-    def expect(self) -> Callable[[], None]:
-        """Hold what is typed from now on until a dialog has come; return what says that none will come."""
-        wish = self._expected = object()
-        self._looks = 0
-
-        def give_up() -> None:
-            if self._expected is wish:
-                self.forget()
-
-        return give_up
-
-    def expect_no_more(self) -> None:
-        """Note that a dialog has come."""
-        self._expected = None
+        if not self._is_emptying:
+            self._is_emptying = True
+            start = await self._hand_on() if self._takes_keys else self._app
+            self._app.run_worker(self._empty(start), group="keys")
 
     def forget(self) -> None:
         """Drop what is typed already: it was meant for a dialog that does not come."""
-        self._expected = None
         self._waiting.clear()
 
-    async def _go_on(self) -> None:
-        while self._waiting and self._may_go(self._waiting[0]):
-            typed = self._waiting.popleft()
-            start = self._app.focused or self._app.screen
-            self._field = start if _is_written(typed, start) else None
-            self._turn, self._looks = object(), 0
-            await self._deliver(typed)
-            self._follow(start, self._turn)
-
-    def _may_go(self, typed: Typed) -> bool:
-        """Return whether it is this key's turn: the letters of a word need not wait for each other."""
-        if self._turn is None:
-            return self._is_ready
-        return self._field is not None and self._field is self._app.focused and _is_written(typed, self._field)
-
-    def _follow(self, start: Widget, turn: object) -> None:
-        """Send a follower the way that a key takes, from the field up to the app; behind it the next one goes."""
-        stops = iter([node for node in start.ancestors_with_self for _ in range(ROUNDS)])
-
-        async def hop() -> None:
-            for node in stops:
-                if node.call_later(hop):
+    async def _empty(self, start: Widget | App[Any]) -> None:
+        try:
+            while True:
+                await self._until(self._follow(start))
+                await self._until(self._screen_ready())
+                if not self._waiting:
                     return
-            if self._turn is turn:
-                self._turn = None
-                await self._go_on()
+                start = await self._hand_on()
+        finally:
+            self._is_emptying = False
 
-        self._app.call_next(hop)
+    async def _hand_on(self) -> Widget:
+        """Deliver the next key, and behind a letter the letters that follow it; return where they went."""
+        start = self._app.focused or self._app.screen
+        typed = self._waiting.popleft()
+        await self._deliver(typed)
+        while _is_written(typed, start) and self._waiting and _is_written(self._waiting[0], start):
+            typed = self._waiting.popleft()
+            await self._deliver(typed)
+        return start
+
+    async def _until(self, done: Awaitable[None]) -> None:
+        try:
+            await asyncio.wait_for(done, PATIENCE_S)
+        except TimeoutError:
+            return  # whatever holds the keys back, the operator must get through
+
+    async def _follow(self, start: Widget | App[Any]) -> None:
+        """Go the way that a key takes, from the field up to the app: behind it all that the key asked for is done."""
+        for node in start.ancestors_with_self:
+            for _ in range(ROUNDS):
+                passed = asyncio.Event()
+                if node.call_later(passed.set):
+                    await passed.wait()
+
+    async def _screen_ready(self) -> None:
+        while not self._takes_keys:
+            await asyncio.sleep(GLANCE_S)
 
     @property
-    def _is_ready(self) -> bool:
-        """Whether the present screen can take keys: a dialog once a field of it has the focus, if it has any."""
-        if self._looks >= PATIENCE and self._app.screen_stack:
-            return True
-        if self._expected is not None or not self._app.screen_stack:
+    def _takes_keys(self) -> bool:
+        """Whether the present screen does: a dialog, once it is loaded and a field has the focus, if it has fields."""
+        if not self._app.screen_stack:
             return False
         screen = self._app.screen
-        if not isinstance(screen, ModalScreen) or screen.focused is not None:
+        if not isinstance(screen, ModalScreen):
             return True
-        return screen.is_mounted and not screen.focus_chain
-
-    def _look_again(self) -> None:
-        if not self._looking:
-            self._looking = True
-            self._app.set_timer(LOOK_AGAIN, self._look)
-
-    async def _look(self) -> None:
-        self._looking = False
-        self._looks += 1
-        if self._looks >= PATIENCE:
-            self._turn = None
-            if self._expected is not None:
-                self.forget()
-        await self._go_on()
-        if self._waiting:
-            self._look_again()
-
-
-def _is_written(typed: Typed, field: Widget) -> bool:
-    return isinstance(typed, Key) and field.check_consume_key(typed.key, typed.character)
+        if screen.has_class(LOADING) or not screen.is_mounted:
+            return False
+        return screen.focused is not None or not screen.focus_chain
 
 
 class KeyQueueApp(App[str], inherit_bindings=False):
@@ -137,10 +108,18 @@ class KeyQueueApp(App[str], inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.type_ahead = TypeAhead(self, super().on_event)
+        self._keys = KeyQueue(self, super().on_event)
+
+    def forget_typed(self) -> None:
+        """Drop the keys that were typed for a dialog that does not come."""
+        self._keys.forget()
 
     async def on_event(self, event: Event) -> None:
         if isinstance(event, Key | Paste) and not event.is_forwarded:
-            await self.type_ahead.take(event)
+            await self._keys.take(event)
         else:
             await super().on_event(event)
+
+
+def _is_written(typed: Typed, field: Widget) -> bool:
+    return isinstance(typed, Key) and field.check_consume_key(typed.key, typed.character)

@@ -1,0 +1,54 @@
+"""Dialogs that are on the screen before what they show has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar, cast
+
+from textual import work
+from textual.screen import ModalScreen
+
+from ...core.errors import SubdeckError
+from ..terminal.key_queue import LOADING, KeyQueueApp
+from ..text.format import format_error
+
+Data = TypeVar("Data")
+Result = TypeVar("Result")
+
+
+class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
+    """Reads its data after it was pushed, and closes with an error message when that fails.
+
+    What is typed meanwhile waits until the data is there: no key is lost, and none goes to the screen below.
+    """
+
+    def __init__(self, load: Callable[[], Awaitable[Data]] | None) -> None:
+        """Without `load` there is nothing to wait for."""
+        super().__init__(classes=LOADING if load else None)
+        self._load = load
+        self.data: Data | None = None
+        """None until it was read."""
+
+    def on_mount(self) -> None:
+        if self._load:
+            self._read(self._load)
+
+    @property
+    def is_loading(self) -> bool:
+        return self.has_class(LOADING)
+
+    async def fill(self, data: Data) -> None:
+        """Show what was read; keys come when this is done."""
+        raise NotImplementedError
+
+    @work
+    async def _read(self, load: Callable[[], Awaitable[Data]]) -> None:
+        try:
+            self.data = await load()
+        except (SubdeckError, OSError) as error:
+            self.app.notify(format_error(error), severity="error", markup=False)
+            self.dismiss(None)
+            cast(KeyQueueApp, self.app).forget_typed()
+        else:
+            await self.fill(self.data)
+            self.remove_class(LOADING)
