@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -182,12 +182,14 @@ class Engine:
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
-    def updates(self, stop: Stop) -> Iterator[Update]:
+    def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
         """Yield what changes in the project until `stop` is set; the first update has what is there.
 
-        Blocks for at most 0.1 s at a time: where nothing changed, an update says just that.
+        Blocks for at most 0.1 s at a time: where nothing changed, an update says just that. `shown` returns the ids
+        of the runs that somebody looks at, and is called again and again: the others are read at most four times a
+        second. Without it all are read at once.
         """
-        return self._follow(None, stop)
+        return self._follow(None, stop, shown)
 
     def wait(
         self,
@@ -294,14 +296,16 @@ class Engine:
         self.read_settings()
         return plan_all(requests, self.workspace)
 
-    def _follow(self, run_ids: Iterable[str] | None, stop: Stop) -> Iterator[Update]:
+    def _follow(
+        self, run_ids: Iterable[str] | None, stop: Stop, shown: Callable[[], Container[str]] | None = None
+    ) -> Iterator[Update]:
         def preset_dirs() -> tuple[str, ...]:
             from .presets.catalog import preset_places
 
             return tuple(directory for _, directory in preset_places(self.workspace))
 
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
-        return Follower(self.project, registry, preset_dirs).updates(stop)
+        return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
 
 def _found(word: str, names: Sequence[str]) -> str:

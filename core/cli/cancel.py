@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import stat
-import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -61,20 +60,18 @@ class Canceller:
             return  # the pipe is full of the same request
 
     def is_set(self) -> bool:
-        return self.wait(0)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for at most so many seconds, without a limit by default; return whether it is set."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._is_set:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
-            ready = self._poller.poll(left)
-            if not ready:
-                break
-            self._is_set = not all(
-                descriptor in self._readers and self._readers[descriptor]() for descriptor, _ in ready
-            )
+        self._look(0)
         return self._is_set
+
+    def wait(self) -> None:
+        """Wait until it is set."""
+        while not self._is_set:
+            self._look(None)
+
+    def _look(self, timeout: float | None) -> None:
+        for descriptor, _ in () if self._is_set else self._poller.poll(timeout):
+            read = self._readers.get(descriptor)
+            self._is_set = self._is_set or read is None or not read()
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         self.set()

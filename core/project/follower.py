@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 
 from msgspec import Struct
 
@@ -19,6 +19,8 @@ BATCH = 1000
 """Runs read between two updates while the older ones are loaded."""
 SWEEP = 1.0
 """Seconds between two looks at whether anything that is open has grown."""
+REST = 0.25
+"""Seconds between two looks at a run that writes and is not shown."""
 PROOF = 2.0
 """Seconds between two looks at everything that is open, with proof of life."""
 
@@ -49,10 +51,26 @@ class Update(Struct, frozen=True):
 class Follower:
     """Turns changes into updates; `updates` is its one loop."""
 
-    def __init__(self, project: Project, registry: Registry, preset_dirs: Callable[[], tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        registry: Registry,
+        preset_dirs: Callable[[], tuple[str, ...]],
+        shown: Callable[[], Container[str]] | None = None,
+    ) -> None:
+        """`shown` returns the ids of the runs that somebody looks at: the others are read at most every `REST` seconds.
+
+        Without it all are read at once.
+        """
         self._project = project
         self._registry = registry
         self._preset_dirs = preset_dirs
+        self._shown = shown
+        self._waiting: set[str] = set()
+        """Runs that have written and were not looked at since."""
+        self._recent: set[str] = set()
+        """Runs that were looked at since the last time all were."""
+        self._rested = 0.0
         self._open: frozenset[str] = frozenset()
         self._old: set[str] = set()
         """Ids that were there before, so that their ends are no news: at the start, or told and then removed."""
@@ -69,7 +87,8 @@ class Follower:
         yield self._update(first, presets_changed=True)
         yield from self._older(names[NEWEST:], stop)
         for changes in watch(self._project, self._preset_dirs, stop):
-            touched = self._registry.look(changes.runs)
+            self._waiting |= changes.runs
+            touched = self._registry.look(due) if (due := self._due()) else set[str]()
             if changes.restarted:
                 self._swept = self._proved = 0.0
             if time.monotonic() - self._swept >= SWEEP:
@@ -84,6 +103,22 @@ class Follower:
             self._complete = start + BATCH >= len(names)
             yield self._update(touched)
 
+    def _due(self) -> set[str]:
+        """Return which of the waiting runs are to be looked at now."""
+        if not self._waiting:
+            return set()
+        now = time.monotonic()
+        if self._shown is None or now - self._rested >= REST:
+            due = self._recent = self._waiting
+            self._waiting = set()
+            self._rested = now
+        else:
+            shown = self._shown()
+            due = {run_id for run_id in self._waiting if run_id in shown or run_id not in self._recent}
+            self._recent |= due
+            self._waiting -= due
+        return due
+
     def _sweep(self) -> set[str]:
         """Look at what is open, and at the list of runs when it changed; finds all that the watch did not tell."""
         now = time.monotonic()
@@ -91,7 +126,7 @@ class Follower:
             touched = self._registry.look({*self._registry.open_ids, *self._registry.active_names()}, prove=True)
             self._proved = now
         else:
-            touched = self._registry.look(self._registry.grown_ids)
+            touched = self._registry.look(self._registry.grown_ids - self._waiting)
         listed = _modified(self._project.runs)
         if listed != self._listed:
             self._listed = listed

@@ -9,37 +9,39 @@ from ..run import artifacts
 from ..run.artifacts import ActivityRecord
 from ..run.fold import Fold
 from ..run.model import Queued, RunMeta, Running, RunSnapshot
-from ..run.tail import EventTail
+from ..run.tail import EventTail, HeldFile
+
+ACTIVITY_BYTES = 16 * 1024
+"""More than an activity record has: 2 KB of a sentence, escaped."""
 
 
 class OpenRun:
-    """A run without a result: its events so far, and how far they were read."""
+    """A run without a result: its events so far, and how far they were read. Its files are kept open."""
 
     def __init__(self, project: paths.Project, meta: RunMeta) -> None:
         self.meta = meta
         self.fold = Fold()
         self.is_elsewhere = False
-        self._bell_path = os.path.join(project.active, meta.run_id)
-        self._events_path = os.path.join(project.run_dir(meta.run_id), paths.EVENTS)
-        self._tail = EventTail(self._events_path)
-        self._bell = ActivityRecord()
-        self._bell_rung = 0
+        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), paths.EVENTS), held=True)
+        self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
+        self._activity_bytes = b""
+        self._activity = ActivityRecord()
 
-    def drain(self) -> None:
-        self._bell_rung = _modified(self._bell_path)
-        for event in self._tail.read():
+    def drain(self) -> bool:
+        """Read what is new; return whether there was anything."""
+        events = self._tail.read()
+        for event in events:
             self.fold.apply(event)
-        self._bell = artifacts.read_activity(self._bell_path)
-
-    def has_news(self) -> bool:
-        """Tell by a size and a time whether draining would bring anything; a sweep asks this of every run."""
-        return self.has_grown() or _modified(self._bell_path) != self._bell_rung
+        return self._read_activity() or bool(events)
 
     def has_grown(self) -> bool:
-        try:
-            return os.stat(self._events_path).st_size > self._tail.offset
-        except OSError:
-            return False
+        """Tell whether there are events to read; a sweep asks this of every run."""
+        return self._tail.has_grown()
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether its last event says so, or its activity file is not there any more."""
+        return self.fold.ended is not None or self._activity_file.status() is None
 
     @property
     def is_queued(self) -> bool:
@@ -60,12 +62,15 @@ class OpenRun:
 
     def _running(self, started_at: str) -> Running:
         fold = self.fold
-        sentence = self._bell.sentence if self._bell.seq >= fold.last_seq else ""
+        sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
         return Running(started_at=started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)
 
-
-def _modified(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
+    def _read_activity(self) -> bool:
+        """Read the activity file; return whether it says something else than before."""
+        content = self._activity_file.read(ACTIVITY_BYTES, 0)
+        self._activity_file.release()
+        if content == self._activity_bytes:
+            return False
+        self._activity_bytes = content
+        self._activity = artifacts.decode_activity(content)
+        return True

@@ -46,6 +46,8 @@ class Registry:
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
+        self._queued: set[str] = set()
+        """Of the open ones, those that have not started."""
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._changed: set[str] = set()
@@ -67,9 +69,9 @@ class Registry:
         return tuple(self._open)
 
     @property
-    def grown_ids(self) -> tuple[str, ...]:
+    def grown_ids(self) -> set[str]:
         """Of the open runs, those whose events have grown since they were looked at."""
-        return tuple(run_id for run_id, run in self._open.items() if run.has_grown())
+        return {run_id for run_id, run in self._open.items() if run.has_grown()}
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._snapshots
@@ -110,48 +112,65 @@ class Registry:
         gone = self._snapshots.keys() - set(names)
         for run_id in gone:
             self._tell(self._snapshots.pop(run_id), -1)
-            self._open.pop(run_id, None)
+            self._close(run_id)
         return gone
 
     def _look_at(self, run_id: str, prove: bool) -> None:
         run = self._open.get(run_id)
-        if run is None and run_id in self._snapshots:
-            return
-        run_dir = self._project.run_dir(run_id)
-        # Who proves life looks for a result anyway.
-        result = None if prove and run is not None else artifacts.read_result(run_dir)
-        if result is None:
-            self._look_at_open(run_id, run, prove or run is None)
-        else:
-            self._finish(run_id, run, result)
+        if run is None:
+            if run_id not in self._snapshots:
+                self._take_in(run_id)
+        elif prove:
+            self._prove(run_id, run)
+        elif run.drain():
+            self._show(run)
+        if run and run.may_have_ended and (result := artifacts.read_result(self._project.run_dir(run_id))):
+            self._finish(run.meta, result)
 
-    def _look_at_open(self, run_id: str, run: OpenRun | None, prove: bool) -> None:
-        """Look at a run that had no result a moment ago."""
+    def _take_in(self, run_id: str) -> None:
+        """Read a run for the first time."""
+        run_dir = self._project.run_dir(run_id)
+        if result := artifacts.read_result(run_dir):
+            self._finish(_meta(run_dir, run_id), result)
+        else:
+            self._prove(run_id, None)
+
+    def _prove(self, run_id: str, run: OpenRun | None) -> None:
+        """Look at a run that had no result a moment ago, with proof of life."""
         from .liveness import Proof, reconcile
         from .open_run import OpenRun
 
         run_dir = self._project.run_dir(run_id)
-        proof = reconcile(self._project, run_id, by=self._by) if prove else None
-        if proof is Proof.GONE or (proof and not os.path.isdir(run_dir)):
+        proof = reconcile(self._project, run_id, by=self._by)
+        result = artifacts.read_result(run_dir) if proof is Proof.FINISHED else None
+        if proof is Proof.GONE or (proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir)):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
+        meta = run.meta if run else _meta(run_dir, run_id)
         if proof is Proof.FINISHED:
-            self._finish(run_id, run, artifacts.read_result(run_dir) or unreadable_result(run_id))
+            self._finish(meta, result or unreadable_result(run_id))
             return
-        if run is None:
-            run = self._open[run_id] = OpenRun(self._project, _meta(run_dir, run_id))
-        elif proof is not None and run.is_elsewhere is (proof is Proof.UNKNOWN) and not run.has_news():
-            return
-        if proof is not None:
-            run.is_elsewhere = proof is Proof.UNKNOWN
-        run.drain()
-        if not run.is_queued:
+        is_new = run is None
+        run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
+        was_elsewhere, run.is_elsewhere = run.is_elsewhere, proof is Proof.UNKNOWN
+        if run.drain() or is_new or run.is_elsewhere is not was_elsewhere:
+            self._show(run)
+
+    def _show(self, run: OpenRun) -> None:
+        """Make known how an open run stands; a queued one when all are numbered."""
+        if run.is_queued:
+            self._queued.add(run.meta.run_id)
+        else:
+            self._queued.discard(run.meta.run_id)
             self._put(run.snapshot())
 
-    def _finish(self, run_id: str, run: OpenRun | None, result: RunResult) -> None:
-        meta = run.meta if run else _meta(self._project.run_dir(run_id), run_id)
-        self._open.pop(run_id, None)
+    def _finish(self, meta: RunMeta, result: RunResult) -> None:
+        self._close(meta.run_id)
         self._put(finished_snapshot(meta, result))
+
+    def _close(self, run_id: str) -> None:
+        self._open.pop(run_id, None)
+        self._queued.discard(run_id)
 
     def _put(self, snapshot: RunSnapshot) -> None:
         former = self._snapshots.get(snapshot.run_id)
@@ -170,13 +189,13 @@ class Registry:
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
-        ours = [run for run in self._open.values() if run.is_queued]
-        if not ours:
+        if not self._queued:
             return
+        ours = [self._open[run_id] for run_id in self._queued]
         lines: Counter[str] = Counter()
         for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta)):
             line = _line(run.meta)
-            if run.meta.run_id in self._open:
+            if run.meta.run_id in self._queued:
                 self._put(run.snapshot(lines[line] if line else 0))
             lines[line] += 1
 

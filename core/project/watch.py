@@ -14,23 +14,19 @@ from msgspec import Struct
 
 from ..paths import Project, is_run_id
 
-BEAT_S = 0.05
-"""Seconds after which something is yielded even without news; while all is calm, as long as one step."""
+BEAT_S = 0.1
+"""Seconds after which something is yielded even without news; in a calm a little more."""
 STEP_S = 0.011
 DEBOUNCE_S = 0.02
-CALM_STEP_S = 0.08
-"""The step while nothing has happened for `CALM_AFTER_S`: its wake-ups are most of what an idle watch costs."""
+CALM_PAUSE_S = 0.14
+"""Seconds between two looks while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
 
 
 class Stop(Protocol):
-    """What ends a watch: a `threading.Event`, or what behaves like one."""
+    """What ends a watch, a `threading.Event` for instance; it is asked again and again."""
 
     def is_set(self) -> bool: ...
-
-    def wait(self, timeout: float) -> bool:
-        """Wait for at most so many seconds; return whether it is set."""
-        ...
 
 
 class Changes(Struct, frozen=True):
@@ -43,20 +39,19 @@ class Changes(Struct, frozen=True):
     """The watch has just begun, or begun again: what happened before it did was not seen."""
 
 
-class _Step:
-    """Lengthens the steps of watchfiles while nothing happens: it asks once in each whether to stop."""
+class _PacedStop:
+    """Makes watchfiles look less often in a calm: it asks for the stop before each of its looks."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
-        self.newest = time.monotonic()
-        """When something happened last."""
-
-    @property
-    def is_calm(self) -> bool:
-        return time.monotonic() - self.newest >= CALM_AFTER_S
+        self.pause = 0.0
+        """Seconds to sleep at the next question; only the first look of several is to be late."""
 
     def is_set(self) -> bool:
-        return self._stop.wait(CALM_STEP_S - STEP_S) if self.is_calm else self._stop.is_set()
+        if self.pause:
+            time.sleep(self.pause)
+            self.pause = 0.0
+        return self._stop.is_set()
 
 
 def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
@@ -70,7 +65,7 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: St
             yield from _watch(project.active, presets, stop)
         except (OSError, RuntimeError):
             # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
-            stop.wait(BEAT_S)
+            time.sleep(BEAT_S)
             yield Changes()
 
 
@@ -80,7 +75,8 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
 
     wanted = (active, *presets)
     watched = _existing(wanted)
-    step = _Step(stop)
+    paced_stop = _PacedStop(stop)
+    newest = time.monotonic()
     restarted = True
     for batch in watchfiles.watch(
         *watched,
@@ -89,12 +85,13 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
         debounce=int(DEBOUNCE_S * 1000),
         rust_timeout=int(BEAT_S * 1000),
         yield_on_timeout=True,
-        stop_event=step,
+        stop_event=paced_stop,
         recursive=False,
         force_polling=False,
     ):
-        if batch:
-            step.newest = time.monotonic()
+        now = time.monotonic()
+        newest = now if batch else newest
+        paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
         places = [os.path.split(path) for _, path in batch]
         yield Changes(
             runs=frozenset(name for parent, name in places if parent == active and is_run_id(name)),

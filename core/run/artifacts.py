@@ -80,11 +80,11 @@ def read_runner(run_dir: str) -> RunnerFacts | None:
     return _decoded(_runner, os.path.join(run_dir, paths.RUNNER))
 
 
-def read_activity(path: str) -> ActivityRecord:
-    """Read an `active/` record; what is torn or missing says nothing."""
+def decode_activity(content: bytes) -> ActivityRecord:
+    """Decode the content of an `active/` file; what is torn or missing says nothing."""
     try:
-        return _activity_record.decode(files.read(path).partition(b"\n")[0])
-    except (OSError, msgspec.DecodeError):
+        return _activity_record.decode(content.partition(b"\n")[0])
+    except msgspec.DecodeError:
         return ActivityRecord()
 
 

@@ -7,8 +7,62 @@ from collections.abc import Iterator
 
 from .events import Event, decode_event
 
-CHUNK = 256 * 1024
-"""Bytes read at a time."""
+FIRST_BYTES = 16 * 1024
+"""Bytes read at first: mostly all that is new."""
+CHUNK_BYTES = 256 * 1024
+"""Bytes read at a time where there is more."""
+MOST_HELD = 400
+"""Files of this process that are kept open at a time; the usual limit is 1,024."""
+
+
+class HeldFile:
+    """A file that is read again and again, and kept open in between unless too many are."""
+
+    held = 0
+    """How many are open now."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+    def status(self) -> os.stat_result | None:
+        """Return what the path names now: None for no file, another one where that has taken its place."""
+        if self._open():
+            status = os.fstat(self._descriptor)
+            if status.st_nlink:
+                return status
+            self.close()
+        return os.fstat(self._descriptor) if self._open() else None
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Return these bytes, fewer where the file ends."""
+        try:
+            return os.pread(self._descriptor, length, offset) if self._open() else b""
+        except OSError:
+            return b""  # a directory in its place, or a disk that fails
+
+    def release(self) -> None:
+        """Close the file if too many are open."""
+        if HeldFile.held > MOST_HELD:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            HeldFile.held -= 1
+
+    def _open(self) -> bool:
+        if self._descriptor < 0:
+            try:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return False
+            HeldFile.held += 1
+        return True
 
 
 class LineTail:
@@ -17,47 +71,56 @@ class LineTail:
     A file that is missing has no lines yet. One that shrank or was replaced is read from its beginning.
     """
 
-    def __init__(self, path: str, offset: int = 0) -> None:
+    def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
+        """`held` keeps the file open between two reads."""
         self.path = path
         self.offset = offset
         """Where the next unread whole line begins."""
+        self._inode = 0
+        self._file = HeldFile(path)
+        self._done = self._file.release if held else self._file.close
+
+    def has_grown(self) -> bool:
+        """Tell whether there is anything to read, be it only the beginning of a line."""
+        status = self._file.status()
+        self._done()
+        return status is not None and status.st_size != self.offset
 
     def lines(self, limit: int | None = None) -> Iterator[bytes]:
         """Yield unread whole lines without their newline, at most about `limit` bytes of them."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+            yield from self._lines(limit)
+        finally:
+            self._done()
+
+    def _lines(self, limit: int | None) -> Iterator[bytes]:
+        status = self._file.status()
+        if status is None:
             return
-        try:
-            if os.fstat(descriptor).st_size < self.offset:
-                self.offset = 0
-            rest, position, end = b"", self.offset, None if limit is None else self.offset + limit
-            while end is None or position < end or rest:
-                try:
-                    chunk = os.pread(descriptor, CHUNK, position)
-                except OSError:
-                    return  # a directory in its place, or a disk that fails
-                if not chunk:
-                    return
-                position += len(chunk)
-                whole, newline, tail = (rest + chunk).rpartition(b"\n")
-                rest = tail
-                if not newline:
-                    continue
+        if status.st_size < self.offset or (self._inode and status.st_ino != self._inode):
+            self.offset = 0
+        self._inode = status.st_ino
+        rest, position, length = b"", self.offset, FIRST_BYTES
+        end = None if limit is None else self.offset + limit
+        while end is None or position < end or rest:
+            chunk = self._file.read(length, position)
+            position += len(chunk)
+            whole, newline, tail = (rest + chunk).rpartition(b"\n")
+            rest = tail
+            if newline:
                 for line in whole.split(b"\n"):
                     self.offset += len(line) + 1
                     yield line
-                if end is not None and position >= end:
-                    return
-        finally:
-            os.close(descriptor)
+            if len(chunk) < length or (newline and end is not None and position >= end):
+                return
+            length = CHUNK_BYTES
 
 
 class EventTail:
     """Hands out the events of one run as they are written."""
 
-    def __init__(self, path: str) -> None:
-        self._lines = LineTail(path)
+    def __init__(self, path: str, *, held: bool = False) -> None:
+        self._lines = LineTail(path, held=held)
         self.unreadable = 0
         """Lines so far that were no events."""
 
@@ -65,6 +128,9 @@ class EventTail:
     def offset(self) -> int:
         """Bytes read so far, up to the last whole line."""
         return self._lines.offset
+
+    def has_grown(self) -> bool:
+        return self._lines.has_grown()
 
     def read(self, limit: int | None = None) -> list[Event]:
         """Return the events written since the last call, at most about `limit` bytes of them."""

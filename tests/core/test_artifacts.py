@@ -42,11 +42,11 @@ def test_broken_files_say_nothing(project: Project, content: bytes) -> None:
     meta, lock = make_run(project)
     os.close(lock)
     directory = Path(project.run_dir(meta.run_id))
-    for name in (paths.META, paths.RESULT, paths.STOP, paths.RUNNER, "bell"):
+    for name in (paths.META, paths.RESULT, paths.STOP, paths.RUNNER):
         (directory / name).write_bytes(content)
     read = (artifacts.read_meta, artifacts.read_result, artifacts.read_stop, artifacts.read_runner)
     assert [None] * 4 == [reader(str(directory)) for reader in read]
-    assert ActivityRecord() == artifacts.read_activity(str(directory / "bell"))
+    assert ActivityRecord() == artifacts.decode_activity(content)
 
 
 def test_unknown_fields_are_accepted(project: Project) -> None:
@@ -68,10 +68,10 @@ def test_small_records_round_trip(tmp_path: Path) -> None:
     assert {"stop.json", "runner.json"} == set(os.listdir(tmp_path))
 
 
-def test_a_doorbell_ends_at_its_newline(tmp_path: Path) -> None:
+def test_an_activity_record_ends_at_its_newline() -> None:
     """What a longer record left behind the newline is not read."""
-    (tmp_path / "bell").write_bytes(b'{"seq":7,"sentence":"ab"}\nence":"longer"}\n')
-    assert ActivityRecord(7, "ab") == artifacts.read_activity(str(tmp_path / "bell"))
+    content = b'{"seq":7,"sentence":"ab"}\nence":"longer"}\n'
+    assert ActivityRecord(7, "ab") == artifacts.decode_activity(content)
 
 
 def test_the_first_result_stays(tmp_path: Path) -> None:
