@@ -185,7 +185,7 @@ class Engine:
     def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
         """Yield what changes in the project until `stop` is set; the first update has what is there.
 
-        Blocks for at most 0.1 s at a time: where nothing changed, an update says just that. `shown` returns the ids
+        One comes at least five times a second; where nothing changed it says just that. `shown` returns the ids
         of the runs that somebody looks at, and is called again and again: the others are read at most four times a
         second. Without it all are read at once.
         """
@@ -201,7 +201,7 @@ class Engine:
     ) -> tuple[RunSnapshot, ...]:
         """Block until all these runs have ended, `timeout` seconds are over or `stop` is set.
 
-        Return them as they stand, in the order asked. `on_update` is called with each update, at least every 0.1 s.
+        Return them as they stand, in the order asked. `on_update` is called with each update, as `updates` yields it.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}

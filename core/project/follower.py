@@ -28,7 +28,7 @@ PROOF = 2.0
 class Update(Struct, frozen=True):
     """What changed since the update before; the first one has the newest runs and all unfinished ones.
 
-    One comes at least every 0.1 s, so that whoever follows gets a turn; `is_quiet` when nothing changed.
+    One comes at least five times a second, so that whoever follows gets a turn; `is_quiet` when nothing changed.
     """
 
     runs: tuple[RunSnapshot, ...]

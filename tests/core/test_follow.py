@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine, Update
 from subdeck.core.project import follower as follow
 from subdeck.core.project import watch
-from subdeck.core.run import artifacts
+from subdeck.core.run import artifacts, tail
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
 from subdeck.core.run.model import Counts, RunSnapshot
@@ -33,6 +35,8 @@ from tests.factories import (
     started,
 )
 from tests.waiting import wait_until
+
+IDS = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
 
 
 class Followed:
@@ -59,12 +63,12 @@ class Followed:
 
 
 @contextmanager
-def following(engine: Engine) -> Iterator[Followed]:
+def following(engine: Engine, **how: Any) -> Iterator[Followed]:
     """Follow in a thread from the first update on."""
     followed, stop = Followed(), threading.Event()
 
     def iterate() -> None:
-        for update in engine.updates(stop):
+        for update in engine.updates(stop, **how):
             followed.turns += 1
             if not update.is_quiet:
                 followed.take(update)
@@ -216,6 +220,39 @@ def test_events_without_a_doorbell(engine: Engine) -> None:
     os.close(lock)
 
 
+def test_runs_that_nobody_is_shown(engine: Engine) -> None:
+    """A run that is not shown is read at most four times a second while it writes, and its last event is not lost."""
+    locks = [make_run(engine.project, make_meta(run_id))[1] for run_id in IDS[:2]]
+    begun = time.monotonic()
+    with following(engine, shown=lambda: IDS[:1]) as followed:
+        for seq in range(1, 101):
+            for run_id in IDS[:2]:
+                start = RunStarted(seq=seq, pid=1, child_pid=1, attempt=1, max_attempts=1)
+                with open(f"{engine.project.run_dir(run_id)}/{paths.EVENTS}", "ab") as events:
+                    events.write(encode_event(AssistantText(seq=seq, text="Hello.") if seq > 1 else start))
+                Path(engine.project.active, run_id).write_bytes(b'{"seq":%d}\n' % seq)
+            time.sleep(0.01)
+        for run_id in IDS[:2]:
+            followed.wait_for(run_id, lambda run: run.last_seq == 100, "the last event")
+        over = time.monotonic() - begun
+    shown, other = (
+        sum(run.run_id == run_id for update in followed.updates for run in update.runs) for run_id in IDS[:2]
+    )
+    assert other <= 3 + over / follow.REST
+    assert other <= shown
+    for lock in locks:
+        os.close(lock)
+
+
+def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many files are open runs are followed all the same."""
+    monkeypatch.setattr(tail, "MOST_HELD", 0)
+    with following(engine) as followed:
+        run = start(engine, "tool read", "answer ok")
+        seen = followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
+    assert ("completed", 1) == (seen.status, seen.usage.tool_uses)
+
+
 def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the kernel refuses to watch, everything is still found."""
 
@@ -288,7 +325,7 @@ def test_many_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest runs and all unfinished ones come first, the older ones follow in batches, and no end is news."""
     monkeypatch.setattr(follow, "NEWEST", 5)
     monkeypatch.setattr(follow, "BATCH", 4)
-    ids = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
+    ids = IDS
     for run_id in ids[1:]:
         make_finished(engine.project, make_meta(run_id))
     _, lock = make_run(engine.project, make_meta(ids[0]))
@@ -342,17 +379,18 @@ def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch)
         wait_until(lambda: followed.turns > before + 3, "more turns")
 
 
-def test_a_long_calm_is_no_delay(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """After a calm the steps are short again from the first change on."""
+def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a calm the watch looks less often, and from the first change on as often as before."""
     monkeypatch.setattr(watch, "CALM_AFTER_S", 0.2)
-    asked: list[bool] = []
-    is_set = watch._Step.is_set
-    monkeypatch.setattr(watch._Step, "is_set", lambda self: (asked.append(self.is_calm), is_set(self))[1])
+    pauses: list[float] = []
+    is_set = watch._PacedStop.is_set
+    monkeypatch.setattr(watch._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
     with following(engine) as followed:
-        wait_until(lambda: asked and asked[-1], "the calm")
+        wait_until(lambda: watch.CALM_PAUSE_S in pauses, "the calm")
+        pauses.clear()
         run = start(engine, "answer ok")
         followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
-        assert False in asked[asked.index(True) :]
+        wait_until(lambda: pauses.count(0.0) > pauses.count(watch.CALM_PAUSE_S), "more looks")
 
 
 def test_waiting_tells_progress(engine: Engine) -> None:

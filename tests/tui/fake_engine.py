@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Update
 from subdeck.core.project.registry import count
+from subdeck.core.project.watch import Stop
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunSnapshot
 from subdeck.core.runners.base import AttachInfo
@@ -237,7 +238,7 @@ class FakeEngine:
     def purge(self, names: Iterable[str] | None = None) -> None:
         """There is nothing old in the trash."""
 
-    def updates(self, stop: threading.Event) -> Iterator[Update]:
+    def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
         while not stop.is_set():
             try:
                 yield self._queue.get(timeout=0.02)

@@ -98,7 +98,7 @@ class Bridge(Widget):
         self._project_is_here = os.path.isdir(self.engine.project.root)
         self._tell_unseen()
         self._read_presets()
-        for update in self.engine.updates(self._stop):
+        for update in self.engine.updates(self._stop, shown=self._shown_runs):
             if self._stop.is_set():
                 return
             self._look_for_project()
@@ -109,8 +109,15 @@ class Bridge(Widget):
             self._claim(update.ended)
             self._read_along(update)
             with self._lock:
+                is_first = self._pending is None
                 self._pending = merged(self._pending, update)
-            self.post_message(UpdateArrived())
+            if is_first:
+                self.post_message(UpdateArrived())
+
+    def _shown_runs(self) -> tuple[str, ...]:
+        """Return the run that is read along: of the others the list shows a line each."""
+        reader = self._reader
+        return () if reader is None else (reader.run_id,)
 
     def _look_for_project(self) -> None:
         is_here = os.path.isdir(self.engine.project.root)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 class UpdateArrived(Message, bubble=False):
     """The engine has something; the bridge itself takes it when the next frame is due."""
 
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, UpdateArrived)
-
 
 class PieceArrived(Message, bubble=False):
     """Something of the shown run was read; the bridge itself hands it out."""

@@ -1,0 +1,70 @@
+"""Reading a growing file of lines, each line once."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from subdeck.core.run import tail as module
+from subdeck.core.run.tail import CHUNK_BYTES, FIRST_BYTES, HeldFile, LineTail
+
+HELD = pytest.mark.parametrize("held", [False, True], ids=["opened", "held"])
+
+
+@HELD
+@pytest.mark.parametrize("seed", range(8))
+def test_every_line_once(tmp_path: Path, seed: int, *, held: bool) -> None:
+    """However a file grows, and with any limit, each whole line comes once and in order."""
+    chance = random.Random(seed)
+    path = tmp_path / "lines"
+    tail = LineTail(str(path), held=held)
+    lines = [b"x" * int(2 * CHUNK_BYTES * chance.random() ** 9) for _ in range(600)]
+    content = b"".join(line + b"\n" for line in lines)
+    read: list[bytes] = []
+    position = 0
+    with path.open("ab", buffering=0) as file:
+        while position < len(content):
+            size = int(4 * FIRST_BYTES * chance.random())
+            file.write(content[position : position + size])
+            position += size
+            read += tail.lines(chance.choice((None, 100, 100_000)))
+    while tail.has_grown():
+        read += tail.lines()
+    assert lines == read
+
+
+@HELD
+def test_a_file_that_comes_shrinks_and_is_replaced(tmp_path: Path, *, held: bool) -> None:
+    """A file that is not there yet has no lines; one that was cut or replaced is read from its beginning."""
+    path = tmp_path / "lines"
+    tail = LineTail(str(path), held=held)
+    assert ([], False) == (list(tail.lines()), tail.has_grown())
+    path.write_bytes(b"one\ntwo\nthr")
+    assert tail.has_grown()
+    assert [b"one", b"two"] == list(tail.lines())
+    path.write_bytes(b"new\n")
+    assert tail.has_grown()
+    assert [b"new"] == list(tail.lines())
+    other = tmp_path / "other"
+    other.write_bytes(b"longer than the one before\n")
+    other.rename(path)
+    assert tail.has_grown()
+    assert [b"longer than the one before"] == list(tail.lines())
+    path.unlink()
+    assert ([], False) == (list(tail.lines()), tail.has_grown())
+
+
+def test_held_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more files are kept open than may be, and none once nobody reads it any more."""
+    monkeypatch.setattr(module, "MOST_HELD", HeldFile.held + 2)
+    before = len(os.listdir("/proc/self/fd"))
+    tails = [LineTail(str(tmp_path / str(number)), held=True) for number in range(5)]
+    for number in range(5):
+        (tmp_path / str(number)).write_bytes(b"one\n")
+    assert [[b"one"]] * 5 == [list(tail.lines()) for tail in tails]
+    assert before + 2 == len(os.listdir("/proc/self/fd"))
+    assert [[]] * 5 == [list(tail.lines()) for tail in tails]
+    del tails
+    assert before == len(os.listdir("/proc/self/fd"))
