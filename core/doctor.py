@@ -17,8 +17,8 @@ from msgspec import Struct
 from . import __version__, paths
 from .agents.choice import choose_agent
 from .agents.pi.install import find_pi, pi_version
-from .config.settings import Settings, load_settings
-from .config.workspace import Workspace
+from .config.settings import Settings
+from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
 from .system import locks, processes

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from . import paths
-from .config.settings import Settings, load_settings
-from .config.workspace import Workspace
+from .config.settings import Settings
+from .config.workspace import Workspace, load_settings
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project import trash
 from .project.follower import Follower, Update

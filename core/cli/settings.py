@@ -7,8 +7,7 @@ import os
 import click
 import msgspec
 
-from ..config.schema import KEYS, example_settings
-from ..config.settings import value_of
+from ..config.schema import KEYS, example_settings, value_of
 from ..engine import Engine
 from ..paths import user_settings_file
 from ..text.plain import one_line

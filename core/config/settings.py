@@ -1,59 +1,141 @@
-"""The settings of the user and of the project, merged; read at start and again at each launch."""
+"""Every setting: its type and bounds, its default, what it means, and what a project may do with it.
 
-from __future__ import annotations
+This is the one table of them. The files are read by it, and the example file is written from it.
+"""
+
+# Without the usual `from __future__ import annotations`: the keys are made of these annotations, and to evaluate them
+# from text takes longer than all else here.
 
 import os
-from collections.abc import Iterator, Mapping
-from functools import reduce
-from typing import Any
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated, Literal
 
-from msgspec import Struct, structs
+from msgspec import Meta, Struct
 
-from ..errors import ContentError, SettingsError, nearest
-from ..paths import Project, user_settings_file
 from ..run.model import Limits, LogCaps, RunnerKind
-from .schema import KEYS, ProjectMay, read_entries
-from .yaml_tree import parse_mapping, read_text
+from .values import (
+    Count,
+    CountOrZero,
+    Days,
+    Duration,
+    Megabytes,
+    Name,
+    Seconds,
+    Spelling,
+    Switch,
+    Texts,
+    Verbatim,
+    Words,
+)
+
+MEGABYTE = 1024 * 1024
+
+
+class ProjectMay(Enum):
+    """What the project's file may do with a key."""
+
+    NOTHING = "nothing"
+    OVERRIDES = "overrides"
+    ADDS = "adds"
+    """Its list or its names go with the user's."""
+    LOWERS = "lowers"
+    """The lower of the two counts."""
+
+
+_OVERRIDES, _ADDS, _LOWERS = ProjectMay.OVERRIDES, ProjectMay.ADDS, ProjectMay.LOWERS
+
+
+class Setting(Struct, frozen=True):
+    """What a person is told of a key beside its type."""
+
+    meaning: str
+    example: str = ""
+    """As it is written in a file; empty stands for the default."""
+    project: ProjectMay = ProjectMay.NOTHING
+
+
+def _argv(words: Sequence[str]) -> tuple[str, ...]:
+    if not words or not words[0].strip():
+        raise ValueError
+    return (os.path.expanduser(words[0]), *words[1:])
+
+
+Socket = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("a name of letters, digits, _ and -")]
+AgentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("the name of an agent")]
+Role = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"),
+    Spelling("letters, digits, _, . and -", lambda name: name.removeprefix("@")),
+]
+RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model like provider/id")]
+Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"')]
 
 
 class AgentSettings(Struct, frozen=True):
-    command: tuple[str, ...]
+    command: Annotated[tuple[Verbatim, ...], Spelling('a list like ["/opt/bin/pi", "--flag"]', _argv)]
     """The program and its leading arguments, never empty; a leading `~` of the program is already expanded."""
 
 
 class TmuxSettings(Struct, frozen=True):
-    socket: str = "subdeck"
-    """Name of the private tmux server: letters, digits, `_` and `-`."""
+    socket: Annotated[Socket, Setting("The name of the private tmux server.")] = "subdeck"
 
 
-class Notifications(Struct, frozen=True):
-    toasts: bool = True
-    bell: bool = False
-    desktop: str = "off"
-    """How the terminal is asked for a desktop notification: `osc9`, `osc777`, or not at all."""
-    title: bool = True
-    """Whether the terminal's window is named after what runs."""
+class LimitSettings(Limits, frozen=True):
+    timeout: Annotated[
+        Duration | None, Setting("Ends a run after this time; a preset may only ask for less.", "30m", _LOWERS)
+    ] = None
+    max_turns: Annotated[Count | None, Setting("Ends a run after this many turns.", "100", _LOWERS)] = None
+    stall: Annotated[
+        Duration | None, Setting("Ends a run whose child is silent that long while no tool runs.", "10m", _LOWERS)
+    ] = None
 
 
 class Inheritance(Struct, frozen=True):
-    """How much of a parent's conversation is handed over; a matter of the operator alone."""
+    """How much of a parent's conversation is handed over; only the operator decides that."""
 
-    recent_turns: int = 6
-    """Pairs of a user's and an assistant's turn."""
-    tool_output_window: int = 2
-    """Newest turns whose tool outputs stay whole."""
-    max_chars: int = 24_000
+    recent_turns: Annotated[Count, Setting("How many pairs of turns are handed over.")] = 6
+    tool_output_window: Annotated[CountOrZero, Setting("In how many of the newest turns tool outputs stay whole.")] = 2
+    max_chars: Annotated[Count, Setting("How many characters are handed over at most.")] = 24_000
+
+
+class Logs(Struct, frozen=True):
+    stdout_mb: Annotated[Megabytes, Setting("How much of a child's stdout is kept.", "", _LOWERS)] = 64.0
+    stderr_mb: Annotated[Megabytes, Setting("How much of a child's stderr is kept.", "", _LOWERS)] = 8.0
+
+    @property
+    def caps(self) -> LogCaps:
+        return LogCaps(stdout=int(self.stdout_mb * MEGABYTE), stderr=int(self.stderr_mb * MEGABYTE))
+
+
+class Notifications(Struct, frozen=True):
+    toasts: Annotated[Switch, Setting("Whether the app announces in toasts that runs have ended.")] = True
+    bell: Annotated[Switch, Setting("Whether the terminal's bell rings too.")] = False
+    desktop: Annotated[
+        Literal["off", "osc9", "osc777"],
+        Setting(
+            "How the terminal is asked for a desktop notification: off, osc9 (iTerm2, Windows Terminal, kitty)"
+            " or osc777 (foot, Ghostty, urxvt).",
+            "osc9",
+        ),
+    ] = "off"
+    title: Annotated[Switch, Setting("Whether the window's title says what runs.")] = True
 
 
 class Retention(Struct, frozen=True):
-    """What a clean-up leaves of finished runs; all None means that nothing is ever taken."""
+    """Which finished runs a clean-up leaves; all None means that nothing is ever taken."""
 
-    days: float | None = None
-    """Those that ended longer ago go."""
-    keep: int | None = None
-    """All but the newest so many go."""
-    max_mb: float | None = None
-    """The oldest go until all runs take no more than this."""
+    days: Annotated[
+        Days | None,
+        Setting(
+            "Runs that ended longer ago go to the trash, at each start of the app; so with the next two rules.", "30"
+        ),
+    ] = None
+    keep: Annotated[Count | None, Setting("All finished runs but the newest so many go to the trash.", "500")] = None
+    max_mb: Annotated[
+        Megabytes | None,
+        Setting("The oldest finished runs go to the trash until all runs take no more room than this.", "2000"),
+    ] = None
 
     @property
     def is_set(self) -> bool:
@@ -61,148 +143,83 @@ class Retention(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    agent: str = "auto"
-    """`auto` (pi when found, else the offline agent), `pi`, `offline` or a name in `agents`."""
-    agents: dict[str, AgentSettings] = {}
-    default_model: str | None = None
-    models: tuple[str, ...] = ()
-    """Model ids to offer beside what the agent knows; the user's first, then the project's."""
-    roles: dict[str, str] = {}
-    """Role name without its `@` -> the model it stands for; the project's go before the user's."""
-    bundled_presets: bool = False
-    """Whether the presets that come with subdeck are offered."""
-    inherit_context: bool = True
-    """Whether a known parent's conversation is handed over where the preset does not say."""
-    expose_isolated: bool = False
-    """Whether the tools offer `isolated`, by which a parent decides that per call."""
-    inheritance: Inheritance = Inheritance()
-    max_attempts: int = 3
-    """How often a finalization is asked for in all, where the preset does not say."""
-    preset_dirs: tuple[str, ...] = ()
+    agent: Annotated[
+        AgentName,
+        Setting("The child program: auto (pi when it is found, else offline), pi, offline, or a name below agents."),
+    ] = "auto"
+    agents: Annotated[
+        dict[Name, Annotated[AgentSettings, Spelling('a "command:" below it', dict)]],
+        Spelling('lines of the form "name:" with a "command:" below each', dict),
+        Setting(
+            "Programs that speak pi's JSON mode; each a list of words, never a line for a shell.",
+            '{my-pi: {command: [~/bin/pi, "--offline"]}}',
+        ),
+    ] = {}
+    default_model: Annotated[
+        Words | None,
+        Setting(
+            "The model where neither the call nor the preset names one;"
+            " inherit: the parent's, else the agent's default.",
+            "anthropic/claude-haiku-4-5",
+            _OVERRIDES,
+        ),
+    ] = None
+    models: Annotated[
+        Texts, Setting("Models to offer beside those the agent knows.", "[my-provider/my-model]", _ADDS)
+    ] = ()
+    """The user's first, then the project's."""
+    roles: Annotated[
+        dict[Role, RoleModel],
+        Spelling('lines of the form "role: provider/id"', dict),
+        Setting(
+            'What "@fast" and the like stand for; goes before providers.json in the agent\'s directory.',
+            "{fast: anthropic/claude-haiku-4-5, deep: anthropic/claude-opus-4-5:high}",
+            _ADDS,
+        ),
+    ] = {}
+    """By name without `@`; the project's go before the user's."""
+    preset_dirs: Annotated[
+        Texts, Setting("More directories with presets, relative to the project.", "[.pi/agents, prompts]", _ADDS)
+    ] = ()
     """Absolute; the project's first, then the user's."""
-    runner: RunnerKind = RunnerKind.PROCESS
+    bundled_presets: Annotated[
+        Switch, Setting("Whether the presets that come with subdeck are offered.", "", _OVERRIDES)
+    ] = False
+    runner: Annotated[RunnerKind, Setting("How children are run.")] = RunnerKind.PROCESS
     tmux: TmuxSettings = TmuxSettings()
-    max_parallel: int = 4
-    max_running: int | None = None
-    grace_seconds: float = 3.0
-    limits: Limits = Limits()
-    log_caps: LogCaps = LogCaps()
-    """In bytes; `logs.stdout_mb` and `logs.stderr_mb` in the files."""
-    theme: str | None = None
-    keys: dict[str, str] = {}
-    """Action name -> key, or several keys with commas between them."""
+    max_parallel: Annotated[Count, Setting("How many runs of one group run at the same time.", "", _LOWERS)] = 4
+    max_running: Annotated[
+        Count | None, Setting("How many runs of the project run at the same time.", "8", _LOWERS)
+    ] = None
+    grace_seconds: Annotated[Seconds, Setting("How long a child may take to go away before it is killed.")] = 3.0
+    limits: LimitSettings = LimitSettings()
+    max_attempts: Annotated[
+        Count, Setting("How often a finalization is asked for in all, with finalize: true.", "", _LOWERS)
+    ] = 3
+    inherit_context: Annotated[
+        Switch,
+        Setting("Whether a known parent's conversation is handed over where the preset does not say.", "", _OVERRIDES),
+    ] = True
+    expose_isolated: Annotated[
+        Switch, Setting('Whether the tools have the argument "isolated", for a parent to decide that.')
+    ] = False
+    inheritance: Inheritance = Inheritance()
+    logs: Logs = Logs()
+    theme: Annotated[
+        Words | None,
+        Setting(
+            "The app's theme: subdeck-dark, subdeck-light, terminal (its own colours), or one of Textual's,"
+            " such as nord.",
+            "subdeck-light",
+        ),
+    ] = None
+    keys: Annotated[
+        dict[Words, Key],
+        Spelling('lines of the form "action: key"', dict),
+        Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
+    ] = {}
+    """A value may be several keys with commas between them."""
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()
-    """What of the project's file has no effect, and why: a cap above the user's."""
-
-
-_AGENTS = ("auto", "pi", "offline")
-"""Names of `agent` that need no entry in `agents`."""
-
-
-class _Sourced(Struct, frozen=True):
-    """A value and the file and line it was read from."""
-
-    value: Any
-    where: str
-
-
-def load_settings(project: Project) -> Settings:
-    """Read both files and merge them; without files there is nothing to parse.
-
-    Raises SettingsError that names file, line, key and the nearest known key.
-    """
-    user_file = user_settings_file()
-    user = _read_file(user_file)
-    own = _read_file(project.settings_file)
-    for key, sourced in own.items():
-        if KEYS[key].project is ProjectMay.NOTHING:
-            raise SettingsError(
-                f'"{key}" cannot be set by a project', where=sourced.where, hint=f"set it in {user_file} instead"
-            )
-    values = {key: sourced.value for key, sourced in user.items()}
-    if "preset_dirs" in user:
-        values["preset_dirs"] = tuple(_absolute(project, named) for named in values["preset_dirs"])
-    if "preset_dirs" in own:
-        own["preset_dirs"] = _inside(project, own["preset_dirs"])
-    notices = tuple(_merge(values, own))
-    settings = structs.replace(_built(values), notices=notices)
-    if settings.agent not in (*_AGENTS, *settings.agents):
-        hint = nearest(settings.agent, (*_AGENTS, *settings.agents)) or 'name it under "agents", with its command'
-        raise SettingsError(f'agent: "{settings.agent}" is not set up', where=user["agent"].where, hint=hint)
-    return settings
-
-
-def _read_file(path: str) -> dict[str, _Sourced]:
-    try:
-        entries = read_entries(parse_mapping(read_text(path)))
-        return {entry.key: _Sourced(entry.value, f"{path}:{entry.line}") for entry in entries}
-    except FileNotFoundError:
-        return {}
-    except ContentError as error:
-        raise SettingsError(error.what, where=error.within(path), hint=error.hint) from error
-
-
-def _absolute(project: Project, named: str) -> str:
-    return os.path.normpath(os.path.join(project.root, os.path.expanduser(named)))
-
-
-def _inside(project: Project, dirs: _Sourced) -> _Sourced:
-    """Resolve a project's own directories; a checkout must not make us read files elsewhere, by a link neither."""
-    root = os.path.realpath(project.root)
-    for named in dirs.value:
-        real = os.path.realpath(os.path.join(root, named))
-        if named.startswith("~") or os.path.commonpath((root, real)) != root:
-            raise SettingsError(
-                f'preset_dirs: "{named}" is outside the project',
-                where=dirs.where,
-                hint=f"name a directory below {project.root}, or set it in {user_settings_file()}",
-            )
-    return _Sourced(tuple(os.path.normpath(os.path.join(project.root, named)) for named in dirs.value), dirs.where)
-
-
-def _merge(values: dict[str, Any], own: Mapping[str, _Sourced]) -> Iterator[str]:
-    """Put the project's values into the user's; yield what has no effect."""
-    for key, sourced in own.items():
-        match KEYS[key].project:
-            case ProjectMay.ADDS if isinstance(sourced.value, dict):
-                values[key] = {**values.get(key, {}), **sourced.value}
-            case ProjectMay.ADDS:
-                others: tuple[str, ...] = values.get(key, ())
-                first, second = (others, sourced.value) if key == "models" else (sourced.value, others)
-                values[key] = tuple(dict.fromkeys((*first, *second)))
-            case ProjectMay.LOWERS:
-                cap = values.get(key, _default(KEYS[key].field))
-                if cap is None or sourced.value <= cap:
-                    values[key] = sourced.value
-                else:
-                    yield f"{sourced.where}: {key} is above yours, which counts"
-            case _:
-                values[key] = sourced.value
-
-
-def value_of(settings: Settings, key: str) -> Any:
-    """Return what a key of the files has come to, in the units of the files."""
-    value: Any = settings
-    for part in KEYS[key].field.split("."):
-        value = getattr(value, part)
-    return value / (1024 * 1024) if key.startswith("logs.") else value
-
-
-def _default(field: str) -> Any:
-    return reduce(getattr, field.split("."), Settings())
-
-
-def _built(values: Mapping[str, Any]) -> Settings:
-    """Put the values where they belong, below the defaults of everything else."""
-    tops: dict[str, Any] = {}
-    for key, value in values.items():
-        top, _, member = KEYS[key].field.partition(".")
-        if member:
-            tops[top] = structs.replace(tops.get(top, _default(top)), **{member: value})
-        elif key == "agents":
-            tops[top] = {name: AgentSettings(command) for name, command in value.items()}
-        else:
-            tops[top] = value
-    return structs.replace(Settings(), **tops)
+    """Not a key: what of the project's file has no effect, and why (a cap above the user's)."""

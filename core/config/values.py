@@ -1,36 +1,112 @@
-"""The kinds of values that people write into settings and presets: how each is read, and its JSON Schema."""
+"""The kinds of values that people write into settings and presets: how each is spelled, checked and described.
+
+A kind is a type as msgspec knows it, its bounds in a `Meta`; a `Spelling` in it says how text becomes such a value.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from enum import EnumType
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from ..errors import ContentError
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
 
 
-class Unexpected(Exception):
-    """The value is not what this says in words."""
+class Spelling(Struct, frozen=True, eq=False):
+    """How a value of an annotated type is written."""
+
+    expected: str
+    """For an error: what should have been there."""
+    parse: Callable[[Any], Any] = str.strip
+    """Makes the value of the text, or of the parts of a list; raises ValueError. For names it makes the name."""
+    schema: dict[str, Any] | None = None
+    """JSON Schema for editors, where msgspec's own does not say it."""
 
 
-class Kind(Struct, frozen=True):
-    read: Callable[[Node], Any]
-    """Raises Unexpected, or ContentError where it has more to say."""
-    schema: dict[str, Any]
-    """JSON Schema of what an editor should let pass."""
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
 
 
-def read_value(key: str, kind: Kind, node: Node) -> Any:
-    """Read one value; raise ContentError that names its key, what was expected and what was found."""
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"\+?[0-9]{1,9}", text.strip()):
+        raise ValueError
+    return int(text)
+
+
+_SWITCH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def _switch(text: str) -> bool:
+    if text.strip().lower() not in _SWITCH:
+        raise ValueError
+    return _SWITCH[text.strip().lower()]
+
+
+def _duration(text: str) -> float:
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)", text.strip())
+    if found is None:
+        raise ValueError
+    return float(found[1]) * _UNITS[found[2]]
+
+
+_POSITIVE = Meta(gt=0)
+
+Words = Annotated[str, Spelling("a text")]
+Verbatim = Annotated[str, Spelling("a text", str)]
+"""With the blanks around it."""
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("letters, digits, _ and -")]
+Texts = Annotated[
+    tuple[Annotated[str, Meta(min_length=1), Spelling("a text")], ...], Spelling("a list of texts", tuple)
+]
+Switch = Annotated[bool, Spelling("true or false", _switch)]
+Count = Annotated[int, Meta(ge=1), Spelling("a whole number of at least 1", _whole)]
+CountOrZero = Annotated[int, Meta(ge=0), Spelling("a whole number", _whole)]
+Seconds = Annotated[float, Meta(ge=0), Spelling("a number of seconds", _number)]
+Days = Annotated[float, _POSITIVE, Spelling("a number of days above 0", _number)]
+Megabytes = Annotated[float, _POSITIVE, Spelling("a number of megabytes above 0", _number)]
+Duration = Annotated[
+    float,
+    _POSITIVE,
+    Spelling(
+        "a number of seconds above 0, or a time like 90s, 10m or 2h,",
+        _duration,
+        {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"}]},
+    ),
+]
+"""Seconds; `90`, `90s`, `10m`, `1.5h`."""
+
+
+def read_value(key: str, kind: Any, node: Node) -> Any:
+    """Convert what was written for a key; raise ContentError that names it, what was expected and what was found."""
+    spelling = _spelling(kind)
     try:
-        return kind.read(node)
-    except Unexpected as expected:
-        raise unexpected(key, str(expected), node) from None
+        return msgspec.convert(spelling.parse(_parts(key, kind, node)), kind)
+    except ValueError:
+        raise unexpected(key, spelling.expected, node) from None
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema of what an editor should let pass."""
+    return _spelling(kind).schema or msgspec.json.schema(kind)
+
+
+def without_none(hint: Any) -> Any:
+    """Return the kind of a field's values that are there: `int` for `int | None`."""
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = (kind for kind in get_args(hint) if kind is not NoneType)
+    return hint
 
 
 def is_blank(node: Node) -> bool:
@@ -39,7 +115,7 @@ def is_blank(node: Node) -> bool:
 
 
 def unexpected(key: str, expected: str, node: Node) -> ContentError:
-    """Word what was expected for a key and what is there instead."""
+    """Say what was expected for a key and what is there instead."""
     match node:
         case Text(value=""):
             found = "nothing"
@@ -52,107 +128,56 @@ def unexpected(key: str, expected: str, node: Node) -> ContentError:
     return ContentError(f"{key}: {expected} was expected, found {found}", line=node.line)
 
 
-def word(node: Node) -> str:
-    """The text without the blanks around it; empty for what is no text."""
-    return node.value.strip() if isinstance(node, Text) else ""
+def _spelling(kind: Any) -> Spelling:
+    """Return the one that a kind was annotated with; of a few fixed words, those words in any case."""
+    for note in getattr(kind, "__metadata__", ()):
+        if isinstance(note, Spelling):
+            return note
+    words = [str(member) for member in (kind if isinstance(kind, EnumType) else get_args(kind))]
+    *others, last = words
+    expected = f"{', '.join(others)} or {last}" if others else last
+    return Spelling(expected, lambda text: words[words.index(text.strip().lower())], {"type": "string", "enum": words})
 
 
-def _text(node: Node) -> str:
-    if not isinstance(node, Text):
-        raise Unexpected("a text")
-    return node.value.strip()
-
-
-def _whole_text(node: Node) -> str:
-    _text(node)
-    return node.value if isinstance(node, Text) else ""
-
-
-def _texts(node: Node) -> tuple[str, ...]:
-    texts = [item.value.strip() for item in node.items if isinstance(item, Text)] if isinstance(node, Items) else []
-    if not isinstance(node, Items) or len(texts) != len(node.items) or "" in texts:
-        raise Unexpected("a list of texts")
-    return tuple(texts)
-
-
-def _switch(node: Node) -> bool:
-    match word(node).lower():
-        case "true" | "yes" | "on":
-            return True
-        case "false" | "no" | "off":
-            return False
+def _parts(key: str, kind: Any, node: Node) -> Any:
+    """Return the text, the items or the converted values that a node has for a kind; ValueError for another shape."""
+    base = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+    shape = get_origin(base) or base
+    match node:
+        case Fields() if shape is dict:
+            name, value = get_args(base)
+            return _mapping(key, name, value, node)
+        case Fields() if isinstance(shape, type) and issubclass(shape, Struct):
+            return _struct(key, shape, node)
+        case Items() if shape is tuple:
+            (item, _) = get_args(base)
+            return [_spelling(item).parse(part.value) if isinstance(part, Text) else None for part in node.items]
+        case Text() if shape in (str, int, float, bool, Literal) or isinstance(shape, EnumType):
+            return node.value
         case _:
-            raise Unexpected("true or false")
+            raise ValueError
 
 
-def _count(node: Node) -> int:
-    value = word(node)
-    if not re.fullmatch(r"\+?[0-9]{1,9}", value) or int(value) < 1:
-        raise Unexpected("a whole number of at least 1")
-    return int(value)
-
-
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-def _duration(node: Node) -> float:
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)", word(node))
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if seconds <= 0:
-        raise Unexpected("a number of seconds above 0, or a time like 90s, 10m or 2h,")
-    return seconds
-
-
-def number(words: str, *, zero: bool = False, whole: bool = False, factor: int = 1) -> Kind:
-    """A finite number, above 0 or at least 0; one that is whole or was multiplied is read as an int."""
-
-    def read(node: Node) -> float:
+def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    spelling = _spelling(name_kind)
+    for written, child in node.pairs.items():
+        name = spelling.parse(written)
         try:
-            value = float(word(node))
+            msgspec.convert(name, name_kind)
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < 0 or (value == 0 and not zero) or (whole and value != int(value)):
-            raise Unexpected(words)
-        return int(value * factor) if whole or factor != 1 else value
-
-    return Kind(read, {"type": "integer" if whole else "number", "minimum" if zero else "exclusiveMinimum": 0})
-
-
-def one_of(*words: str) -> Kind:
-    """One of a few words, or the member of an enum; case and blanks around it do not matter."""
-    expected = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-    def read(node: Node) -> str:
-        value = word(node).lower()
-        if value not in words:
-            raise Unexpected(expected)
-        return words[words.index(value)]
-
-    return Kind(read, {"type": "string", "enum": list(words)})
+            what = f'{key}: the name "{one_line(written, 60)}" has other characters than {spelling.expected}'
+            raise ContentError(what, line=child.line) from None
+        if name in values:
+            raise ContentError(f'{key}: "{name}" is there twice', line=child.line)
+        values[name] = read_value(f"{key}.{written}", value_kind, child)
+    return values
 
 
-def matching(pattern: str, words: str) -> Kind:
-    """A text that matches a pattern as a whole."""
-
-    def read(node: Node) -> str:
-        value = word(node)
-        if not re.fullmatch(pattern, value):
-            raise Unexpected(words)
-        return value
-
-    return Kind(read, {"type": "string", "pattern": f"^(?:{pattern})$"})
-
-
-NAME = r"[A-Za-z0-9_-]+"
-
-TEXT = Kind(_text, {"type": "string"})
-WHOLE_TEXT = Kind(_whole_text, {"type": "string"})
-"""With the blanks around it."""
-TEXTS = Kind(_texts, {"type": "array", "items": {"type": "string", "minLength": 1}})
-SWITCH = Kind(_switch, {"type": "boolean"})
-COUNT = Kind(_count, {"type": "integer", "minimum": 1})
-DURATION = Kind(
-    _duration,
-    {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"}]},
-)
-"""Seconds; `90`, `90s`, `10m`, `1.5h`."""
+def _struct(key: str, struct: type[Struct], node: Fields) -> dict[str, Any]:
+    kinds = struct.__annotations__
+    for name, child in node.pairs.items():
+        if name not in kinds:
+            hint = f"known here: {', '.join(kinds)}"
+            raise ContentError(f'"{key}.{name}" is not a setting', line=child.line, hint=hint)
+    return {name: read_value(f"{key}.{name}", kinds[name], child) for name, child in node.pairs.items()}

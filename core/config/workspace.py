@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 
-from ..paths import Project
+from ..paths import Project, user_settings_file
 from .settings import Settings
 
 
@@ -15,3 +17,15 @@ class Workspace(Struct, frozen=True):
     cwd: str
     """The launcher's own, absolute: presets are looked for from there, and relative paths start there."""
     settings: Settings
+
+
+def load_settings(project: Project) -> Settings:
+    """Read the settings of the user and of the project, as they are now.
+
+    Raises SettingsError that names file, line, key and the nearest known key.
+    """
+    if not any(map(os.path.lexists, (user_settings_file(), project.settings_file))):
+        return Settings()
+    from .load import merged_settings  # the YAML reader and the table of keys, which only a file needs
+
+    return merged_settings(project)

@@ -189,7 +189,7 @@ _QUOTE = 'put quotes around the value: key: "…"'
 _CONTROL = r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """What YAML does not allow in a text; not compiled here, which takes 4 ms."""
 
-_BARE_ROLE = re.compile(r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]}#]*)")
+_BARE_ROLE = r"(?:[:\-,\[]\s*|^\s*)(@[^\s,\]}#]*)"
 
 
 def _explained(error: Any, text: str, first_line: int) -> ContentError:
@@ -199,7 +199,7 @@ def _explained(error: Any, text: str, first_line: int) -> ContentError:
         return ContentError(f"it is not valid YAML: {error.problem}")
     source: str = "".join(text.split("\n")[mark.line : mark.line + 1])
     hint = ""
-    if role := _BARE_ROLE.search(source):
+    if role := re.search(_BARE_ROLE, source):
         hint = f'put quotes around it: "{role[1]}"'
     elif "\t" in source[: len(source) - len(source.lstrip())]:
         hint = "indent with spaces, not with tabs"

@@ -121,7 +121,7 @@ class Plan:
             max_running=settings.max_running,
             limits=limits,
             grace_seconds=settings.grace_seconds,
-            log_caps=settings.log_caps,
+            log_caps=settings.logs.caps,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings),
         )

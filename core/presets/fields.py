@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from ..config.values import COUNT, DURATION, SWITCH, TEXT, WHOLE_TEXT, Kind, Unexpected, matching, one_of
+from ..config.settings import AgentName
+from ..config.values import Count, Duration, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.references import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
 
 class PresetField(Struct, frozen=True):
-    kind: Kind
+    kind: Any
+    """The type of its values, as `read_value` takes it."""
     meaning: str
     """For the author of a preset; also shown by editors."""
     attribute: str = ""
     """Of `Preset`; a dot leads into a struct. Empty where the file as a whole decides."""
 
 
-def _unread(node: object) -> object:
-    raise Unexpected("a list of tools")
-
-
-TOOLS = Kind(
-    _unread,
-    {
-        "anyOf": [
-            {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:-]*$"}},
-            {"type": "string", "minLength": 1},
-        ]
-    },
-)
-"""Read by `preset_tools`, because the keys of tools are looked at together."""
+TOOLS = Annotated[
+    str,
+    Spelling(
+        "a list of tools",
+        schema={
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:-]*$"}},
+                {"type": "string", "minLength": 1},
+            ]
+        },
+    ),
+]
+"""Read by `read_tools`, because the keys of tools are looked at together."""
 
 ALLOWING = ("tools", "approved_tools", "allowed_tools")
 """One thing under three names."""
@@ -41,15 +42,15 @@ DENYING = "denied_tools"
 _SAME = 'The same as "tools".'
 
 FIELDS: dict[str, PresetField] = {
-    "name": PresetField(TEXT, "What the preset is called."),
-    "description": PresetField(TEXT, "One sentence: what it is for and when to choose it."),
+    "name": PresetField(Words, "What the preset is called."),
+    "description": PresetField(Words, "One sentence: what it is for and when to choose it."),
     "model": PresetField(
-        TEXT,
+        Words,
         'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). The model of a call goes before.',
         "model",
     ),
     "thinking": PresetField(
-        one_of(*LEVELS), "How hard the model thinks; a suffix of the model goes before.", "thinking"
+        Literal[LEVELS], "How hard the model thinks; a suffix of the model goes before.", "thinking"
     ),
     "tools": PresetField(
         TOOLS,
@@ -60,36 +61,36 @@ FIELDS: dict[str, PresetField] = {
     "denied_tools": PresetField(
         TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
     ),
-    "prompt": PresetField(WHOLE_TEXT, "The system prompt; goes before the text below the frontmatter."),
+    "prompt": PresetField(Verbatim, "The system prompt; goes before the text below the frontmatter."),
     "prompt_mode": PresetField(
-        one_of(*PromptMode), "Whether the prompt follows the agent's own or stands in its place.", "prompt_mode"
+        PromptMode,
+        "Whether the prompt follows the agent's own or replaces it.",
+        "prompt_mode",
     ),
     "context_files": PresetField(
-        SWITCH,
+        Switch,
         "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces.",
         "context_files",
     ),
     "inherit_context": PresetField(
-        SWITCH,
+        Switch,
         "Whether a parent's conversation goes before the task. Without it: as the settings say.",
         "inherit_context",
     ),
     "finalize": PresetField(
-        SWITCH, "Whether the child has to hand in its result by the tool subagent_finalize.", "finalize"
+        Switch, "Whether the child has to hand in its result by the tool subagent_finalize.", "finalize"
     ),
-    "max_attempts": PresetField(COUNT, "How often a result is asked for in all, with finalize.", "max_attempts"),
+    "max_attempts": PresetField(Count, "How often a result is asked for in all, with finalize.", "max_attempts"),
     "sticky": PresetField(
-        SWITCH, "Whether one child session goes on from run to run, for this preset and directory.", "sticky"
+        Switch, "Whether one child session goes on from run to run, for this preset and directory.", "sticky"
     ),
-    "session": PresetField(one_of("none"), "none: the child's session is never on disk and cannot be continued."),
-    "agent": PresetField(
-        matching(r"[A-Za-z0-9_-]+", "the name of an agent"), "pi, offline, or an agent of your settings.", "agent"
-    ),
-    "runner": PresetField(one_of(*RunnerKind), "How the child is run.", "runner"),
-    "timeout": PresetField(DURATION, "Ends the run after this time: seconds, or 90s, 10m, 2h.", "limits.timeout"),
-    "max_turns": PresetField(COUNT, "Ends the run after this many turns of the model.", "limits.max_turns"),
+    "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
+    "agent": PresetField(AgentName, "pi, offline, or an agent of your settings.", "agent"),
+    "runner": PresetField(RunnerKind, "How the child is run.", "runner"),
+    "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h.", "limits.timeout"),
+    "max_turns": PresetField(Count, "Ends the run after this many turns of the model.", "limits.max_turns"),
     "stall": PresetField(
-        DURATION, "Ends the run when the child is silent that long while no tool runs.", "limits.stall"
+        Duration, "Ends the run when the child is silent that long while no tool runs.", "limits.stall"
     ),
 }
 
@@ -109,7 +110,7 @@ def preset_schema() -> dict[str, Any]:
         "$schema": DIALECT,
         "title": "Frontmatter of a subdeck preset",
         "type": "object",
-        "properties": {name: {**field.kind.schema, "description": field.meaning} for name, field in FIELDS.items()},
+        "properties": {name: {**schema_of(field.kind), "description": field.meaning} for name, field in FIELDS.items()},
         "required": ["name", "description"],
         "additionalProperties": False,
         "allOf": [{"not": {"anyOf": pairs}}, {"not": {**in_memory, "anyOf": kept}}],

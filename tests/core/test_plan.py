@@ -162,7 +162,7 @@ def test_settings_are_read_again_at_each_launch(project: Project, home: Path) ->
     (run,) = engine.launch((RunRequest(task="look"),), background=False)
     engine.wait((run.run_id,), timeout=60)
     config.write_text("limit: {max_turns: 9}\n")
-    with pytest.raises(SettingsError, match='"limit" is no setting'):
+    with pytest.raises(SettingsError, match='"limit" is not a setting'):
         engine.launch((RunRequest(task="look"),), background=False)
 
     assert Limits(max_turns=9) == run.meta.limits

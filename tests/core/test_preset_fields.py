@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.config.values import schema_of
 from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.fields import FIELDS, preset_schema
@@ -200,7 +201,7 @@ def test_the_schema_is_made_of_the_table() -> None:
 
     assert list(FIELDS) == list(schema["properties"])
     for name, field in FIELDS.items():
-        assert {**field.kind.schema, "description": field.meaning} == schema["properties"][name]
+        assert {**schema_of(field.kind), "description": field.meaning} == schema["properties"][name]
         assert field.meaning.endswith(".")
     assert ["name", "description"] == schema["required"]
     assert json.loads(json.dumps(schema)) == schema

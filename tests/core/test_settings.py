@@ -8,21 +8,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.schema import KEYS, ProjectMay, example_settings, read_entries
+from subdeck.core.config.schema import KEYS, example_of, example_settings, read_entries, value_of
 from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,
+    LimitSettings,
+    Logs,
     Notifications,
+    ProjectMay,
     Retention,
     Settings,
     TmuxSettings,
-    load_settings,
-    value_of,
 )
+from subdeck.core.config.workspace import load_settings
 from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project
-from subdeck.core.run.model import Limits, LogCaps
+from subdeck.core.run.model import LogCaps
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> 
         "from subdeck.core.launch import model\n"
         "from subdeck.core.presets import catalog\n"
         "from subdeck.core.run import tool_policy\n"
-        "from subdeck.core.config.settings import load_settings\n"
+        "from subdeck.core.config.workspace import load_settings\n"
         "load_settings(Project(sys.argv[1]))\n"
         "print('yaml' in sys.modules)"
     )
@@ -118,8 +120,8 @@ retention: {days: 14, keep: 100, max_mb: 500.5}
         max_parallel=8,
         max_running=20,
         grace_seconds=0.5,
-        limits=Limits(timeout=600, max_turns=30, stall=90.5),
-        log_caps=LogCaps(stdout=1024 * 1024, stderr=512 * 1024),
+        limits=LimitSettings(timeout=600, max_turns=30, stall=90.5),
+        logs=Logs(stdout_mb=1, stderr_mb=0.5),
         theme="nord",
         keys={"stop": "ctrl+x", "launch": "n,enter"},
         notifications=Notifications(toasts=False, bell=True, desktop="osc777"),
@@ -175,10 +177,10 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what", "hint"),
     [
-        ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is no setting', "max_parallel"),
-        ("tmux:\n  soket: x\n", 2, '"tmux.soket" is no setting', "tmux.socket"),
-        ("qqqq: 1\n", 1, '"qqqq" is no setting', "known here: agent, agents, bundled_presets"),
-        ("logs: {zz: 1}\n", 1, '"logs.zz" is no setting', "known here: stdout_mb, stderr_mb"),
+        ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is not a setting', "max_parallel"),
+        ("tmux:\n  soket: x\n", 2, '"tmux.soket" is not a setting', "tmux.socket"),
+        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, bundled_presets"),
+        ("logs: {zz: 1}\n", 1, '"logs.zz" is not a setting', "known here: stdout_mb, stderr_mb"),
         ("roles: [fast]\n", 1, "roles: lines of the form", ""),
         ("roles:\n  fast:\n", 2, "roles.fast: a model like provider/id was expected, found nothing", ""),
         ("roles:\n  fast: [a/b]\n", 2, "roles.fast: a model like provider/id was expected, found a list", ""),
@@ -187,11 +189,16 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("roles: {fast: @x}\n", 1, "cannot start any token", '"@x"'),
         ("bundled_presets: sure\n", 1, 'bundled_presets: true or false was expected, found "sure"', ""),
         ("inherit_context: 2\n", 1, "inherit_context: true or false", ""),
-        ("expose_isolatd: true\n", 1, '"expose_isolatd" is no setting', "expose_isolated"),
+        ("expose_isolatd: true\n", 1, '"expose_isolatd" is not a setting', "expose_isolated"),
         ("inheritance: {recent_turns: 0}\n", 1, "inheritance.recent_turns: a whole number of at least 1", ""),
         ("inheritance: {tool_output_window: 1.5}\n", 1, "inheritance.tool_output_window: a whole number", ""),
         ("inheritance: {max_chars: all}\n", 1, "inheritance.max_chars: a whole number of at least 1", ""),
-        ("inheritance: {recentTurns: 6}\n", 1, '"inheritance.recentTurns" is no setting', "inheritance.recent_turns"),
+        (
+            "inheritance: {recentTurns: 6}\n",
+            1,
+            '"inheritance.recentTurns" is not a setting',
+            "inheritance.recent_turns",
+        ),
         ("inheritance: 6\n", 1, "inheritance: keys below it (recent_turns, tool_output_window, max_chars)", ""),
         ("max_attempts: 0\n", 1, "max_attempts: a whole number of at least 1", ""),
         ("limits: {timeout: 10 minutes}\n", 1, 'a time like 90s, 10m or 2h, was expected, found "10 minutes"', ""),
@@ -223,7 +230,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("agents:\n  pi: /usr/bin/pi\n", 2, 'agents.pi: a "command:" below it was expected', ""),
         ("agents:\n  pi:\n    command: pi --x\n", 3, 'agents.pi.command: a list like ["/opt/bin/pi"', ""),
         ("agents:\n  pi: {command: []}\n", 2, "agents.pi.command: a list", ""),
-        ("agents:\n  pi: {command: [pi], env: x}\n", 2, '"agents.pi.env" is no setting', "command"),
+        ("agents:\n  pi: {command: [pi], env: x}\n", 2, '"agents.pi.env" is not a setting', "command"),
         ("agents:\n  'a b': {command: [x]}\n", 2, 'the name "a b"', ""),
         ("agent: po\n", 1, 'agent: "po" is not set up', "pi"),
         ("theme: [a\n", 2, "it is not valid YAML", ""),
@@ -359,10 +366,10 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
         ("max_parallel: 4", "max_parallel: 2", Settings(max_parallel=2)),
         ("", "max_parallel: 3", Settings(max_parallel=3)),
         ("", "max_running: 9", Settings(max_running=9)),
-        ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=Limits(timeout=30))),
-        ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=Limits(timeout=60, stall=5))),
+        ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=LimitSettings(timeout=30))),
+        ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=LimitSettings(timeout=60, stall=5))),
         ("max_attempts: 5", "max_attempts: 2", Settings(max_attempts=2)),
-        ("", "logs: {stdout_mb: 1}", Settings(log_caps=LogCaps(stdout=1024 * 1024))),
+        ("", "logs: {stdout_mb: 1}", Settings(logs=Logs(stdout_mb=1))),
     ],
 )
 def test_a_project_lowers_caps(
@@ -380,7 +387,12 @@ def test_a_project_lowers_caps(
     [
         ("max_parallel: 2", "max_parallel", "max_parallel: 3", Settings(max_parallel=2)),
         ("", "max_parallel", "max_parallel: 99", Settings()),
-        ("limits: {timeout: 60}", "limits.timeout", "limits: {timeout: 61}", Settings(limits=Limits(timeout=60))),
+        (
+            "limits: {timeout: 60}",
+            "limits.timeout",
+            "limits: {timeout: 61}",
+            Settings(limits=LimitSettings(timeout=60)),
+        ),
         ("", "logs.stdout_mb", "logs: {stdout_mb: 65}", Settings()),
     ],
 )
@@ -393,10 +405,10 @@ def test_a_project_never_raises_caps(
     settings = load_settings(project)
 
     assert (f"{project_file}:1: {key} is above yours, which counts",) == settings.notices
-    assert (expected.max_parallel, expected.limits, expected.log_caps) == (
+    assert (expected.max_parallel, expected.limits, expected.logs) == (
         settings.max_parallel,
         settings.limits,
-        settings.log_caps,
+        settings.logs,
     )
 
 
@@ -438,14 +450,15 @@ def test_the_example_explains_every_key() -> None:
     """Each key has a sentence above it, and the projects' share is marked."""
     lines = example_settings().splitlines()
     for name, key in KEYS.items():
-        at = next(i for i, line in enumerate(lines) if line.startswith(f"## {key.meaning}"))
+        at = next(i for i, line in enumerate(lines) if line.startswith(f"## {key.setting.meaning}"))
         assert lines[at + 1].startswith("# ")
-        assert f"{name.rpartition('.')[2]}: {key.example}" in lines[at + 1]
-        assert ("[project: " in lines[at]) == (key.project is not ProjectMay.NOTHING)
+        assert f"{name.rpartition('.')[2]}: {example_of(name)}" in lines[at + 1]
+        assert ("[project: " in lines[at]) == (key.setting.project is not ProjectMay.NOTHING)
 
 
 def test_each_key_has_a_place() -> None:
     """What is read for a key lands in a field that exists, and is told in the units of the files."""
     for key in KEYS:
         value_of(Settings(), key)
+    assert (LogCaps(64 * 1024 * 1024, 8 * 1024 * 1024)) == Settings().logs.caps
     assert (64, 8) == (value_of(Settings(), "logs.stdout_mb"), value_of(Settings(), "logs.stderr_mb"))
