@@ -199,7 +199,7 @@ def _tags(meta: RunMeta) -> Iterator[str]:
     if meta.thinking:
         yield f"thinking: {meta.thinking}"
     if meta.inherited:
-        yield f"inherited turns: {meta.inherited.get('turns', 0)}"
+        yield f"inherited turns: {meta.inherited.turns}"
     if meta.isolated:
         yield "isolated"
     if meta.finalize:

@@ -81,7 +81,7 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "usage": msgspec.to_builtins(result.usage),
         "sessionId": result.child_session_id,
     }
-    return fields if result.finalized is None else {**fields, "finalized": result.finalized}
+    return fields if result.finalized is None else {**fields, "finalized": msgspec.to_builtins(result.finalized)}
 
 
 def _shortened(text: str | None, limit: int | None) -> str | None:

@@ -20,6 +20,7 @@ from ..run.artifacts import read_result
 from ..run.finalization import INSTRUCTION
 from ..run.model import (
     Group,
+    InheritedContext,
     LaunchedBy,
     Limits,
     Origin,
@@ -114,7 +115,7 @@ class Plan:
             child_session_id=session.id if session else None,
             session_path=session.path_in(run_dir) if session else None,
             session_lock=session.lock if session and session.shared else None,
-            inherited={"turns": inherited.turns, "chars": inherited.chars} if inherited else None,
+            inherited=InheritedContext(inherited.turns, inherited.chars) if inherited else None,
             isolated=None if request.parent_session is None else inherited is None,
             finalize=preset is not None and preset.finalize,
             max_attempts=self.max_attempts,

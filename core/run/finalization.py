@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from .model import Finalized, FinalizeStatus
 
 FINALIZE_TOOL = "subagent_finalize"
 """Registered in children only, by the extension `finalize.ts`."""
@@ -16,34 +18,33 @@ INSTRUCTION = (
 """The one line about it in the child's system prompt."""
 
 
-class Finalized(NamedTuple):
-    """What a child handed over; as in `result.json`."""
-
-    status: str
-    """`SUCCESS` or `ERROR`."""
-    result: str | None = None
-    """The answer; with ERROR partial findings, or None."""
-    error: str | None = None
-
-    def fields(self) -> dict[str, str]:
-        named = {"status": self.status, "result": self.result, "error": self.error}
-        return {name: value for name, value in named.items() if value is not None}
+class InvalidPayload(Exception):
+    """Nothing that counts as a result was handed over; the message says why."""
 
 
-def read_payload(payload: Mapping[str, Any] | None) -> Finalized | str:
-    """Return what was handed over, or in words what is wrong with it."""
+def read_payload(payload: Mapping[str, Any] | None) -> Finalized:
+    """Return what was handed over. Raises InvalidPayload."""
     if payload is None:
-        return f"{FINALIZE_TOOL} was not called"
-    status, result, error = (payload.get(name) for name in ("status", "result", "error"))
-    result = result if isinstance(result, str) and result.strip() else None
-    error = error if isinstance(error, str) and error.strip() else None
-    if status == "SUCCESS":
-        if result is None:
-            return "SUCCESS needs a non-empty result"
-        return "SUCCESS carries no error" if error else Finalized("SUCCESS", result)
-    if status == "ERROR":
-        return Finalized("ERROR", result, error) if error else "ERROR needs a non-empty error"
-    return "the status is neither SUCCESS nor ERROR"
+        raise InvalidPayload(f"{FINALIZE_TOOL} was not called")
+    result, error = _text(payload, "result"), _text(payload, "error")
+    match payload.get("status"):
+        case "SUCCESS" if result is None:
+            raise InvalidPayload("SUCCESS needs a non-empty result")
+        case "SUCCESS" if error is not None:
+            raise InvalidPayload("SUCCESS carries no error")
+        case "SUCCESS":
+            return Finalized(FinalizeStatus.SUCCESS, result)
+        case "ERROR" if error is None:
+            raise InvalidPayload("ERROR needs a non-empty error")
+        case "ERROR":
+            return Finalized(FinalizeStatus.ERROR, result, error)
+        case _:
+            raise InvalidPayload("the status is neither SUCCESS nor ERROR")
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    value = payload.get(name)
+    return value if isinstance(value, str) and value.strip() else None
 
 
 def feedback(fault: str) -> str:

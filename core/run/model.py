@@ -241,6 +241,13 @@ class LaunchedBy(Struct, frozen=True, rename="camel"):
     kind: LauncherKind
 
 
+class InheritedContext(Struct, frozen=True):
+    """How much of its parent's conversation a child was given."""
+
+    turns: int = 0
+    chars: int = 0
+
+
 class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Earlier runs this one came from, each by run id."""
 
@@ -288,7 +295,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """None means that the child keeps no session."""
     session_lock: str | None = None
     """Lock of a session that several runs share; None for one of the run's own."""
-    inherited: dict[str, int] | None = None
+    inherited: InheritedContext | None = None
+    """None where nothing was handed over."""
     isolated: bool | None = None
     finalize: bool = False
     max_attempts: int = 1
@@ -341,6 +349,21 @@ class Usage(Struct, frozen=True, rename="camel"):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
+class FinalizeStatus(OpenEnum):
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+class Finalized(Struct, frozen=True, omit_defaults=True):
+    """What a child handed over as its result."""
+
+    status: FinalizeStatus
+    result: str | None = None
+    """The answer; with ERROR partial findings, or None."""
+    error: str | None = None
+    """None with SUCCESS."""
+
+
 class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """`result.json`: how a run ended; written exactly once."""
 
@@ -356,7 +379,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The model's own word for why its last message ended."""
     error_message: str | None = None
     final_text: str | None = None
-    finalized: dict[str, str] | None = None
+    finalized: Finalized | None = None
+    """None where the child handed over nothing, or did not have to."""
     attempts: int = 1
     resolved_model: str = ""
     child_session_id: str | None = None

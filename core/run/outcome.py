@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..text.plain import one_line, plain
-from .finalization import read_payload
+from .finalization import InvalidPayload, read_payload
 from .model import STATUS_OF, RunReason, RunStatus, StopReason, StopRequest, Usage
 
 
@@ -163,11 +163,12 @@ def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None
 
 
 def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
-    handed = read_payload(facts.finalized)
-    if isinstance(handed, str):
-        return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {handed}"
-    if handed.error is not None:
-        return RunReason.FINALIZE_ERROR, plain(handed.error)
+    try:
+        finalized = read_payload(facts.finalized)
+    except InvalidPayload as problem:
+        return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {problem}"
+    if finalized.error is not None:
+        return RunReason.FINALIZE_ERROR, plain(finalized.error)
     return RunReason.FINALIZED, None
 
 

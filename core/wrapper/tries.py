@@ -12,8 +12,8 @@ from .. import paths
 from ..agents.base import AgentKind, AgentProgram, ChildStream
 from ..errors import SubdeckError
 from ..run.events import Notice, Retry
-from ..run.finalization import Finalized, feedback, read_payload
-from ..run.model import NoticeLevel, RunMeta, RunReason, RunResult, Usage
+from ..run.finalization import InvalidPayload, feedback, read_payload
+from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, Usage
 from ..run.outcome import Outcome, StartError, StreamFacts, decide
 from ..system import files
 from .attempt import Attempt
@@ -82,13 +82,12 @@ class Tries:
         for warning in self._meta.all_warnings:
             self._records.event(Notice(level=NoticeLevel.WARNING, text=warning))
         if inherited := self._meta.inherited:
-            text = f"handed over from the parent: {inherited['turns']} turns, {inherited['chars']} characters"
+            text = f"handed over from the parent: {inherited.turns} turns, {inherited.chars} characters"
             self._records.event(Notice(level=NoticeLevel.INFO, text=text))
 
     def _ask_again(self, number: int, facts: StreamFacts) -> bool:
         """Write what the same child session reads next; False when the disk says no."""
-        fault = read_payload(facts.finalized)
-        said = fault if isinstance(fault, str) else ""
+        said = _payload_problem(facts)
         try:
             path = os.path.join(self._run_dir, paths.prompt_name(number))
             files.write_whole(path, feedback(said).encode())
@@ -106,8 +105,7 @@ def result_of(
     """Put together the result of a run; `started` is when its child started and how many ms it took, None where
     there never was a child."""
     started_at, duration_ms = started or (None, None)
-    handed = read_payload(facts.finalized) if meta.finalize else None
-    finalized = handed if isinstance(handed, Finalized) else None
+    finalized = _finalized(facts) if meta.finalize else None
     return RunResult(
         run_id=meta.run_id,
         status=outcome.status,
@@ -118,7 +116,7 @@ def result_of(
         stop_reason=outcome.stop_reason,
         error_message=outcome.message,
         final_text=(finalized.result if finalized else None) or facts.final_text,
-        finalized=finalized.fields() if finalized else None,
+        finalized=finalized,
         attempts=attempts,
         resolved_model=facts.model or meta.resolved_model,
         child_session_id=(facts.session_id or meta.child_session_id) if meta.session_path else None,
@@ -127,6 +125,21 @@ def result_of(
         ended_at=paths.now_iso(),
         duration_ms=duration_ms,
     )
+
+
+def _finalized(facts: StreamFacts) -> Finalized | None:
+    try:
+        return read_payload(facts.finalized)
+    except InvalidPayload:
+        return None
+
+
+def _payload_problem(facts: StreamFacts) -> str:
+    try:
+        read_payload(facts.finalized)
+    except InvalidPayload as problem:
+        return str(problem)
+    return ""
 
 
 def program_of(agent: str) -> AgentProgram:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from subdeck.core.delegation.results import end_fields, result_text
 from subdeck.core.project.registry import finished_snapshot
-from subdeck.core.run.model import RunReason
+from subdeck.core.run.model import Finalized, RunReason
 
 from tests.factories import make_meta, make_result
 
@@ -56,9 +56,9 @@ def test_a_failure_without_a_message() -> None:
     {"status": "SUCCESS", "result": "Found."},
     {"status": "ERROR", "error": "No network.", "result": "Half."},
 ])  # fmt: skip
-def test_details_of_a_finalized_run(finalized: dict[str, str]) -> None:
+def test_details_of_a_finalized_run(finalized: dict[str, Any]) -> None:
     """Beside the text a parent gets the session id and what the child handed over."""
-    result = make_result(RUN, child_session_id=ID, finalized=finalized)
+    result = make_result(RUN, child_session_id=ID, finalized=Finalized(**finalized))
     fields = end_fields(finished_snapshot(make_meta(RUN), result), result)
 
     assert (ID, finalized) == (fields["sessionId"], fields["finalized"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from subdeck.core.run.model import InheritedContext
 
 from tests.factories import result_of
 
@@ -67,4 +68,4 @@ def test_a_parent_hands_its_conversation_over(pi: RealPi) -> None:
 
     block = "<parent-context>\n[user]\nWhere is it?\n\n[assistant]\nIt is in a.py.\n</parent-context>"
     assert [["Where is it?"], [f"{block}\n\nRead it."]] == [texts(request) for request in pi.requests]
-    assert ("Read it.", {"turns": 1, "chars": len(block) - 35}) == (child.meta.task, child.meta.inherited)
+    assert ("Read it.", InheritedContext(1, len(block) - 35)) == (child.meta.task, child.meta.inherited)

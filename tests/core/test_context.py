@@ -20,7 +20,7 @@ from subdeck.core.launch.inherit import TRUNCATED
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import Preset
 from subdeck.core.run.events import Notice
-from subdeck.core.run.model import RunMeta, RunRequest, RunSnapshot
+from subdeck.core.run.model import InheritedContext, RunMeta, RunRequest, RunSnapshot
 
 from tests.factories import end_of, events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
 
@@ -56,14 +56,14 @@ def test_the_block_goes_before_the_task(engine: Engine, parent: SessionFile) -> 
     said = "[user]\nwhere?\n\n[assistant]\nwhere!\n\n[user]\nwhy?\n\n[assistant]\nwhy!"
 
     assert f"<parent-context>\n{said}\n</parent-context>\n\n{TASK}" == prompt(engine, ended)
-    assert {"turns": 2, "chars": len(said)} == ended.meta.inherited
+    assert InheritedContext(2, len(said)) == ended.meta.inherited
     assert (TASK, False, "done") == (ended.meta.task, ended.meta.isolated, ended.reason)
 
 
 def test_what_was_handed_over_is_said(engine: Engine, parent: SessionFile) -> None:
     """Who reads the run sees how much of the parent's conversation went to the child, before it starts."""
     ended = launched_with(engine, parent)
-    chars = (ended.meta.inherited or {})["chars"]
+    chars = ended.meta.inherited.chars if ended.meta.inherited else 0
 
     said = f"handed over from the parent: 2 turns, {chars} characters"
     first = events_of(engine, ended)[0]
@@ -155,7 +155,7 @@ def test_the_figures_of_the_settings(engine: Engine, parent: SessionFile) -> Non
     cut = launched_with(engine, parent)
 
     assert ("why" in thinned, "[…tool output omitted, see earlier message]" in thinned) == (False, True)
-    assert {"turns": 2, "chars": 1000} == cut.meta.inherited
+    assert InheritedContext(2, 1000) == cut.meta.inherited
     assert TRUNCATED in prompt(engine, cut)
 
 
@@ -228,7 +228,7 @@ def test_a_huge_parent(engine: Engine, parent: SessionFile) -> None:
     said = prompt(engine, ended)
 
     assert parent.path.stat().st_size > 5 * 1024**2
-    assert {"turns": 3, "chars": 24_000} == ended.meta.inherited
+    assert InheritedContext(3, 24_000) == ended.meta.inherited
     assert said.index("where?") < said.index(TRUNCATED) < said.index("Everything is read.") < said.index(TASK)
 
 
@@ -249,7 +249,7 @@ def test_a_run_is_a_parent(engine: Engine) -> None:
     first = run(engine, TASK)
     second = run(engine, TASK, parent_session=first.meta.session_path)
 
-    assert {"turns": 1, "chars": len(f"[user]\n{TASK}")} == second.meta.inherited
+    assert InheritedContext(1, len(f"[user]\n{TASK}")) == second.meta.inherited
 
 
 def test_the_offline_agent_reads_past_the_context(parent: SessionFile, project_dir: Path) -> None:

@@ -20,6 +20,7 @@ from subdeck.core.delegation.report import (
 from subdeck.core.run.model import (
     STATUS_OF,
     Ended,
+    InheritedContext,
     LaunchedBy,
     Limits,
     PresetSource,
@@ -201,7 +202,7 @@ def test_without_a_timeline() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"thinking": None, "inherited": {"turns": 3, "chars": 900}}, ("inherited turns: 3",)),
+        ({"thinking": None, "inherited": InheritedContext(3, 900)}, ("inherited turns: 3",)),
         ({"thinking": "off", "isolated": True, "finalize": True}, ("thinking: off", "isolated", "finalize")),
         ({"thinking": None, "runner": "tmux"}, ("runner: tmux",)),
         ({"thinking": None}, None),

@@ -13,8 +13,8 @@ from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import ARGS_LIMIT, CONTENT_LIMIT, Retry, ToolCall
-from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, Finalized, feedback, read_payload
-from subdeck.core.run.model import Running, RunRequest, Usage
+from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, InvalidPayload, feedback, read_payload
+from subdeck.core.run.model import Finalized, FinalizeStatus, Running, RunRequest, Usage
 
 from tests.factories import (
     PUPPET,
@@ -59,10 +59,20 @@ def engine(project_dir: Path) -> Engine:
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
-        ({"status": "SUCCESS", "result": "All good."}, Finalized("SUCCESS", "All good.")),
-        ({"status": "SUCCESS", "result": "All good.", "error": " "}, Finalized("SUCCESS", "All good.")),
-        ({"status": "ERROR", "error": "No network."}, Finalized("ERROR", None, "No network.")),
-        ({"status": "ERROR", "error": "No.", "result": "Half."}, Finalized("ERROR", "Half.", "No.")),
+        ({"status": "SUCCESS", "result": "All good."}, Finalized(FinalizeStatus.SUCCESS, "All good.")),
+        ({"status": "SUCCESS", "result": "All good.", "error": " "}, Finalized(FinalizeStatus.SUCCESS, "All good.")),
+        ({"status": "ERROR", "error": "No network."}, Finalized(FinalizeStatus.ERROR, None, "No network.")),
+        ({"status": "ERROR", "error": "No.", "result": "Half."}, Finalized(FinalizeStatus.ERROR, "Half.", "No.")),
+    ],
+)
+def test_a_valid_payload(payload: dict[str, Any], expected: Finalized) -> None:
+    """SUCCESS needs a result and no error, ERROR needs an error and may carry findings."""
+    assert expected == read_payload(payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
         (None, "subagent_finalize was not called"),
         ({}, "the status is neither SUCCESS nor ERROR"),
         ({"status": "success", "result": "x"}, "the status is neither SUCCESS nor ERROR"),
@@ -75,9 +85,10 @@ def engine(project_dir: Path) -> Engine:
         ({"status": "ERROR", "error": ""}, "ERROR needs a non-empty error"),
     ],
 )
-def test_what_a_payload_says(payload: dict[str, Any] | None, expected: Finalized | str) -> None:
-    """SUCCESS needs a result and no error, ERROR needs an error and may carry findings; all else is named."""
-    assert expected == read_payload(payload)
+def test_an_invalid_payload(payload: dict[str, Any] | None, problem: str) -> None:
+    """What is wrong with it is named, for the child that is asked again."""
+    with pytest.raises(InvalidPayload, match=f"^{problem}$"):
+        read_payload(payload)
 
 
 def test_feedback_names_the_fault_and_the_call() -> None:
@@ -95,7 +106,7 @@ def test_a_result_that_is_handed_over(engine: Engine) -> None:
 
     assert ("completed", "finalized", None) == (ended.status, ended.reason, result.error_message)
     assert "It is in a.py." == result.final_text
-    assert {"status": "SUCCESS", "result": "It is in a.py."} == result.finalized
+    assert Finalized(FinalizeStatus.SUCCESS, "It is in a.py.") == result.finalized
     assert (1, "It is in a.py.") == (result.attempts, end_of(ended).message)
 
 
@@ -106,7 +117,7 @@ def test_an_error_that_is_handed_over(engine: Engine) -> None:
 
     assert ("failed", "finalize_error", 1) == (ended.status, ended.reason, result.attempts)
     assert ("The file is locked.", "Half of it.") == (result.error_message, result.final_text)
-    assert {"status": "ERROR", "error": "The file is locked.", "result": "Half of it."} == result.finalized
+    assert Finalized(FinalizeStatus.ERROR, "Half of it.", "The file is locked.") == result.finalized
 
 
 def test_the_same_session_is_asked_again(engine: Engine) -> None:
@@ -428,6 +439,6 @@ def test_the_offline_agent_hands_over(project_dir: Path) -> None:
     result = result_of(engine, ended)
 
     assert ("completed", "finalized", 1) == (result.status, result.reason, result.attempts)
-    assert result.finalized == {"status": "SUCCESS", "result": result.final_text}
+    assert result.finalized == Finalized(FinalizeStatus.SUCCESS, result.final_text)
     assert "auth.py:1" in (result.final_text or "")
     assert launched.meta.child_session_id == session_entries(launched.meta.session_path or "")[0]["id"]

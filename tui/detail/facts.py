@@ -107,9 +107,8 @@ def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "child session", (result and result.child_session_id) or meta.child_session_id or ""
     yield "session file", short_path(meta.session_path) if meta.session_path else "none is kept"
     yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
-    if meta.inherited:
-        counts = meta.inherited
-        yield "parent context", f"{counts.get('turns', 0)} turns, {counts.get('chars', 0):,} characters"
+    if inherited := meta.inherited:
+        yield "parent context", f"{inherited.turns} turns, {inherited.chars:,} characters"
     elif meta.isolated:
         yield "parent context", "left out (isolated)"
 
@@ -141,8 +140,10 @@ def _result(run: RunSnapshot, result: RunResult | None) -> Facts:
     yield "exit code", "" if result.exit_code is None else str(result.exit_code)
     yield "signal", result.signal or ""
     yield "stop reason", result.stop_reason or ""
-    for key, value in (result.finalized or {}).items():
-        yield one_line(key, LABEL), value
+    if finalized := result.finalized:
+        yield "finalize status", finalized.status
+        yield "finalize result", finalized.result or ""
+        yield "finalize error", finalized.error or ""
     yield "attempts", str(result.attempts) if result.attempts > 1 else ""
     yield "usage", usage_words(result.usage)
     yield "written by", result.written_by
