@@ -19,7 +19,6 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project import trash
-from .project.follower import Follower, Update
 from .project.registry import Registry
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, RunSnapshot, StopReason
@@ -29,13 +28,12 @@ if TYPE_CHECKING:
     from .agents.choice import AgentChoice
     from .launch.plan import Plan
     from .presets.catalog import PresetCatalog
+    from .project.follower import Update
     from .project.session import SessionFile
     from .project.watch import Stop
     from .run.tail import EventTail
     from .runners.base import AttachInfo
     from .system.line_file import LineFile
-
-__all__ = ["Engine", "Update"]
 
 NEAR_IDS = 5
 """How many ids an error about an ambiguous one names."""
@@ -299,6 +297,8 @@ class Engine:
     def _follow(
         self, run_ids: Iterable[str] | None, stop: Stop, shown: Callable[[], Container[str]] | None = None
     ) -> Iterator[Update]:
+        from .project.follower import Follower
+
         def preset_dirs() -> tuple[str, ...]:
             from .presets.catalog import preset_places
 

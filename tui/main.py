@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
+import os
 import sys
+from typing import NoReturn
 
-THRESHOLD = 100_000
-"""Objects between two looks for garbage; a tenth of a quick command would be looks that find nothing, and of the app's
-start too: it looks as usual from when it is loaded, see `collecting`."""
+GC_THRESHOLD = 100_000
+"""New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
+start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.gc`."""
+
+
+def program() -> NoReturn:
+    """Run `main` and end the process at once: everything is written by then, and to free each object would take as long
+    as a tenth of a quick command."""
+    os._exit(main())
 
 
 def main() -> int:
-    """Return the exit code."""
-    gc.set_threshold(THRESHOLD)
-    atexit.register(gc.freeze)  # the last looks for garbage find nothing: the process ends with all it has
+    """Run one command, or the app where none is named; return the exit code."""
+    gc.set_threshold(GC_THRESHOLD)
     problem: BaseException | None = None
     if not sys.argv[1:]:  # the first paint does not wait for what reads commands
         try:
@@ -53,4 +59,4 @@ def _open_app(run: str | None = None, *, readonly: bool = False, problem: BaseEx
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..project.diagnosis import DiagnosisReader, Signs, why
 from ..run.describe import activity
 from ..run.model import Ended, Queued, RunResult, RunSnapshot, RunStatus
 
@@ -26,6 +25,8 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 
 def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
     """Say why a run is not done, or how it ended."""
+    from ..project.diagnosis import DiagnosisReader, Signs, why  # a list of runs does not need it
+
     signs = Signs(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
     return why(run, signs, datetime.now(UTC))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -11,8 +10,8 @@ from ..text.plain import one_line
 
 GAP = "  "
 
-_NARROW = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u25a0-\u25cf\u2713\u2717\u2298]*")
-"""Characters that are known to take one cell each: ours, and most of what Latin writing has."""
+_OURS = frozenset("✓✗⊘●◌–—…·→")
+"""Our own characters beyond Latin; one cell each."""
 
 
 class Column(NamedTuple):
@@ -55,7 +54,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
 
 def cells(text: str) -> int:
     """Return how many cells a plain line takes in a terminal."""
-    return len(text) if text.isascii() or _NARROW.fullmatch(text) else sum(map(_cells, text))
+    return len(text) if _is_narrow(text) else sum(map(_cells, text))
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
@@ -68,8 +67,13 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return padding + text if right else text + padding
 
 
+def _is_narrow(text: str) -> bool:
+    """Tell at a glance that each character takes one cell; False where that needs a closer look."""
+    return text.isascii() or text.rstrip("…").isascii()
+
+
 def _cut(text: str, width: int) -> str:
-    if text.isascii() or _NARROW.fullmatch(text):
+    if _is_narrow(text):
         return text[:width]
     for index, character in enumerate(text):
         width -= _cells(character)
@@ -80,7 +84,9 @@ def _cut(text: str, width: int) -> str:
 
 @lru_cache(4096)
 def _cells(character: str) -> int:
-    import unicodedata  # for characters whose width no range tells
+    if character in _OURS or "\u00ad" != character < "\u0300":
+        return 1
+    import unicodedata  # which most tables do not need
 
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0

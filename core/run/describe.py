@@ -31,7 +31,8 @@ def glyph(run: RunSnapshot) -> str:
 
 def state(run: RunSnapshot) -> str:
     """Glyph and word, never one without the other."""
-    return f"{glyph(run)} {run.status.value}"
+    status = run.status
+    return f"{ELSEWHERE_GLYPH if run.elsewhere else GLYPHS[status]} {status}"
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
@@ -39,14 +40,14 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     if run.elsewhere:
         return "held by another machine: only its files are seen here"
     match run.state:
+        case Ended() as end:
+            return _how_it_ended(end, limit)
+        case Running() as running:
+            return one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
         case Queued(ahead=0):
             return "queued, next"
         case Queued(ahead=ahead):
             return f"queued, {ahead} ahead"
-        case Running() as running:
-            return one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
-        case Ended() as end:
-            return _how_it_ended(end, limit)
 
 
 def _how_it_ended(end: Ended, limit: int) -> str:
@@ -77,14 +78,14 @@ def latest(run: RunSnapshot) -> str:
 def elapsed(run: RunSnapshot, now: datetime) -> str:
     """How long a run took or has taken; a queued one, how long it waits."""
     match run.state:
-        case Queued():
-            return _between(moment(run.meta.created_at), now)
-        case Running(started_at=started_at):
-            return _between(moment(started_at), now)
         case Ended(duration_ms=int() as duration_ms):
             return clock(duration_ms / 1000)
         case Ended() as end:
             return _between(moment(end.started_at or ""), moment(end.ended_at))
+        case Running(started_at=started_at):
+            return _between(moment(started_at), now)
+        case Queued():
+            return _between(moment(run.meta.created_at), now)
 
 
 def _between(begin: datetime | None, end: datetime | None) -> str:

@@ -16,6 +16,8 @@ class OpenEnum(StrEnum):
     Such a word is a value of the type without being one of its members.
     """
 
+    __hash__ = str.__hash__  # that of Enum is written in Python, and a list looks every run up by its status
+
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
         if not isinstance(value, str):

@@ -29,7 +29,7 @@ def measure() -> Iterator[Figure]:
             repeats=15,
         )
     yield _ratio("subdeck --help", help_ms, floor, 5)
-    yield _ratio(f"subdeck status --all, {FINISHED} finished runs", status_ms, floor, 9)
+    yield _ratio(f"subdeck status --all, {FINISHED} finished runs", status_ms, floor, 6)
 
 
 def _ratio(name: str, measured: float, floor: float, most: float) -> Figure:
