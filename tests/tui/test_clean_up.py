@@ -179,9 +179,9 @@ async def test_what_is_spared_and_said(project_dir: Path) -> None:
     marked, failed, unread = (finished(project_dir, 40) for _ in range(3))
     going_on, lock = make_run(engine.project)
     async with deck_on(engine) as deck:
-        deck.main.board.marked.add(marked.run_id)
-        deck.main.board.unseen.add(failed.run_id)
-        deck.main.board.unread.add(unread.run_id)
+        deck.main.run_store.marked.add(marked.run_id)
+        deck.main.run_store.unseen.add(failed.run_id)
+        deck.main.run_store.unread.add(unread.run_id)
         await dialog_of(deck)
         await write(deck, "keep", "0")
         await deck.until_text("Takes 1 run, ")

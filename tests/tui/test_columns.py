@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from rich.cells import cell_len
 from subdeck.core.run.model import Usage
-from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, Signs, columns, head_cells, run_cells
-from subdeck.tui.runs.order import as_one
+from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, RowFlags, columns, head_cells, run_cells
+from subdeck.tui.runs.order import summarize
 
 from .fake_engine import a_run
 from .some_runs import a_group
@@ -27,8 +27,8 @@ def text_of(cells: list[tuple[str, str]]) -> str:
 def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
     """Whatever a run holds, its columns stay where they are and nothing of it commands the terminal."""
     run = a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_agent=text, usage=Usage(cost=1.5))
-    group = as_one(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
-    for row in (text_of(run_cells(run, Signs(), width, NOW)), text_of(head_cells(group, Signs(), width, NOW))):
+    group = summarize(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
+    for row in (text_of(run_cells(run, RowFlags(), width, NOW)), text_of(head_cells(group, RowFlags(), width, NOW))):
         assert cell_len(row) == max(width, LEAD + sum(columns(width)))
         assert not [char for char in row if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
 
@@ -36,7 +36,7 @@ def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
 def test_cost_and_agent_come_with_the_room() -> None:
     """Narrow lists keep state, preset, task, elapsed and tokens; wide ones have cost, then agent and runner."""
     run = a_run(1, usage=Usage(input=3200, cost=0.31), meta_agent="pi", meta_runner="tmux")
-    narrow, middle, wide = (text_of(run_cells(run, Signs(), width, NOW)) for width in (74, COST_FROM, AGENT_FROM))
+    narrow, middle, wide = (text_of(run_cells(run, RowFlags(), width, NOW)) for width in (74, COST_FROM, AGENT_FROM))
     assert narrow.endswith("  3.2k")
     assert middle.endswith("  3.2k   $0.31")
     assert wide.rstrip().endswith("  3.2k   $0.31 pi tmux")
@@ -44,13 +44,13 @@ def test_cost_and_agent_come_with_the_room() -> None:
 
 def test_no_cost_is_a_dash() -> None:
     """What was not charged is not told as an amount."""
-    assert text_of(run_cells(a_run(1), Signs(), COST_FROM, NOW)).endswith("–       –")
+    assert text_of(run_cells(a_run(1), RowFlags(), COST_FROM, NOW)).endswith("–       –")
 
 
 def test_figures_line_up_at_the_right() -> None:
     """Figures of one column end in one cell."""
-    few = run_cells(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), Signs(), 120, NOW)
-    many = run_cells(a_run(1, "completed", usage=Usage(input=1_200_000, cost=123.4)), Signs(), 120, NOW)
+    few = run_cells(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), RowFlags(), 120, NOW)
+    many = run_cells(a_run(1, "completed", usage=Usage(input=1_200_000, cost=123.4)), RowFlags(), 120, NOW)
     assert text_of(few).index("$0.02") + 5 == text_of(many).index("$123.40") + 7
     assert text_of(few).index(" 5 ") + 2 == text_of(many).index("1.2M") + 4
 
@@ -60,15 +60,15 @@ def test_signs_are_glyphs() -> None:
     run = a_run(1, "failed")
     rows = [
         text_of(run_cells(run, signs, 80, NOW))[:2]
-        for signs in (Signs(), Signs(needs_you=True), Signs(unread=True, marked=True), Signs(tree="│"))
+        for signs in (RowFlags(), RowFlags(needs_you=True), RowFlags(unread=True, marked=True), RowFlags(tree="│"))
     ]
     assert rows == ["  ", "! ", "•◆", " │"]
 
 
 def test_a_head_says_how_its_runs_stand() -> None:
     """State of the whole, how many, the tally whole also where there is little room, sums."""
-    group = as_one(a_group("running", "running", "failed", "completed", usage=Usage(input=1000)), known=4)
-    row = text_of(head_cells(group, Signs(tree="▾"), 74, NOW))
+    group = summarize(a_group("running", "running", "failed", "completed", usage=Usage(input=1000)), known=4)
+    row = text_of(head_cells(group, RowFlags(tree="▾"), 74, NOW))
     assert row.startswith(" ▾● running   4 runs")
     assert "2 running  1 ✗  1 ✓" in row
     assert row.endswith("  4.0k")
@@ -77,5 +77,5 @@ def test_a_head_says_how_its_runs_stand() -> None:
 def test_a_second_attempt_is_told() -> None:
     """Where there is no column for what a run does, its attempt stands before the task."""
     again = a_run(1, attempt=2, meta_max_attempts=3)
-    assert "try 2/3 · task 1" in text_of(run_cells(again, Signs(), 59, NOW))
-    assert "try 2/3 · starting" in text_of(run_cells(again, Signs(), 100, NOW))
+    assert "try 2/3 · task 1" in text_of(run_cells(again, RowFlags(), 59, NOW))
+    assert "try 2/3 · starting" in text_of(run_cells(again, RowFlags(), 100, NOW))

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from subdeck.core.run.model import RunReason, RunSnapshot
-from subdeck.tui.runs.filter import LONGEST, Seen, parse_filter
+from subdeck.tui.runs.filter import LONGEST, Flags, parse_filter
 
 from .fake_engine import a_run
 from .some_runs import a_mate
@@ -27,7 +27,7 @@ RUN = a_run(
 
 
 def passes(text: str, run: RunSnapshot = RUN, *, unseen: bool = False, marked: bool = False) -> bool:
-    return parse_filter(text).lets_pass(run, Seen(unseen, marked))
+    return parse_filter(text).passes(run, Flags(unseen, marked))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def passes(text: str, run: RunSnapshot = RUN, *, unseen: bool = False, marked: b
         "-preset:",
     ],
 )
-def test_lets_pass(text: str) -> None:
+def test_passes(text: str) -> None:
     """Words stand anywhere in what a run is about; a value is a part of what it is compared with."""
     assert passes(text)
     assert parse_filter(text).problem == ""
@@ -108,8 +108,8 @@ def test_what_the_operator_did_can_be_asked_for() -> None:
     assert passes("is:marked,unseen", marked=True)
     assert passes("-is:marked")
     assert not passes("-is:m", marked=True)
-    assert parse_filter("is:marked").asks_seen
-    assert not parse_filter("preset:is").asks_seen
+    assert parse_filter("is:marked").uses_flags
+    assert not parse_filter("preset:is").uses_flags
 
 
 def test_a_group_is_found_by_its_id() -> None:
@@ -131,7 +131,7 @@ def test_what_means_nothing_is_said(text: str, problem: str) -> None:
     """A mistake is told with what there is instead; the rest of the filter holds."""
     parsed = parse_filter(f"scout {text}")
     assert parsed.problem.startswith(problem)
-    assert parsed.lets_pass(RUN, Seen(False, False))
+    assert parsed.passes(RUN, Flags(False, False))
     assert not passes(f"elephant {text}")
 
 
@@ -148,8 +148,8 @@ def test_hostile_text_is_a_filter_too(text: str) -> None:
     """Whatever is written or stored is read as some filter, on one line without control characters."""
     for written in (text, f"-{text}", f"preset:{text}", f'"{text}', f"{text}:{text}"):
         parsed = parse_filter(written)
-        parsed.lets_pass(RUN, Seen(False, False))
-        parsed.lets_pass(a_run(1, meta_task=text, meta_preset=text, message=text), Seen(True, True))
+        parsed.passes(RUN, Flags(False, False))
+        parsed.passes(a_run(1, meta_task=text, meta_preset=text, message=text), Flags(True, True))
         assert len(parsed.text) <= LONGEST
         assert not [char for char in parsed.text + parsed.problem if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
 
@@ -162,5 +162,5 @@ def test_no_text_raises(seed: int) -> None:
     for _ in range(300):
         text = "".join(chance.choices(parts, k=chance.randrange(12)))
         parsed = parse_filter(text)
-        assert parsed.lets_pass(RUN, Seen(False, False)) in (True, False)
+        assert parsed.passes(RUN, Flags(False, False)) in (True, False)
         assert parse_filter(parsed.text).text == parsed.text

@@ -248,7 +248,7 @@ async def test_a_preset_is_never_replaced(project_dir: Path) -> None:
         )
         await deck.press("ctrl+s")
         await deck.until(lambda: dialog.focused is dialog.query_one("#save-name"), "the cursor in the field")
-        assert len(deck.main.board) == 0
+        assert len(deck.main.run_store) == 0
     assert (place / "mine.md").read_text() == content
     assert not (project_dir / ".pi/subagents/worker.md").exists()
 

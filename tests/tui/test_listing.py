@@ -7,32 +7,32 @@ import random
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import RunSnapshot, Usage
-from subdeck.tui.runs.board import RunStore
-from subdeck.tui.runs.filter import EVERYTHING, Seen, parse_filter
+from subdeck.tui.runs.filter import EVERYTHING, Flags, parse_filter
 from subdeck.tui.runs.listing import BULK, Listing, Row, next_of
 from subdeck.tui.runs.order import Section, Sort, section_of
+from subdeck.tui.runs.store import RunStore
 
 from .fake_engine import a_run, run_id
 from .some_runs import a_group, a_mate, an_update
 
 
 def listed(*runs: RunSnapshot) -> tuple[RunStore, Listing]:
-    board = RunStore()
-    listing = Listing(board)
-    tell(board, listing, *runs)
-    return board, listing
+    run_store = RunStore()
+    listing = Listing(run_store)
+    tell(run_store, listing, *runs)
+    return run_store, listing
 
 
-def tell(board: RunStore, listing: Listing, *runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
+def tell(run_store: RunStore, listing: Listing, *runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
     update = an_update(*runs, removed=removed)
-    board.apply(update)
+    run_store.apply(update)
     listing.take(update)
 
 
 def shown(listing: Listing) -> list[int | str]:
     """Each row: the number of its run, or what the head of its group says."""
     rows = [listing.row(place) for place in range(len(listing))]
-    return [int(row.run_id[-6:], 16) if row.run_id else listing.group(row.unit).size for row in rows]
+    return [int(row.run_id[-6:], 16) if row.run_id else listing.group(row.group_key).size for row in rows]
 
 
 def head(listing: Listing) -> Row:
@@ -58,9 +58,9 @@ def test_runs_of_one_second_are_in_the_order_of_their_launch() -> None:
 
 def test_a_change_without_another_place_moves_nothing() -> None:
     """An update of what runs do is no new order."""
-    board, listing = listed(a_run(1), a_run(2))
+    run_store, listing = listed(a_run(1), a_run(2))
     before = listing.order
-    tell(board, listing, a_run(1, activity="Reading", usage=Usage(input=5)))
+    tell(run_store, listing, a_run(1, activity="Reading", usage=Usage(input=5)))
     assert listing.order == before
 
 
@@ -68,7 +68,7 @@ def test_a_change_without_another_place_moves_nothing() -> None:
 
 
 def test_a_group_stands_together_under_its_head() -> None:
-    """A group is one unit: it is where a run of its state and age would be, its runs in the order of the launch."""
+    """A group is one group_key: it is where a run of its state and age would be, its runs in the order of the launch."""
     _, listing = listed(a_run(10), *a_group("completed", "failed", "running", "queued", first=3), a_run(1))
     assert shown(listing) == [10, "4 runs", 3, 4, 5, 6, 1]
 
@@ -86,42 +86,42 @@ def test_a_group_stands_together_under_its_head() -> None:
 def test_the_state_of_the_whole(statuses: tuple[str, ...], state: str) -> None:
     """A group runs while any of it runs, and has failed when any of it has."""
     _, listing = listed(*a_group(*statuses))
-    assert listing.group(head(listing).unit).state == state
+    assert listing.group(head(listing).group_key).state == state
 
 
 def test_a_head_sums_up() -> None:
     """Tokens and cost are sums, the time is the longest, states are counted."""
     runs = a_group("completed", "failed", "completed", usage=Usage(input=100, cost=0.25))
     _, listing = listed(*runs[:2], replace(runs[2], duration_ms=65_000))
-    group = listing.group(head(listing).unit)
+    group = listing.group(head(listing).group_key)
     assert (group.tokens, group.cost, group.longest_ms) == (300, 0.75, 65_000)
     assert group.tally == "1 ✗  2 ✓"
 
 
 def test_a_group_of_one_has_no_head() -> None:
     """Neither one that was launched alone nor one whose others are gone."""
-    board, listing = listed(a_mate(1, size=1), *a_group("running", "running", first=5))
-    tell(board, listing, removed=(run_id(5),))
+    run_store, listing = listed(a_mate(1, size=1), *a_group("running", "running", first=5))
+    tell(run_store, listing, removed=(run_id(5),))
     assert shown(listing) == [6, 1]
 
 
 def test_a_folded_group_is_one_row() -> None:
     """Folded, only the head is there; its runs are found at the head."""
-    board, listing = listed(*a_group("running", "completed"), a_run(9, "completed"))
-    unit = head(listing).unit
-    listing.fold(unit, True)
+    run_store, listing = listed(*a_group("running", "completed"), a_run(9, "completed"))
+    group_key = head(listing).group_key
+    listing.fold(group_key, True)
     assert shown(listing) == ["2 runs", 9]
-    assert listing.row_of(run_id(2)) == Row(unit, "")
-    tell(board, listing, *a_group("failed", "completed"))
+    assert listing.row_of(run_id(2)) == Row(group_key, "")
+    tell(run_store, listing, *a_group("failed", "completed"))
     assert shown(listing) == [9, "2 runs"]
-    listing.fold(unit, False)
+    listing.fold(group_key, False)
     assert shown(listing) == [9, "2 runs", 1, 2]
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_filter_counts_what_it_lets_pass() -> None:
+def test_a_filter_counts_what_it_passes() -> None:
     """Runs that do not match are not there; a group keeps those that match."""
     _, listing = listed(a_run(1), a_run(2, "failed"), *a_group("failed", "running", "failed", first=5))
     listing.filter_by(parse_filter("status:failed"))
@@ -139,31 +139,31 @@ def test_one_match_of_a_group_needs_no_head() -> None:
 
 def test_runs_come_and_go_by_their_changes() -> None:
     """A run that begins to match appears, one that stops matching goes."""
-    board, listing = listed(a_run(1), a_run(2))
+    run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("status:failed"))
-    tell(board, listing, a_run(1, "failed"))
+    tell(run_store, listing, a_run(1, "failed"))
     assert shown(listing) == [1]
-    tell(board, listing, a_run(1, "completed"))
+    tell(run_store, listing, a_run(1, "completed"))
     assert shown(listing) == []
 
 
 def test_a_held_run_stays_until_it_is_let_go() -> None:
     """What the cursor is on does not vanish under it."""
-    board, listing = listed(a_run(1), a_run(2))
+    run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("status:running"))
-    listing.hold(run_id(1))
-    tell(board, listing, a_run(1, "completed"))
+    listing.pin(run_id(1))
+    tell(run_store, listing, a_run(1, "completed"))
     assert shown(listing) == [2, 1]
-    listing.hold(run_id(2))
+    listing.pin(run_id(2))
     assert shown(listing) == [2]
 
 
 def test_a_filter_by_marks_is_asked_again() -> None:
     """Marking and looking change what a filter by them lets pass."""
-    board, listing = listed(a_run(1), a_run(2))
+    run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("is:marked"))
-    board.marked.add(run_id(1))
-    listing.look_again([run_id(1)])
+    run_store.marked.add(run_id(1))
+    listing.refilter([run_id(1)])
     assert shown(listing) == [1]
 
 
@@ -196,9 +196,9 @@ def test_sorts(sort: Sort, order: list[int]) -> None:
 
 def test_a_sort_follows_what_changes() -> None:
     """A run that has used more than another passes it."""
-    board, listing = listed(a_run(1, usage=Usage(input=1)), a_run(2, usage=Usage(input=2)))
+    run_store, listing = listed(a_run(1, usage=Usage(input=1)), a_run(2, usage=Usage(input=2)))
     listing.sort_by(Sort.TOKENS)
-    tell(board, listing, a_run(1, usage=Usage(input=3)))
+    tell(run_store, listing, a_run(1, usage=Usage(input=3)))
     assert shown(listing) == [1, 2]
 
 
@@ -212,10 +212,10 @@ def test_next_and_previous_go_round_the_end() -> None:
     head_row = head(listing)
     assert next_of(failed, listing, Row(run_id(8), run_id(8)), 1) == run_id(2)
     assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
-    assert next_of(failed, listing, Row(head_row.unit, run_id(4)), 1) == run_id(9)
+    assert next_of(failed, listing, Row(head_row.group_key, run_id(4)), 1) == run_id(9)
     assert next_of(failed, listing, Row(run_id(9), run_id(9)), -1) == run_id(4)
     assert next_of((), listing, head_row, 1) is None
-    listing.fold(head_row.unit, True)
+    listing.fold(head_row.group_key, True)
     assert next_of(failed, listing, head_row, 1) == run_id(2)
     listing.filter_by(parse_filter("status:completed"))
     assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
@@ -226,21 +226,21 @@ def test_next_and_previous_go_round_the_end() -> None:
 FILTERS = ("", "status:failed,running", "-status:completed task", "is:marked", "preset:b -is:unseen", "zzz")
 
 
-def expected_units(board: RunStore, listing: Listing) -> list[tuple[object, ...]]:
-    """Sort everything anew, the slow way: each unit's key with the runs of it that are shown."""
-    units: dict[str, list[RunSnapshot]] = {}
-    for run in board.runs:
-        seen = Seen(board.is_unseen(run.run_id), run.run_id in board.marked)
-        if listing.filter.lets_pass(run, seen):
-            units.setdefault(run.meta.group.id if run.meta.group else run.run_id, []).append(run)
-    return sorted(tuple(sorted(run.run_id for run in runs)) for runs in units.values())
+def expected_groups(run_store: RunStore, listing: Listing) -> list[tuple[object, ...]]:
+    """Sort everything anew, the slow way: each group_key's key with the runs of it that are shown."""
+    groups: dict[str, list[RunSnapshot]] = {}
+    for run in run_store.runs:
+        seen = Flags(run_store.is_unseen(run.run_id), run.run_id in run_store.marked)
+        if listing.filter.passes(run, seen):
+            groups.setdefault(run.meta.group.id if run.meta.group else run.run_id, []).append(run)
+    return sorted(tuple(sorted(run.run_id for run in runs)) for runs in groups.values())
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_changes_keep_the_rows_true(seed: int) -> None:
     """After any updates, filters, sorts, folds and marks the rows are what sorting everything anew would give."""
     chance = random.Random(seed)
-    board, listing = listed()
+    run_store, listing = listed()
     statuses = ("queued", "running", "completed", "failed", "aborted")
 
     def made(number: int) -> RunSnapshot:
@@ -261,42 +261,46 @@ def test_random_changes_keep_the_rows_true(seed: int) -> None:
             case 1:
                 listing.sort_by(chance.choice(list(Sort)))
             case 2 if len(listing):
-                listing.fold(listing.row(chance.randrange(len(listing))).unit, chance.random() < 0.5)
+                listing.fold(listing.row(chance.randrange(len(listing))).group_key, chance.random() < 0.5)
             case 3:
-                changed = [run.run_id for run in board.runs if chance.random() < 0.1]
-                board.marked.symmetric_difference_update(changed)
-                listing.look_again(changed)
+                changed = [run.run_id for run in run_store.runs if chance.random() < 0.1]
+                run_store.marked.symmetric_difference_update(changed)
+                listing.refilter(changed)
             case 4:
-                gone = tuple(run.run_id for run in board.runs if chance.random() < 0.05)
-                tell(board, listing, removed=gone)
+                gone = tuple(run.run_id for run in run_store.runs if chance.random() < 0.05)
+                tell(run_store, listing, removed=gone)
             case _:
                 many = chance.choice((1, 3, BULK * 2))
-                tell(board, listing, *{number: made(number) for number in chance.choices(range(150), k=many)}.values())
-        check(board, listing)
-    assert len(board)
+                tell(
+                    run_store,
+                    listing,
+                    *{number: made(number) for number in chance.choices(range(150), k=many)}.values(),
+                )
+        check(run_store, listing)
+    assert len(run_store)
 
 
-def check(board: RunStore, listing: Listing) -> None:
+def check(run_store: RunStore, listing: Listing) -> None:
     rows = [listing.row(place) for place in range(len(listing))]
-    assert [listing.place_of(row) for row in rows] == list(range(len(rows)))
+    assert [listing.index_of(row) for row in rows] == list(range(len(rows)))
     shown_ids = listing.shown_ids()
     assert len(set(shown_ids)) == len(shown_ids) == listing.shown
-    by_unit: dict[str, list[str]] = {}
+    by_group: dict[str, list[str]] = {}
     for run_id_ in shown_ids:
-        by_unit.setdefault(listing.unit_of(run_id_), []).append(run_id_)
-    assert sorted(tuple(sorted(ids)) for ids in by_unit.values()) == expected_units(board, listing)
-    units = list(dict.fromkeys(row.unit for row in rows))
-    assert units == list(by_unit)
-    sections = [unit_section(board, ids) for ids in by_unit.values()]
+        by_group.setdefault(listing.group_key_of(run_id_), []).append(run_id_)
+    assert sorted(tuple(sorted(ids)) for ids in by_group.values()) == expected_groups(run_store, listing)
+    groups = list(dict.fromkeys(row.group_key for row in rows))
+    assert groups == list(by_group)
+    sections = [group_section(run_store, ids) for ids in by_group.values()]
     assert sections == sorted(sections)
     assert listing.active == sum(
-        1 if unit in listing.folded and len(ids) > 1 else len(ids) + (len(ids) > 1)
-        for (unit, ids), section in zip(by_unit.items(), sections, strict=True)
+        1 if group_key in listing.folded and len(ids) > 1 else len(ids) + (len(ids) > 1)
+        for (group_key, ids), section in zip(by_group.items(), sections, strict=True)
         if section is not Section.FINISHED
     )
-    slow = sorted(board.runs, key=lambda run: listing.key_of(run.run_id))
+    slow = sorted(run_store.runs, key=lambda run: listing.key_of(run.run_id))
     assert [run.run_id for run in slow if listing.row_of(run.run_id)] == shown_ids
 
 
-def unit_section(board: RunStore, ids: list[str]) -> Section:
-    return min(section_of(board.get(run_id).status) for run_id in ids)
+def group_section(run_store: RunStore, ids: list[str]) -> Section:
+    return min(section_of(run_store.get(run_id).status) for run_id in ids)

@@ -122,7 +122,7 @@ async def test_a_mistake_is_said_and_not_kept() -> None:
     """An unknown key leaves the list as it is, says so in the line, and has to be mended before enter takes it."""
     async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
         await write(deck, "stauts:failed")
-        await deck.until_text("stauts: is no key; did you mean status?")
+        await deck.until_text("unknown key \"stauts:\"; did you mean status?")
         assert numbers(deck) == [3, 2, 1]
         await deck.press("enter")
         assert deck.main.action_context.place is KeyContext.FILTER
@@ -326,19 +326,19 @@ async def unseen_deck(deck: Deck, engine: FakeEngine) -> None:
 
 async def test_passing_by_is_not_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ends are marked until looked at: failures by a sign that asks, others by a calm one; moving over them is none."""
-    monkeypatch.setattr(resting, "SECONDS", 1000.0)
+    monkeypatch.setattr(resting, "SEEN_AFTER", 1000.0)
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         await unseen_deck(deck, engine)
         await deck.press("j", "j", "j", "k", "k")
         lines = deck.rows(deck.main.runs)
         assert [line[1] for line in lines[:4]] == [" ", "!", "•", "!"]
-        assert len(deck.main.board.unseen) == 2
+        assert len(deck.main.run_store.unseen) == 2
 
 
 async def test_resting_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the cursor stays, the run is taken off those that need somebody."""
-    monkeypatch.setattr(resting, "SECONDS", 0.05)
+    monkeypatch.setattr(resting, "SEEN_AFTER", 0.05)
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         await unseen_deck(deck, engine)
@@ -348,20 +348,20 @@ async def test_resting_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_an_end_under_a_cursor_at_rest_was_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody may be in front of the screen; opening the run is looking at it."""
-    monkeypatch.setattr(resting, "SECONDS", 0.01)
+    monkeypatch.setattr(resting, "SEEN_AFTER", 0.01)
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed"))
         await deck.until_text("1 needs you")
         await deck.pilot.pause(0.1)
-        assert deck.main.board.unseen == {run_id(1)}
+        assert deck.main.run_store.unseen == {run_id(1)}
         await deck.press("enter")
-        await deck.until(lambda: not deck.main.board.unseen, "the mark to go")
+        await deck.until(lambda: not deck.main.run_store.unseen, "the mark to go")
 
 
 async def test_next_and_previous_that_need_me(monkeypatch: pytest.MonkeyPatch) -> None:
     """`]` and `[` go round those that failed, through a filter, and say when there is none."""
-    monkeypatch.setattr(resting, "SECONDS", 1000.0)
+    monkeypatch.setattr(resting, "SEEN_AFTER", 1000.0)
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         for key in ("]", "["):

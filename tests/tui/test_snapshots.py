@@ -112,7 +112,7 @@ def busy_engine() -> FakeEngine:
 async def test_the_busy_deck(size: tuple[int, int], write_anew: bool) -> None:
     """Presets with one that is broken, runs of each status, a group, what was not looked at, and a transcript."""
     async with opened(busy_engine(), size) as deck:
-        await deck.until(lambda: deck.main.board.unseen, "what was not looked at")
+        await deck.until(lambda: deck.main.run_store.unseen, "what was not looked at")
         deck.app.clear_notifications()
         await compare(deck, "deck", write_anew)
 

@@ -133,7 +133,7 @@ async def test_only_the_shown_run_is_read() -> None:
     async with opened(engine) as deck:
         for seq in range(1, 4):
             engine.tell(*(a_run(number, last_seq=seq) for number in range(1, 6)))
-        await deck.until(lambda: all(run.last_seq == 3 for run in deck.main.board._runs.values()), "all updates")
+        await deck.until(lambda: all(run.last_seq == 3 for run in deck.main.run_store._runs.values()), "all updates")
         assert engine.read_runs == [run_id(5)]
 
 

@@ -48,8 +48,8 @@ class LaunchCommands(Commands):
         marked = [target for target in self._deck.runs.targets if target != run]
         form = LaunchForm(preset, engine.settings, engine.cwd, run=run, takes=takes, marked=len(marked))
         keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
-        board = self._deck.board
-        screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: board.runs)
+        run_store = self._deck.run_store
+        screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: run_store.runs)
         self._app.push_screen(screen, self._launched)
 
     def _launched(self, run_id: str | None) -> None:

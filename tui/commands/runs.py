@@ -165,14 +165,14 @@ class RunListCommands(Commands):
 
     def _open(self) -> None:
         runs = self._deck.runs
-        if runs.here is not None and not runs.here.run_id:
-            self._fold(runs.here.unit not in runs.listing.folded)
+        if runs.cursor_row is not None and not runs.cursor_row.run_id:
+            self._fold(runs.cursor_row.group_key not in runs.listing.folded)
         else:
             self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
     def _sort(self) -> None:
         runs = self._deck.runs
-        runs.order_by(runs.listing.sort.following)
+        runs.order_by(runs.listing.sort.next)
         remember(self._deck)
 
     def _fold(self, folded: bool) -> None:
@@ -181,8 +181,8 @@ class RunListCommands(Commands):
 
     def _mark(self) -> None:
         runs = self._deck.runs
-        if runs.here is not None:
-            ids = runs.listing.runs_in(runs.here)
+        if runs.cursor_row is not None:
+            ids = runs.listing.runs_in(runs.cursor_row)
             runs.mark(ids, not runs.marked.issuperset(ids))
             runs.action_move("down")
 
@@ -196,7 +196,7 @@ class RunListCommands(Commands):
 
     def _go_to_unseen(self, step: int) -> None:
         runs = self._deck.runs
-        if run_id := next_of(self._deck.board.unseen, runs.listing, runs.here, step):
+        if run_id := next_of(self._deck.run_store.unseen, runs.listing, runs.cursor_row, step):
             runs.select(run_id)
 
 
@@ -302,8 +302,8 @@ class CleaningCommands(Commands):
             self._bridge,
             engine.settings.retention,
             self._confirmed,
-            needed=deck.board.unseen | deck.board.marked,
-            unread=deck.board.unread,
+            needed=deck.run_store.unseen | deck.run_store.marked,
+            unread=deck.run_store.unread,
             keys=keys_line(KeyContext.CLEAN_UP, deck.actions),
             undo_key=self._key("undo"),
         )

@@ -250,7 +250,7 @@ class DetailCommands(Commands):
         from ..detail.screen import RunDetailScreen
 
         deck = self._deck
-        screen = RunDetailScreen(self._bridge, run, lambda: deck.board.get(run.run_id), deck.actions)
+        screen = RunDetailScreen(self._bridge, run, lambda: deck.run_store.get(run.run_id), deck.actions)
         if await self._app.push_screen_wait(screen):
             deck.runs.select(run.run_id)
             deck.panes.zoom(KeyContext.TRANSCRIPT)

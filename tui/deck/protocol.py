@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ..feed.bridge import Bridge
     from ..notify.notices import Notices
     from ..presets.list import PresetList
-    from ..runs.board import RunStore
     from ..runs.list import RunList
+    from ..runs.store import RunStore
     from ..transcript.pane import Transcript
     from ..transcript.search.line import SearchLine
     from .panes import Panes
@@ -38,7 +38,7 @@ class DeckView(Protocol):
         ...
 
     @property
-    def board(self) -> RunStore: ...
+    def run_store(self) -> RunStore: ...
     @property
     def panes(self) -> Panes: ...
     @property

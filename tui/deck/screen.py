@@ -30,10 +30,10 @@ from ..feed.messages import (
 from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notify.notices import Notices
 from ..presets.list import PresetList
-from ..runs.board import RunStore
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList
 from ..runs.memory import RunListMemory
+from ..runs.store import RunStore
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
@@ -87,7 +87,7 @@ class MainScreen(Screen[object]):
         super().__init__()
         self.actions = actions
         self._handlers_on = handlers
-        self.board = RunStore()
+        self.run_store = RunStore()
         self.counts = Counts()
         self.undo = Undo()
         self.notices = notices
@@ -97,7 +97,7 @@ class MainScreen(Screen[object]):
         self._readonly = opening.readonly
         self.bridge = Bridge(engine, readonly=opening.readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.board, RunListMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=opening.readonly), actions)
         self.transcript = Transcript(actions)
         self.search = SearchLine(
             self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_action_context)
@@ -110,7 +110,7 @@ class MainScreen(Screen[object]):
             read_shape(),
             Remembering(self.bridge),
         )
-        self._single_run = SingleRunMode(opening.run_id, self.board, self.runs, self.panes)
+        self._single_run = SingleRunMode(opening.run_id, self.run_store, self.runs, self.panes)
         self._workspace = Workspace()
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
@@ -172,7 +172,7 @@ class MainScreen(Screen[object]):
     @property
     def run(self) -> RunSnapshot | None:
         """The highlighted run."""
-        return None if self._single_run.hides_others else self.board.get(self.runs.selected)
+        return None if self._single_run.hides_others else self.run_store.get(self.runs.selected)
 
     @property
     def action_context(self) -> ActionContext:
@@ -181,10 +181,10 @@ class MainScreen(Screen[object]):
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,
-            marked=len(self.board.marked),
+            marked=len(self.run_store.marked),
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed,
-            unseen=len(self.board.unseen),
+            unseen=len(self.run_store.unseen),
             can_suspend=not self.app.is_web,
             shown=self.panes.visible,
             readonly=self._readonly,
@@ -195,13 +195,13 @@ class MainScreen(Screen[object]):
     @on(RunsChanged)
     def show_runs(self, message: RunsChanged) -> None:
         update = message.update
-        self.board.apply(update)
+        self.run_store.apply(update)
         self.counts = update.counts
         looked_at = self.transcript.run_id if self.transcript.has_focus else None
         self.runs.runs_changed(update)
         self._single_run.look(update)
         self.runs.mark_seen(looked_at)
-        self._header.show_figures(update.counts, self.board.tokens, self.board.cost)
+        self._header.show_figures(update.counts, self.run_store.tokens, self.run_store.cost)
         self._header.show_note(self._single_run.note(key_of("back", self.actions)))
         self._status.show_counts(update.background)
         self._title.show(update.counts)
@@ -259,7 +259,7 @@ class MainScreen(Screen[object]):
         if self._single_run.hides_others:
             return
         if message.run_id != self.transcript.run_id:
-            self.transcript.show(self.board.get(message.run_id))
+            self.transcript.show(self.run_store.get(message.run_id))
             self.bridge.show_run(message.run_id)
         self._show_action_context()
 

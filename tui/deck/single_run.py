@@ -8,18 +8,18 @@ from ..actions import KeyContext
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
-    from ..runs.board import RunStore
     from ..runs.list import RunList
+    from ..runs.store import RunStore
     from .panes import Panes
 
 
 class SingleRunMode:
     """Keeps the screen for one run until the operator goes to the deck; then it is over."""
 
-    def __init__(self, run_id: str | None, board: RunStore, runs: RunList, panes: Panes) -> None:
+    def __init__(self, run_id: str | None, run_store: RunStore, runs: RunList, panes: Panes) -> None:
         """None is over from the beginning."""
         self._run_id = run_id
-        self._board = board
+        self._run_store = run_store
         self._runs = runs
         self._panes = panes
         self._here = False
@@ -40,10 +40,10 @@ class SingleRunMode:
             self._runs.select(self._run_id)
 
     def look(self, update: Update) -> None:
-        """See whether the run is there, after the board took an update."""
+        """See whether the run is there, after the run store took an update."""
         if self._run_id is None:
             return
-        here = self._run_id in self._board
+        here = self._run_id in self._run_store
         self._gone = not here and (self._gone or self._here or update.complete)
         if here and not self._here:
             self._runs.select(self._run_id)

@@ -1,7 +1,7 @@
-"""Which columns the run list has at a width, and what stands in them; pure.
+"""The columns of the run list at a width, and the texts at its edges; pure.
 
-From the left: whether it needs a look, a mark or the place in a group, state, preset, task, what it does now; from the
-right: agent, cost, tokens, elapsed.
+From the left: whether it needs attention, a mark or the place in a group, state, preset, task, what it does now; from
+the right: agent, cost, tokens, elapsed.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from ..text.format import dollars, tries
 from .order import GroupFacts
 
 if TYPE_CHECKING:
-    from .board import RunStore
     from .listing import Listing
+    from .store import RunStore
 
 Cell = tuple[str, str]
 """A text and the component class that colours it; empty for none."""
 
 NARROW = 60
-"""Below this many cells what a run does now is left out: state, preset and task tell more."""
+"""Below this many cells what a run does now is left out; state, preset and task matter more."""
 COST_FROM = 80
 """From this many cells on there is a column for the cost."""
 AGENT_FROM = 108
 """From this many on, one for agent and runner."""
 TINY = 36
-"""Below this many the sign stands for the state, without its word, and the tokens are left out."""
+"""Below this many the state is a glyph without its word, and the tokens are left out."""
 ROOMY = 130
 """From this many on the preset has more room."""
 
 LEAD = 2
-"""Whether it needs a look; the mark, or the place in a group."""
+"""Whether it needs attention; the mark, or the place in a group."""
 STATE = 11
-SIGN = 1
+GLYPH = 1
 ELAPSED = 8
 TOKENS = 6
 COST = 8
@@ -72,10 +72,10 @@ class Columns(NamedTuple):
 
 @lru_cache(64)
 def columns(width: int) -> Columns:
-    """Divide a row; what is too narrow for the last columns has none of them."""
+    """Return the widths in a row; a narrow one leaves the last columns out."""
     cost = COST if width >= COST_FROM else 0
     agent = AGENT if width >= AGENT_FROM else 0
-    state_cells, token_cells = (SIGN, 0) if width < TINY else (STATE, TOKENS)
+    state_cells, token_cells = (GLYPH, 0) if width < TINY else (STATE, TOKENS)
     room = max(0, width - LEAD - state_cells - ELAPSED - token_cells - cost - agent)
     preset = max(7, min(24 if width >= ROOMY else 15, room // 4))
     rest = max(0, room - preset)
@@ -85,36 +85,36 @@ def columns(width: int) -> Columns:
 
 @lru_cache(64)
 def time_column(width: int) -> tuple[int, int]:
-    """Return where in a row the time that goes on begins, and how many cells it has."""
+    """Return where in a row the elapsed time begins, and how many cells it has."""
     wide = columns(width)
     return LEAD + wide.state + wide.preset + wide.task + wide.now, wide.elapsed
 
 
-class Signs(NamedTuple):
-    """What the operator's doings put in front of a row."""
+class RowFlags(NamedTuple):
+    """What is shown in front of a row."""
 
     needs_you: bool = False
     unread: bool = False
     marked: bool = False
     tree: str = " "
-    """How it belongs to a group."""
+    """Its place in a group."""
 
     def cells(self) -> list[Cell]:
-        look = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
-        return [look, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
+        attention = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
+        return [attention, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
 
 
-def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list[Cell]:
+def run_cells(run: RunSnapshot, flags: RowFlags, width: int, now: datetime) -> list[Cell]:
     """Return the row of a run."""
     wide = columns(width)
     colour = _colour(run.status)
     again = tries(run)
-    told = one_line(run.meta.description or run.meta.task, 400)
+    about = one_line(run.meta.description or run.meta.task, 400)
     cells = [
-        *signs.cells(),
+        *flags.cells(),
         (_state(state(run), wide), colour),
         _after_space(one_line(run.meta.title, 60), wide.preset),
-        _after_space(f"{again} · {told}" if again and not wide.now else told, wide.task),
+        _after_space(f"{again} · {about}" if again and not wide.now else about, wide.task),
     ]
     if wide.now:
         text = f"{again} · {doing(run)}" if again else doing(run)
@@ -127,17 +127,17 @@ def run_cells(run: RunSnapshot, signs: Signs, width: int, now: datetime) -> list
     return cells
 
 
-def head_cells(group: GroupFacts, signs: Signs, width: int, now: datetime) -> list[Cell]:
+def head_cells(group: GroupFacts, flags: RowFlags, width: int, now: datetime) -> list[Cell]:
     """Return the row of a group as a whole."""
     wide = columns(width)
     room = wide.task + wide.now
     tally = min(room, max(wide.task, cell_len(group.tally) + 2))
     cells = [
-        *signs.cells(),
+        *flags.cells(),
         (_state(group.state, wide), _colour(group.status)),
         _after_space(group.size, wide.preset),
         _after_space(group.tally, tally),
-        _after_space(f"{group.title}: {group.told}", room - tally, _MUTED),
+        _after_space(f"{group.title}: {group.about}", room - tally, _MUTED),
     ]
     cells += _figures(wide, group.elapsed(now), group.tokens, group.cost)
     if wide.agent:
@@ -171,7 +171,7 @@ FILTER_SHOWN = 40
 
 
 def upper_edge(listing: Listing, known: int) -> str:
-    """`Runs · 12 of 240 · status:failed · by cost`; what is as usual is not said."""
+    """`Runs · 12 of 240 · status:failed · by cost`; defaults are left out."""
     parts = ["Runs"]
     if listing.filter:
         parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
@@ -180,13 +180,13 @@ def upper_edge(listing: Listing, known: int) -> str:
     return " · ".join(parts)
 
 
-def lower_edge(board: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
+def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] = ACTIONS) -> str:
     """`3 marked, 1 not shown · 2 need you  ] next`."""
     parts: list[str] = []
-    if board.marked:
-        hidden = sum(listing.row_of(run_id) is None for run_id in board.marked)
-        parts.append(f"{len(board.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
-    if unseen := len(board.unseen):
+    if run_store.marked:
+        hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
+        parts.append(f"{len(run_store.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
+    if unseen := len(run_store.unseen):
         verb = "needs" if unseen == 1 else "need"
         parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
     return " · ".join(parts)

@@ -1,9 +1,9 @@
-"""What an operator writes to see only some runs: words and `key:value`, each of which may be negated; pure.
+"""The filter of the run list: words and `key:value`, each of which may be negated; pure.
 
     parser status:failed,aborted -preset:docs "two words" is:unseen
 
-All terms must hold. A term that means nothing yet, like `status:` while it is being written, is left out; one that
-never will is told by `Filter.problem` and left out too.
+All terms must hold. An incomplete term, like `status:` while it is being typed, is ignored; so is one that makes no
+sense, which `Filter.problem` tells.
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ _KEYED = re.compile(r"(?P<key>[A-Za-z]+):(?P<values>.*)", re.DOTALL)
 _VALUE = re.compile(r'(?:"[^"]*(?:"|$)|[^,"])+')
 
 
-class Seen(NamedTuple):
-    """What the operator has made of a run; the run itself does not know."""
+class Flags(NamedTuple):
+    """What the app knows about a run beside its snapshot."""
 
     unseen: bool
     marked: bool
 
 
-Test = Callable[[RunSnapshot, Seen], bool]
+Test = Callable[[RunSnapshot, Flags], bool]
 
 
 class Filter(Struct, frozen=True):
-    """A parsed filter; an empty one lets every run pass."""
+    """A parsed filter; every run passes an empty one."""
 
     text: str = ""
-    """As it was written, on one line."""
+    """As it was typed, on one line."""
     tests: tuple[Test, ...] = ()
     problem: str = ""
-    """What of it cannot be understood, for the operator; empty when all can."""
-    asks_seen: bool = False
-    """Whether marks or what was looked at decide."""
+    """What of it makes no sense, for the operator; empty when all does."""
+    uses_flags: bool = False
+    """Whether it depends on flags."""
 
     def __bool__(self) -> bool:
         return bool(self.tests)
 
-    def lets_pass(self, run: RunSnapshot, seen: Seen) -> bool:
-        return all(test(run, seen) for test in self.tests)
+    def passes(self, run: RunSnapshot, flags: Flags) -> bool:
+        return all(test(run, flags) for test in self.tests)
 
 
 EVERYTHING = Filter()
 
 
 def parse_filter(text: str) -> Filter:
-    """Read a filter; whatever was written, this answers one."""
+    """Parse a filter; whatever was typed, there is a result."""
     text = one_line(text, LONGEST)
     tests: list[Test] = []
     problems: list[str] = []
-    asks_seen = False
+    uses_flags = False
     for negated, body in _terms(text):
         keyed = _KEYED.fullmatch(body)
         if keyed is None:
@@ -74,10 +74,10 @@ def parse_filter(text: str) -> Filter:
             key = keyed["key"].casefold()
             test, problem = _keyed_test(key, [_unquoted(value) for value in _VALUE.findall(keyed["values"])])
             problems += [problem] if problem else []
-            asks_seen |= key == "is"
+            uses_flags |= key == "is"
         if test is not None:
             tests.append(_negation(test) if negated else test)
-    return Filter(text, tuple(tests), problems[0] if problems else "", asks_seen)
+    return Filter(text, tuple(tests), problems[0] if problems else "", uses_flags)
 
 
 def _terms(text: str) -> Iterator[tuple[bool, str]]:
@@ -90,7 +90,7 @@ def _unquoted(text: str) -> str:
 
 
 def _negation(test: Test) -> Test:
-    return lambda run, seen: not test(run, seen)
+    return lambda run, flags: not test(run, flags)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def _word_test(word: str) -> Test | None:
 
 
 def _texts(run: RunSnapshot) -> Iterator[str]:
-    """What a word is looked for in, the likeliest first."""
+    """Yield what a word is looked for in, the likeliest first."""
     meta = run.meta
     yield meta.title
     yield meta.description
@@ -118,40 +118,20 @@ def _texts(run: RunSnapshot) -> Iterator[str]:
 # --- key:value -------------------------------------------------------------------------------------------------------
 
 
-def _preset(run: RunSnapshot) -> str:
-    return run.meta.title
-
-
-def _agent(run: RunSnapshot) -> str:
-    return run.meta.agent
-
-
-def _runner(run: RunSnapshot) -> str:
-    return run.meta.runner
-
-
-def _model(run: RunSnapshot) -> str:
-    return run.meta.resolved_model or run.meta.requested_model
-
-
-def _group(run: RunSnapshot) -> str:
-    return run.meta.group.id if run.meta.group else ""
-
-
-_HELD: dict[str, Callable[[RunSnapshot], str]] = {
-    "preset": _preset,
-    "agent": _agent,
-    "runner": _runner,
-    "model": _model,
-    "group": _group,
+_FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
+    "preset": lambda run: run.meta.title,
+    "agent": lambda run: run.meta.agent,
+    "runner": lambda run: run.meta.runner,
+    "model": lambda run: run.meta.resolved_model or run.meta.requested_model,
+    "group": lambda run: run.meta.group.id if run.meta.group else "",
 }
-"""Keys whose value has to stand somewhere in what this answers."""
+"""Keys whose value has to be a part of what their function returns."""
 _IS: dict[str, Test] = {
-    "unseen": lambda _, seen: seen.unseen,
-    "marked": lambda _, seen: seen.marked,
+    "unseen": lambda _, flags: flags.unseen,
+    "marked": lambda _, flags: flags.marked,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
-KEYS = ("status", *_HELD, "is")
+KEYS = ("status", *_FIELDS, "is")
 _SHORT = {"s": "status"}
 
 
@@ -162,16 +142,16 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, str]:
     if key == "status":
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
     if key == "is":
-        return _chosen(key, values, tuple(_IS), lambda names: lambda run, seen: any(_IS[n](run, seen) for n in names))
-    if (answer := _HELD.get(key)) is not None:
-        return (_holding(answer, values) if values else None), ""
-    hint = nearest(key, KEYS) or f"there are {', '.join(KEYS)}"
-    return None, f"{one_line(key, 20)}: is no key; {hint} (in quotes it is a word)"
+        return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
+    if (field := _FIELDS.get(key)) is not None:
+        return (_contains(field, values) if values else None), ""
+    hint = nearest(key, KEYS) or f"the keys are {', '.join(KEYS)}"
+    return None, f'unknown key "{one_line(key, 20)}:"; {hint} (quote it to search for the word)'
 
 
-def _holding(answer: Callable[[RunSnapshot], str], values: list[str]) -> Test:
-    def test(run: RunSnapshot, _: Seen) -> bool:
-        text = answer(run).casefold()
+def _contains(field: Callable[[RunSnapshot], str], values: list[str]) -> Test:
+    def test(run: RunSnapshot, _: Flags) -> bool:
+        text = field(run).casefold()
         return any(value in text for value in values)
 
     return test
@@ -180,8 +160,8 @@ def _holding(answer: Callable[[RunSnapshot], str], values: list[str]) -> Test:
 def _chosen(
     key: str, values: list[str], names: tuple[str, ...], test_of: Callable[[frozenset[str]], Test]
 ) -> tuple[Test | None, str]:
-    """Values are beginnings of names, so that a filter works while it is being written."""
+    """Return a test for names that begin with one of the values, so that a filter works while it is being typed."""
     chosen = frozenset(name for name in names for value in values if name.startswith(value))
-    strange = next((value for value in values if not any(name.startswith(value) for name in names)), None)
-    problem = "" if strange is None else f'{key}: has no "{strange}"; there are {", ".join(names)}'
+    unknown = next((value for value in values if not any(name.startswith(value) for name in names)), None)
+    problem = "" if unknown is None else f'{key}: cannot be "{unknown}", only {", ".join(names)}'
     return (test_of(chosen) if chosen else None), problem

@@ -1,4 +1,4 @@
-"""The runs of the project: running, queued, finished; one row each, and one for each group."""
+"""The list of the project's runs: running, queued, finished; a row for each run and for each group."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from textual.geometry import Region
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..messages import RunHighlighted
 from ..widgets.row_list import CURSOR, RowList
-from .board import RunStore
 from .columns import (
     FOLDED,
     LAST_MEMBER,
     MEMBER,
     UNFOLDED,
-    Signs,
+    RowFlags,
     head_cells,
     lower_edge,
     run_cells,
@@ -30,38 +29,13 @@ from .filter import Filter, parse_filter
 from .listing import Listing, Row
 from .memory import ListLayout, RunListMemory
 from .order import Sort
+from .store import RunStore
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
-
-SECONDS = 1.5
-"""That the cursor has to stay. A run that ends under a cursor that was there before may have nobody in front of it."""
-
-
-class SeenTimer:
-    """Takes the run of the cursor off those not looked at when the cursor has not moved for a while."""
-
-    def __init__(self, runs: RunList) -> None:
-        self._runs = runs
-        self._timer: Timer | None = None
-
-    def begin(self) -> None:
-        """The operator has just put the cursor where it is."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self._runs.is_unseen(self._runs.selected):
-            self._timer = self._runs.set_timer(SECONDS, self._end)
-
-    def _end(self) -> None:
-        if self._runs.app.app_focus and self._runs.screen.is_current:
-            self._runs.mark_seen(self._runs.selected)
-        else:  # a dialog is open, or another window has the keys
-            self.begin()
-
 
 MOST_FOLDED = 200
 """Groups that are remembered as folded."""
@@ -80,23 +54,23 @@ class RunList(RowList):
     BINDINGS = bindings(KeyContext.RUNS)
 
     def __init__(
-        self, board: RunStore, memory: RunListMemory | None = None, actions: Sequence[Action] = ACTIONS
+        self, run_store: RunStore, memory: RunListMemory | None = None, actions: Sequence[Action] = ACTIONS
     ) -> None:
         """`memory` has filter, sort and folds as they were when the app was closed."""
         super().__init__(id=KeyContext.RUNS)
-        self._board = board
+        self._run_store = run_store
         self.memory = memory
         self._actions = actions
         self._edges = ("", "")
         self._drawn_order = -1
-        self.listing = Listing(board)
+        self.listing = Listing(run_store)
         """Its rows; changed by methods of this list only."""
-        self.here: Row | None = None
+        self.cursor_row: Row | None = None
         """What the cursor is on: a run or the head of a group; changed by this list only."""
         self._selected: str | None = None
         self._wanted: str | None = None
-        """A run to be selected as soon as the engine tells of it."""
-        self._rest = SeenTimer(self)
+        """A run to be selected as soon as it is there."""
+        self._seen_timer = SeenTimer(self)
         self._has_read = False
         """Whether it is known yet which runs there are."""
 
@@ -116,7 +90,7 @@ class RunList(RowList):
         if known.filter and not parse_filter(known.filter).problem and not self.listing.filter:
             self.filter_by(known.filter)
 
-    # --- what is the case --------------------------------------------------------------------------------------------
+    # --- what is there -----------------------------------------------------------------------------------------------
 
     def list_layout(self) -> ListLayout:
         """Return how the list is arranged now, for the next start."""
@@ -130,14 +104,16 @@ class RunList(RowList):
 
     @property
     def marked(self) -> frozenset[str]:
-        return frozenset(self._board.marked)
+        return frozenset(self._run_store.marked)
 
     @property
     def targets(self) -> tuple[RunSnapshot, ...]:
-        """The runs that an action is about: the marked ones, else those of the highlighted group, else the run."""
-        ids: Iterable[str] = self._board.marked or (self.listing.runs_in(self.here) if self.here else ())
+        """The runs that an action is about: the marked ones, else those of the highlighted row."""
+        ids: Iterable[str] = self._run_store.marked or (
+            self.listing.runs_in(self.cursor_row) if self.cursor_row else ()
+        )
         ordered = sorted(ids, key=self.listing.key_of)
-        return tuple(run for run_id in ordered if (run := self._board.get(run_id)))
+        return tuple(run for run_id in ordered if (run := self._run_store.get(run_id)))
 
     @property
     def row_count(self) -> int:
@@ -158,102 +134,101 @@ class RunList(RowList):
     def cursor_moved(self) -> None:
         self._wanted = None
         self._go(self.listing.row(self.cursor))
-        self._rest.begin()
+        self._seen_timer.begin()
 
     def select(self, run_id: str) -> None:
         """Put the cursor on a run, whatever folds or hides it, at once or when it appears."""
-        if run_id not in self._board:
+        if run_id not in self._run_store:
             self._wanted = run_id
             return
         self._wanted = None
-        unit = self.listing.unit_of(run_id)
-        self._keeping_place(lambda: self.listing.hold(run_id))
-        if unit in self.listing.folded:
-            self._keeping_place(lambda: self.listing.fold(unit, False))
+        group_key = self.listing.group_key_of(run_id)
+        self._keep_view(lambda: self.listing.pin(run_id))
+        if group_key in self.listing.folded:
+            self._keep_view(lambda: self.listing.fold(group_key, False))
         if (row := self.listing.row_of(run_id)) is not None:
-            self.cursor = self.listing.place_of(row) or 0
+            self.cursor = self.listing.index_of(row) or 0
             self._go(row)
             self.show_cursor()
             self.refresh()
-            self._rest.begin()
+            self._seen_timer.begin()
 
     def fold(self, folded: bool) -> bool:
         """Fold the highlighted group, or unfold it; return whether there is one."""
-        unit = self.here.unit if self.here else ""
-        group = self.listing.group(unit)
-        if group is None:
+        group_key = self.cursor_row.group_key if self.cursor_row else ""
+        if self.listing.group(group_key) is None:
             return False
         if folded:
-            self.here = Row(unit, "")
-            self.cursor = self.listing.place_of(self.here) or 0
-        self._keeping_place(lambda: self.listing.fold(unit, folded))
+            self.cursor_row = Row(group_key, "")
+            self.cursor = self.listing.index_of(self.cursor_row) or 0
+        self._keep_view(lambda: self.listing.fold(group_key, folded))
         self.show_cursor()
         return True
 
     # --- what changes ------------------------------------------------------------------------------------------------
 
     def runs_changed(self, update: Update) -> None:
-        """Redraw after the board took an update: all rows when their order changed, else only those of changed runs."""
+        """Redraw after an update of the run store: all rows when their order changed, else only the changed ones."""
         if not self._has_read:
             self._has_read = True
             self.refresh()
-        self._keeping_place(lambda: self.listing.take(update))
-        if self._wanted is not None and self._wanted in self._board:
+        self._keep_view(lambda: self.listing.take(update))
+        if self._wanted is not None and self._wanted in self._run_store:
             self.select(self._wanted)
         if len(update.runs) > self.size.height:
             self.refresh()
             return
         for run in update.runs:
-            self._refresh_row(Row(self.listing.unit_of(run.run_id), run.run_id))
-            self._refresh_row(Row(self.listing.unit_of(run.run_id), ""))
+            self._refresh_row(Row(self.listing.group_key_of(run.run_id), run.run_id))
+            self._refresh_row(Row(self.listing.group_key_of(run.run_id), ""))
 
     def filter_by(self, text: str, prefer: str | None = None) -> Filter:
-        """Show what a filter lets pass as far as it can be understood, with the cursor on `prefer` if that is shown."""
+        """Show what passes a filter as far as it makes sense, with the cursor on `prefer` if that is shown."""
         wanted = parse_filter(text)
 
         def change() -> None:
             self.listing.filter_by(wanted)
             row = self.listing.row_of(prefer) or self.listing.row_of(self._selected)
-            self.here = row
-            self.cursor = 0 if row is None else self.listing.place_of(row) or 0
+            self.cursor_row = row
+            self.cursor = 0 if row is None else self.listing.index_of(row) or 0
 
-        self._keeping_place(change)
-        self.listing.hold(self._selected)
+        self._keep_view(change)
+        self.listing.pin(self._selected)
         return wanted
 
     def order_by(self, sort: Sort, folded: Iterable[str] = ()) -> None:
         """Sort the rows; fold these groups, or fold them when they come."""
 
         def change() -> None:
-            for unit in folded:
-                self.listing.fold(unit, True)
+            for group_key in folded:
+                self.listing.fold(group_key, True)
             self.listing.sort_by(sort)
 
-        self._keeping_place(change)
+        self._keep_view(change)
 
     def mark(self, run_ids: Iterable[str], marked: bool) -> None:
         """Mark these runs, or take their marks off."""
         ids = tuple(run_ids)
-        (self._board.marked.update if marked else self._board.marked.difference_update)(ids)
-        self._look_again(ids)
+        (self._run_store.marked.update if marked else self._run_store.marked.difference_update)(ids)
+        self._refilter(ids)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
         """Note ends that the operator has not looked at."""
         runs = tuple(ended)
-        self._board.mark_unseen(runs)
-        self._look_again(run.run_id for run in runs)
+        self._run_store.mark_unseen(runs)
+        self._refilter(run.run_id for run in runs)
 
     def is_unseen(self, run_id: str | None) -> bool:
         """Whether a run has ended and was not looked at since."""
-        return run_id is not None and self._board.is_unseen(run_id)
+        return run_id is not None and self._run_store.is_unseen(run_id)
 
     def mark_seen(self, run_id: str | None) -> None:
-        """Take a run off those not looked at: it is being looked at."""
-        if run_id is not None and self._board.mark_seen(run_id):
-            self._look_again((run_id,))
+        """Note that a run is being looked at."""
+        if run_id is not None and self._run_store.mark_seen(run_id):
+            self._refilter((run_id,))
 
     def tick(self) -> None:
-        """Redraw the times that go on, if any of them is on screen."""
+        """Redraw the times of unfinished runs, if any of them is on the screen."""
         top = self.scroll_offset.y
         height = min(self.listing.active - top, self.scrollable_content_region.height)
         if height > 0:
@@ -263,40 +238,43 @@ class RunList(RowList):
     # --- drawing -----------------------------------------------------------------------------------------------------
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        unit, run_id = self.listing.row(row)
-        group = self.listing.group(unit)
-        run = self._board.get(run_id)
-        now, board = datetime.now(UTC), self._board
+        group_key, run_id = self.listing.row(row)
+        group = self.listing.group(group_key)
+        run = self._run_store.get(run_id)
+        now, run_store = datetime.now(UTC), self._run_store
         if run is not None:
             tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
-            signs = Signs(run_id in board.unseen, run_id in board.unread, run_id in board.marked, tree)
-            return run_cells(run, signs, width, now)
+            flags = RowFlags(run_id in run_store.unseen, run_id in run_store.unread, run_id in run_store.marked, tree)
+            return run_cells(run, flags, width, now)
         if group is None:
             return []
-        signs = Signs(
-            not board.unseen.isdisjoint(group.members),
-            not board.unread.isdisjoint(group.members),
-            board.marked.issuperset(group.members),
-            FOLDED if unit in self.listing.folded else UNFOLDED,
+        flags = RowFlags(
+            not run_store.unseen.isdisjoint(group.members),
+            not run_store.unread.isdisjoint(group.members),
+            run_store.marked.issuperset(group.members),
+            FOLDED if group_key in self.listing.folded else UNFOLDED,
         )
-        return head_cells(group, signs, width, now)
+        return head_cells(group, flags, width, now)
 
     def _show_edges(self) -> None:
-        edges = (upper_edge(self.listing, len(self._board)), lower_edge(self._board, self.listing, self._actions))
+        edges = (
+            upper_edge(self.listing, len(self._run_store)),
+            lower_edge(self._run_store, self.listing, self._actions),
+        )
         if edges != self._edges:
             self._edges = edges
             self.border_title, self.border_subtitle = (Content(edge) for edge in edges)
 
     def _refresh_row(self, row: Row) -> None:
-        place = self.listing.place_of(row)
-        y = -1 if place is None else place - self.scroll_offset.y
+        index = self.listing.index_of(row)
+        y = -1 if index is None else index - self.scroll_offset.y
         if 0 <= y < self.size.height:
             self.refresh(Region(0, y, self.size.width, 1))
 
-    # --- keeping the place -------------------------------------------------------------------------------------------
+    # --- keeping the view --------------------------------------------------------------------------------------------
 
-    def _keeping_place(self, change: Callable[[], None]) -> None:
-        """Let rows change around what is being looked at: the cursor's row, or the first one where that is not seen."""
+    def _keep_view(self, change: Callable[[], None]) -> None:
+        """Change rows without moving what is looked at: the cursor's row, or the first one if that is out of view."""
         top, height = self.scroll_offset.y, self.scrollable_content_region.height
         anchored = top <= self.cursor < top + height
         first = self.listing.row(top) if not anchored and 0 <= top < self.row_count else None
@@ -307,8 +285,8 @@ class RunList(RowList):
         if anchored:
             wanted = top if top == 0 and self.cursor < height else self.cursor - distance
         else:
-            place = self.listing.place_of(first) if first and top else None
-            wanted = top if place is None else place
+            index = self.listing.index_of(first) if first and top else None
+            wanted = top if index is None else index
         wanted = max(0, min(wanted, self.row_count - height))
         if wanted != top:
             self.scroll_to(y=wanted, animate=False, force=True)
@@ -318,32 +296,58 @@ class RunList(RowList):
             self.refresh()
 
     def _find_cursor(self) -> None:
-        """Put the cursor where its row is now, else on its run, else on what has come to its place."""
-        row = self.here
-        place = self.listing.place_of(row) if row else None
-        if place is None and (row := self.listing.row_of(self._selected)) is not None:
-            place = self.listing.place_of(row)
-        if place is None:
+        """Put the cursor where its row is now, else on its run, else on the row that has taken its place."""
+        row = self.cursor_row
+        index = self.listing.index_of(row) if row else None
+        if index is None and (row := self.listing.row_of(self._selected)) is not None:
+            index = self.listing.index_of(row)
+        if index is None:
             self.cursor = max(0, min(self.cursor, self.row_count - 1))
             self._go(self.listing.row(self.cursor) if self.row_count else None)
-        elif row != self.here or self._selected not in self.listing.runs_in(row or Row("", "")):
-            self.cursor = place
+        elif row != self.cursor_row or self._selected not in self.listing.runs_in(row or Row("", "")):
+            self.cursor = index
             self._go(row)
         else:
-            self.cursor = place
+            self.cursor = index
 
     def _go(self, row: Row | None) -> None:
         """Select what a row shows."""
-        self.here = row
+        self.cursor_row = row
         runs = self.listing.runs_in(row) if row else ()
-        running = (run_id for run_id in runs if (run := self._board.get(run_id)) and run.status == "running")
+        running = (run_id for run_id in runs if (run := self._run_store.get(run_id)) and run.status == "running")
         run_id = next(running, runs[0] if runs else None)
         if run_id == self._selected:
             return
         self._selected = run_id
         self.post_message(RunHighlighted(run_id))
-        self._keeping_place(lambda: self.listing.hold(run_id))
+        self._keep_view(lambda: self.listing.pin(run_id))
 
-    def _look_again(self, run_ids: Iterable[str]) -> None:
-        self._keeping_place(lambda: self.listing.look_again(run_ids))
+    def _refilter(self, run_ids: Iterable[str]) -> None:
+        self._keep_view(lambda: self.listing.refilter(run_ids))
         self.refresh()
+
+
+SEEN_AFTER = 1.5
+"""Seconds that the cursor has to stay. A run that ends under a cursor that was there before may have no reader."""
+
+
+class SeenTimer:
+    """Marks the highlighted run as seen when the cursor has not moved for a while."""
+
+    def __init__(self, runs: RunList) -> None:
+        self._runs = runs
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """The operator has just put the cursor where it is."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._runs.is_unseen(self._runs.selected):
+            self._timer = self._runs.set_timer(SEEN_AFTER, self._end)
+
+    def _end(self) -> None:
+        if self._runs.app.app_focus and self._runs.screen.is_current:
+            self._runs.mark_seen(self._runs.selected)
+        else:  # a dialog is open, or another window has the keys
+            self.begin()

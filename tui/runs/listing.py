@@ -1,7 +1,7 @@
-"""The rows of the run list: single runs and groups in their order, those that a filter lets pass; kept as runs change.
+"""The rows of the run list: the runs and groups that pass the filter, in their order; kept up to date as runs change.
 
-A unit is a single run or a group; its rows stand together. Rows are kept sorted by keys that begin with the key of
-their unit, so what one change costs does not grow with what has not changed.
+The rows of a group stand together; a run that is in no group is a group of its own, under its id. Rows are kept sorted
+by keys that begin with the one of their group, so what one change costs does not grow with what has not changed.
 """
 
 from __future__ import annotations
@@ -10,56 +10,56 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from .filter import EVERYTHING, Filter, Seen
-from .order import GroupFacts, Section, Sort, Value, as_one, group_key, place_in_group, run_key
+from .filter import EVERYTHING, Filter, Flags
+from .order import GroupFacts, Section, Sort, Value, group_sort_key, order_in_group, run_sort_key, summarize
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
-    from .board import RunStore
+    from .store import RunStore
 
 BULK = 64
-"""From this many changed units on, sorting once is cheaper than moving each."""
+"""From this many changed groups on, sorting once is cheaper than moving each."""
 HEAD = -1
 """The head's index among the rows of its group."""
 
 RowKey = tuple[int, Value, str, str, int, str]
-"""Section, what the sort compares, age, unit, index within the unit, run id."""
-_UNIT = 3
-_GROUP = "+"
-"""Begins the name of a unit that is a group."""
+"""Section, what the sort compares, age, group key, index within the group, run id."""
+_GROUP_KEY = 3
+_SEVERAL = "+"
+"""Begins the key of a group of several runs."""
 
 
 class Row(NamedTuple):
-    """What a row shows, whatever its place is."""
+    """What a row shows, wherever it is."""
 
-    unit: str
+    group_key: str
     run_id: str
     """Empty for the head of a group."""
 
 
 class Listing:
-    """Keeps the rows up to date with a board, a filter, a sort and what is folded."""
+    """Keeps the rows up to date with a run_store, a filter, a sort and what is folded."""
 
-    def __init__(self, board: RunStore) -> None:
-        self._board = board
+    def __init__(self, run_store: RunStore) -> None:
+        self._run_store = run_store
         self.filter: Filter = EVERYTHING
         self.sort = Sort.AGE
         self.order = 0
-        """Grows whenever a row has got another place than before."""
-        self._held: str | None = None
-        """A run that is shown although the filter may not let it pass: the cursor is on it."""
+        """Grows whenever a row has moved."""
+        self._pinned: str | None = None
+        """A run that is shown even if it does not pass the filter: the cursor is on it."""
         self.folded: set[str] = set()
         """Groups of which only the head is shown; changed by `fold`."""
         self._hidden: set[str] = set()
-        """Runs that the filter does not let pass."""
-        self._unit_of: dict[str, str] = {}
-        """Units of the runs that were launched together with others."""
+        """Runs that do not pass the filter."""
+        self._group_keys: dict[str, str] = {}
+        """Group keys of the runs that were launched together with others."""
         self._siblings: dict[str, set[str]] = {}
         """The known runs of each group."""
         self._groups: dict[str, GroupFacts] = {}
         """Of the groups that have a head."""
-        self._units: dict[str, tuple[RowKey, ...]] = {}
+        self._rows_by_group: dict[str, tuple[RowKey, ...]] = {}
         self._rows: list[RowKey] = []
 
     def __len__(self) -> int:
@@ -73,169 +73,174 @@ class Listing:
     @property
     def shown(self) -> int:
         """Runs that are shown, those in folded groups included."""
-        return len(self._board) - len(self._hidden)
+        return len(self._run_store) - len(self._hidden)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def row(self, place: int) -> Row:
-        """Return what a row shows; raises IndexError beyond the last."""
-        key = self._rows[place]
-        return Row(key[_UNIT], key[-1])
+    def row(self, index: int) -> Row:
+        """Return what a row shows. Raises IndexError beyond the last."""
+        key = self._rows[index]
+        return Row(key[_GROUP_KEY], key[-1])
 
-    def place_of(self, row: Row) -> int | None:
-        """Return where a row is."""
-        wanted = next((key for key in self._units.get(row.unit, ()) if key[-1] == row.run_id), None)
+    def index_of(self, row: Row) -> int | None:
+        wanted = next((key for key in self._rows_by_group.get(row.group_key, ()) if key[-1] == row.run_id), None)
         return None if wanted is None else bisect_left(self._rows, wanted)
 
     def row_of(self, run_id: str | None) -> Row | None:
         """Return the row that shows a run: its own, or the head of a folded group."""
-        if run_id is None or run_id not in self._board or run_id in self._hidden:
+        if run_id is None or run_id not in self._run_store or run_id in self._hidden:
             return None
-        unit = self.unit_of(run_id)
-        return Row(unit, "") if unit in self.folded and unit in self._groups else Row(unit, run_id)
+        group_key = self.group_key_of(run_id)
+        return Row(group_key, "") if group_key in self.folded and group_key in self._groups else Row(group_key, run_id)
 
-    def group(self, unit: str) -> GroupFacts | None:
+    def group(self, group_key: str) -> GroupFacts | None:
         """Return what the head of a group says; None for what has no head."""
-        return self._groups.get(unit)
+        return self._groups.get(group_key)
 
-    def unit_of(self, run_id: str) -> str:
-        return self._unit_of.get(run_id, run_id)
+    def group_key_of(self, run_id: str) -> str:
+        return self._group_keys.get(run_id, run_id)
 
     def runs_in(self, row: Row) -> tuple[str, ...]:
         """Return the runs that a row stands for."""
         if row.run_id:
             return (row.run_id,)
-        group = self._groups.get(row.unit)
+        group = self._groups.get(row.group_key)
         return group.members if group else ()
 
     def shown_ids(self) -> list[str]:
         """Return the ids of the runs that are shown, those in folded groups included, from above."""
-        heads = (Row(key[_UNIT], key[-1]) for key in self._rows if key[4] == HEAD or key[_UNIT] not in self._groups)
+        heads = (
+            Row(key[_GROUP_KEY], key[-1]) for key in self._rows if key[4] == HEAD or key[_GROUP_KEY] not in self._groups
+        )
         return [run_id for row in heads for run_id in self.runs_in(row)]
 
     def key_of(self, run_id: str) -> RowKey:
         """Return the key of the row of a run, or the one that it would have."""
-        run = self._board.get(run_id)
-        unit = self.unit_of(run_id)
-        if group := self._groups.get(unit):
+        run = self._run_store.get(run_id)
+        group_key = self.group_key_of(run_id)
+        if group := self._groups.get(group_key):
             index = group.members.index(run_id) if run_id in group.members else len(group.members)
-            return (*group_key(group, self.sort), unit, index, run_id)
-        return ((*run_key(run, self.sort), unit, 0, run_id)) if run else (0, 0.0, "", unit, 0, run_id)
+            return (*group_sort_key(group, self.sort), group_key, index, run_id)
+        return ((*run_sort_key(run, self.sort), group_key, 0, run_id)) if run else (0, 0.0, "", group_key, 0, run_id)
 
-    # --- what changes them -------------------------------------------------------------------------------------------
+    # --- changing them -----------------------------------------------------------------------------------------------
 
     def take(self, update: Update) -> None:
-        """Follow the board after it took an update."""
-        changed = {self._leave(run_id): None for run_id in update.removed if run_id not in self._board}
+        """Follow an update that the run store has taken."""
+        changed = {self._leave(run_id): None for run_id in update.removed if run_id not in self._run_store}
         changed.update((self._enter(run), None) for run in update.runs)
         self._rebuild(changed)
 
-    def look_again(self, run_ids: Iterable[str]) -> None:
-        """Ask the filter again about runs that were marked or looked at."""
-        if self.filter.asks_seen:
-            self._rebuild({self._enter(run): None for run_id in run_ids if (run := self._board.get(run_id))})
+    def refilter(self, run_ids: Iterable[str]) -> None:
+        """Apply the filter again to runs that were marked or looked at."""
+        if self.filter.uses_flags:
+            self._rebuild({self._enter(run): None for run_id in run_ids if (run := self._run_store.get(run_id))})
 
-    def hold(self, run_id: str | None) -> None:
-        """Show this run whatever the filter says, until another one is held."""
-        if run_id == self._held:
+    def pin(self, run_id: str | None) -> None:
+        """Show this run whatever the filter says, until another one is pinned."""
+        if run_id == self._pinned:
             return
-        begin_grace, self._held = self._held, run_id
+        former, self._pinned = self._pinned, run_id
         if self.filter:
-            both = (self._board.get(begin_grace), self._board.get(run_id))
+            both = (self._run_store.get(former), self._run_store.get(run_id))
             self._rebuild({self._enter(run): None for run in both if run is not None})
 
     def filter_by(self, wanted: Filter) -> None:
-        """Show what this lets pass, and nothing else: what was held is let go."""
-        self.filter, self._held = wanted, None
-        hidden = {run.run_id for run in self._board.runs if not self._passes(run)} if wanted else set[str]()
+        """Show only what passes this filter; nothing is pinned any more."""
+        self.filter, self._pinned = wanted, None
+        hidden = {run.run_id for run in self._run_store.runs if not self._passes(run)} if wanted else set[str]()
         changed, self._hidden = hidden ^ self._hidden, hidden
-        self._rebuild(dict.fromkeys(map(self.unit_of, changed)))
+        self._rebuild(dict.fromkeys(map(self.group_key_of, changed)))
 
     def sort_by(self, sort: Sort) -> None:
         self.sort = sort
-        self._units = {unit: self._rows_of(unit) for unit in self._units}
-        self._rows = sorted(key for rows in self._units.values() for key in rows)
+        self._rows_by_group = {key: self._rows_of(key) for key in self._rows_by_group}
+        self._rows = sorted(key for rows in self._rows_by_group.values() for key in rows)
         self.order += 1
 
-    def fold(self, unit: str, folded: bool) -> None:
+    def fold(self, group_key: str, folded: bool) -> None:
         """Show only the head of a group, or its runs too."""
         if folded:
-            self.folded.add(unit)
+            self.folded.add(group_key)
         else:
-            self.folded.discard(unit)
-        self._rebuild({unit: None})
+            self.folded.discard(group_key)
+        self._rebuild({group_key: None})
 
-    # --- keeping them ------------------------------------------------------------------------------------------------
+    # --- keeping them sorted -----------------------------------------------------------------------------------------
 
     def _passes(self, run: RunSnapshot) -> bool:
         run_id = run.run_id
-        if not self.filter or run_id == self._held:
+        if not self.filter or run_id == self._pinned:
             return True
-        return self.filter.lets_pass(run, Seen(self._board.is_unseen(run_id), run_id in self._board.marked))
+        return self.filter.passes(run, Flags(self._run_store.is_unseen(run_id), run_id in self._run_store.marked))
 
     def _enter(self, run: RunSnapshot) -> str:
-        """Note a run that is new or changed; return its unit."""
+        """Note a run that is new or changed; return its group key."""
         run_id, group = run.run_id, run.meta.group
         if self._passes(run):
             self._hidden.discard(run_id)
         else:
             self._hidden.add(run_id)
-        if group is not None and group.size > 1 and run_id not in self._unit_of and run_id not in self._units:
-            unit = self._unit_of[run_id] = _GROUP + group.id
-            self._siblings.setdefault(unit, set()).add(run_id)
-        return self.unit_of(run_id)
+        is_known = run_id in self._group_keys or run_id in self._rows_by_group
+        if group is not None and group.size > 1 and not is_known:
+            group_key = self._group_keys[run_id] = _SEVERAL + group.id
+            self._siblings.setdefault(group_key, set()).add(run_id)
+        return self.group_key_of(run_id)
 
     def _leave(self, run_id: str) -> str:
-        """Forget a run that is gone; return the unit that it was in."""
+        """Forget a run that is gone; return the key of the group that it was in."""
         self._hidden.discard(run_id)
-        unit = self._unit_of.pop(run_id, run_id)
-        if siblings := self._siblings.get(unit):
+        group_key = self._group_keys.pop(run_id, run_id)
+        if siblings := self._siblings.get(group_key):
             siblings.discard(run_id)
             if not siblings:
-                del self._siblings[unit]
-                self.folded.discard(unit)
-        return unit
+                del self._siblings[group_key]
+                self.folded.discard(group_key)
+        return group_key
 
-    def _rebuild(self, units: dict[str, None]) -> None:
-        """Draw up the rows of these units again and put those in place that have changed."""
-        changed = {unit: rows for unit in units if (rows := self._rows_of(unit)) != self._units.get(unit, ())}
+    def _rebuild(self, group_keys: dict[str, None]) -> None:
+        """Make the rows of these groups again and put those that have changed into their places."""
+        before = self._rows_by_group
+        changed = {key: rows for key in group_keys if (rows := self._rows_of(key)) != before.get(key, ())}
         if not changed:
             return
         self.order += 1
         if len(changed) > BULK:
-            self._rows = [key for key in self._rows if key[_UNIT] not in changed]
+            self._rows = [key for key in self._rows if key[_GROUP_KEY] not in changed]
             self._rows += (key for rows in changed.values() for key in rows)
             self._rows.sort()
         else:
-            for unit, rows in changed.items():
-                self._move(self._units.get(unit, ()), rows)
-        self._units.update(changed)
-        for unit in [unit for unit, rows in changed.items() if not rows]:
-            del self._units[unit]
+            for group_key, rows in changed.items():
+                self._move(self._rows_by_group.get(group_key, ()), rows)
+        self._rows_by_group.update(changed)
+        for group_key in [group_key for group_key, rows in changed.items() if not rows]:
+            del self._rows_by_group[group_key]
 
     def _move(self, before: tuple[RowKey, ...], after: tuple[RowKey, ...]) -> None:
         if before:
-            place = bisect_left(self._rows, before[0])
-            del self._rows[place : place + len(before)]
+            start = bisect_left(self._rows, before[0])
+            del self._rows[start : start + len(before)]
         if after:
-            place = bisect_left(self._rows, after[0])
-            self._rows[place:place] = after
+            start = bisect_left(self._rows, after[0])
+            self._rows[start:start] = after
 
-    def _rows_of(self, unit: str) -> tuple[RowKey, ...]:
-        siblings = self._siblings.get(unit)
+    def _rows_of(self, group_key: str) -> tuple[RowKey, ...]:
+        siblings = self._siblings.get(group_key)
         if siblings is None:
-            self._groups.pop(unit, None)
-            run = self._board.get(unit)
-            return () if run is None or unit in self._hidden else ((*run_key(run, self.sort), unit, 0, unit),)
-        shown = [run for run_id in siblings - self._hidden if (run := self._board.get(run_id))]
+            self._groups.pop(group_key, None)
+            run = self._run_store.get(group_key)
+            if run is None or group_key in self._hidden:
+                return ()
+            return ((*run_sort_key(run, self.sort), group_key, 0, group_key),)
+        shown = [run for run_id in siblings - self._hidden if (run := self._run_store.get(run_id))]
         if len(shown) < 2:
-            self._groups.pop(unit, None)
-            return tuple((*run_key(run, self.sort), unit, 0, run.run_id) for run in shown)
-        shown.sort(key=place_in_group)
-        group = self._groups[unit] = as_one(shown, len(siblings))
-        whole = (*group_key(group, self.sort), unit)
+            self._groups.pop(group_key, None)
+            return tuple((*run_sort_key(run, self.sort), group_key, 0, run.run_id) for run in shown)
+        shown.sort(key=order_in_group)
+        group = self._groups[group_key] = summarize(shown, len(siblings))
+        whole = (*group_sort_key(group, self.sort), group_key)
         head = (*whole, HEAD, "")
-        if unit in self.folded:
+        if group_key in self.folded:
             return (head,)
         return (head, *((*whole, index, run_id) for index, run_id in enumerate(group.members)))
 
@@ -251,7 +256,7 @@ def next_of(run_ids: Iterable[str], listing: Listing, row: Row | None, step: int
     if row.run_id:
         here = listing.key_of(row.run_id)
     else:
-        group = listing.group(row.unit)
+        group = listing.group(row.group_key)
         here = (*listing.key_of(group.members[0] if group else "")[:4], HEAD, "")
     if step > 0:
         return next((run_id for run_id in ordered if listing.key_of(run_id) > here), ordered[0])

@@ -1,4 +1,4 @@
-"""In which order runs and groups stand in the list: running, then queued, then finished, whatever the sort; pure."""
+"""The order of runs and groups in the list: running, then queued, then finished, whatever the sort; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
 
 Value = float | str
-Key = tuple[int, Value, str]
+SortKey = tuple[int, Value, str]
 """Section, what the sort compares, age; ascending."""
 
 
@@ -37,13 +37,13 @@ class Sort(StrEnum):
     PRESET = "by preset"
 
     @property
-    def following(self) -> Sort:
+    def next(self) -> Sort:
         sorts = tuple(Sort)
         return sorts[(sorts.index(self) + 1) % len(sorts)]
 
 
 _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
-"""Turns the order of two ages round."""
+"""Reverses the order of two ages."""
 
 
 def section_of(status: RunStatus) -> Section:
@@ -62,74 +62,68 @@ def age_of(run: RunSnapshot) -> str:
     return f"{run_id[:15]}{run.meta.created_at[:24]}{run_id[15:]}"
 
 
-def run_key(run: RunSnapshot, sort: Sort) -> Key:
-    """Return where a run stands that is in no group."""
-    section = section_of(run.status)
-    return _key(section, _value_of_run(run, section, sort), age_of(run))
+def run_sort_key(run: RunSnapshot, sort: Sort) -> SortKey:
+    """Return where a run that is in no group stands."""
+    return _sort_key(
+        sort,
+        section_of(run.status),
+        age=age_of(run),
+        cost=run.usage.cost,
+        tokens=run.usage.tokens,
+        began=run.started_at or "",
+        longest_ms=(run.end and run.end.duration_ms) or 0,
+        title=run.meta.title,
+    )
 
 
-def group_key(group: GroupFacts, sort: Sort) -> Key:
+def group_sort_key(group: GroupFacts, sort: Sort) -> SortKey:
     """Return where a group stands as a whole."""
-    section = section_of(group.status)
-    return _key(section, _value_of_group(group, section, sort), group.age)
+    return _sort_key(
+        sort,
+        section_of(group.status),
+        age=group.age,
+        cost=group.cost,
+        tokens=group.tokens,
+        began=group.began,
+        longest_ms=group.longest_ms,
+        title=group.title,
+    )
 
 
-def _key(section: Section, value: Value, age: str) -> Key:
+def _sort_key(
+    sort: Sort, section: Section, *, age: str, cost: float, tokens: int, began: str, longest_ms: int, title: str
+) -> SortKey:
+    value: Value = 0.0
+    match sort:
+        case Sort.AGE:
+            pass
+        case Sort.COST:
+            value = -cost
+        case Sort.TOKENS:
+            value = -float(tokens)
+        case Sort.ELAPSED if section is Section.FINISHED:
+            value = -float(longest_ms)
+        case Sort.ELAPSED:
+            # Those that are running are compared by when they began, so that their order holds while time passes.
+            value = began if section is Section.RUNNING else ""
+        case Sort.PRESET:
+            value = one_line(title, 60).casefold()
     return (int(section), value, age if section is Section.QUEUED else age.translate(_FLIPPED))
 
 
-def _value_of_run(run: RunSnapshot, section: Section, sort: Sort) -> Value:
-    match sort:
-        case Sort.AGE:
-            return 0.0
-        case Sort.COST:
-            return -run.usage.cost
-        case Sort.TOKENS:
-            return -float(run.usage.tokens)
-        case Sort.ELAPSED:
-            return _longest_first(section, run.started_at or "", (run.end and run.end.duration_ms) or 0)
-        case Sort.PRESET:
-            return one_line(run.meta.title, 60).casefold()
-
-
-def _value_of_group(group: GroupFacts, section: Section, sort: Sort) -> Value:
-    match sort:
-        case Sort.AGE:
-            return 0.0
-        case Sort.COST:
-            return -group.cost
-        case Sort.TOKENS:
-            return -float(group.tokens)
-        case Sort.ELAPSED:
-            return _longest_first(section, group.began, group.longest_ms)
-        case Sort.PRESET:
-            return group.title.casefold()
-
-
-def _longest_first(section: Section, began: str, duration_ms: int) -> Value:
-    """Compare those that go on by their beginnings, so that their order holds while time passes."""
-    match section:
-        case Section.RUNNING:
-            return began
-        case Section.QUEUED:
-            return ""
-        case Section.FINISHED:
-            return -float(duration_ms)
-
-
-_DECIDES = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
-"""A group has the first of these that one of its runs has."""
+_PRECEDENCE = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
+"""A group has the first of these statuses that one of its runs has."""
 _IN_WORDS = (RunStatus.RUNNING, RunStatus.QUEUED)
 _IN_GLYPHS = (RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 
 
 class GroupFacts(Struct, frozen=True):
-    """What its head says, drawn from those of its runs that are shown."""
+    """What the head of a group says, drawn from those of its runs that are shown."""
 
     members: tuple[str, ...]
-    """Run ids in the order in which they were asked for."""
+    """Run ids in the order in which they were requested."""
     known: int
-    """Runs of the group that there are, shown or not."""
+    """How many runs the group has, shown or not."""
     counts: tuple[tuple[RunStatus, int], ...]
     status: RunStatus
     elsewhere: bool
@@ -137,14 +131,14 @@ class GroupFacts(Struct, frozen=True):
     tokens: int
     cost: float
     began: str
-    """When the first of those began that go on; empty when none does."""
+    """When the first of those that are running began; empty when none is."""
     longest_ms: int
     """Of those that have ended."""
     age: str
     """Of the oldest one."""
     title: str
     """The preset, or how many there are."""
-    told: str
+    about: str
     """What the first one is about."""
 
     @property
@@ -160,25 +154,25 @@ class GroupFacts(Struct, frozen=True):
 
     @property
     def tally(self) -> str:
-        """`2 running  1 ✗  1 ✓`: what goes on in words, what is over by its glyph."""
+        """`2 running  1 ✗  1 ✓`: the unfinished in words, the finished by their glyphs."""
         counts = dict(self.counts)
         parts = [f"{counts[status]} {status.value}" for status in _IN_WORDS if status in counts]
         parts += [f"{counts[status]} {GLYPHS[status]}" for status in _IN_GLYPHS if status in counts]
         return "  ".join(parts)
 
     def elapsed(self, now: datetime) -> str:
-        """The longest time that one of them took or has taken."""
+        """Return the longest time that one of them took or has taken so far."""
         seconds = self.longest_ms / 1000
-        begun = moment(self.began) if self.began else None
-        if begun is not None:
-            seconds = max(seconds, (now - begun).total_seconds())
-        return clock(seconds) if begun is not None or self.longest_ms else NOTHING
+        begin = moment(self.began) if self.began else None
+        if begin is not None:
+            seconds = max(seconds, (now - begin).total_seconds())
+        return clock(seconds) if begin is not None or self.longest_ms else NOTHING
 
 
-def as_one(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
+def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
     """Sum up at least one run of a group; `known` is how many of it there are."""
     counts = Counter(run.status for run in runs)
-    status = next(status for status in _DECIDES if status in counts)
+    status = next(status for status in _PRECEDENCE if status in counts)
     presets = dict.fromkeys(run.meta.title for run in runs)
     first = runs[0].meta
     return GroupFacts(
@@ -193,10 +187,10 @@ def as_one(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         longest_ms=max((run.end.duration_ms or 0 for run in runs if run.end), default=0),
         age=min(age_of(run) for run in runs),
         title=one_line(first.title, 60) if len(presets) == 1 else f"{len(presets)} presets",
-        told=one_line(first.description or first.task, 400),
+        about=one_line(first.description or first.task, 400),
     )
 
 
-def place_in_group(run: RunSnapshot) -> tuple[int, str]:
-    """Sort the runs of a group as they were asked for."""
+def order_in_group(run: RunSnapshot) -> tuple[int, str]:
+    """Return what sorts the runs of a group as they were requested."""
     return (run.meta.group.index if run.meta.group else 0, run.run_id)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.tui.feed.coalesce import merged
-from subdeck.tui.runs.board import RunStore
+from subdeck.tui.runs.store import RunStore
 
 from ..factories import changed
 from .fake_engine import a_run, run_id
@@ -16,20 +16,20 @@ from .some_runs import an_update
 
 def test_totals_follow_changes() -> None:
     """Tokens and cost are the sums over the runs that are there."""
-    board = RunStore()
-    board.apply(an_update(a_run(1, usage=Usage(input=10, cost=0.5)), a_run(2, usage=Usage(input=5))))
-    board.apply(an_update(a_run(1, usage=Usage(input=30, cost=0.75)), removed=(run_id(2),)))
-    assert (board.tokens, board.cost) == (30, 0.75)
+    run_store = RunStore()
+    run_store.apply(an_update(a_run(1, usage=Usage(input=10, cost=0.5)), a_run(2, usage=Usage(input=5))))
+    run_store.apply(an_update(a_run(1, usage=Usage(input=30, cost=0.75)), removed=(run_id(2),)))
+    assert (run_store.tokens, run_store.cost) == (30, 0.75)
 
 
 def test_only_failures_need_the_operator() -> None:
     """An answer or an ordered stop needs nobody, a failure does until it is looked at."""
-    board = RunStore()
+    run_store = RunStore()
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "aborted"), a_run(4, "failed"))
-    board.apply(an_update(*runs, ended=runs))
-    assert board.unseen == {run_id(2), run_id(4)}
-    assert board.mark_seen(run_id(2))
-    assert board.unseen == {run_id(4)}
+    run_store.apply(an_update(*runs, ended=runs))
+    assert run_store.unseen == {run_id(2), run_id(4)}
+    assert run_store.mark_seen(run_id(2))
+    assert run_store.unseen == {run_id(4)}
 
 
 @pytest.mark.parametrize(
@@ -43,22 +43,22 @@ def test_only_failures_need_the_operator() -> None:
 )
 def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, unread: bool) -> None:
     """An answer and an end by a limit are there to be read; who stopped a run knows that it ended."""
-    board = RunStore()
+    run_store = RunStore()
     run = a_run(1, status, reason=reason)
-    board.apply(an_update(run, ended=(run,)))
-    assert (run_id(1) in board.unread, board.unseen) == (unread, set())
-    assert board.mark_seen(run_id(1)) is unread
-    assert not board.is_unseen(run_id(1))
+    run_store.apply(an_update(run, ended=(run,)))
+    assert (run_id(1) in run_store.unread, run_store.unseen) == (unread, set())
+    assert run_store.mark_seen(run_id(1)) is unread
+    assert not run_store.is_unseen(run_id(1))
 
 
 def test_what_was_noted_of_a_run_goes_with_it() -> None:
     """A run that vanished is neither marked nor unseen."""
-    board = RunStore()
+    run_store = RunStore()
     runs = (a_run(1, "failed"), a_run(2, "completed"))
-    board.apply(an_update(*runs, ended=runs))
-    board.marked.update((run_id(1), run_id(2)))
-    board.apply(an_update(removed=(run_id(1), run_id(2))))
-    assert (board.unseen, board.unread, board.marked, len(board)) == (set(), set(), set(), 0)
+    run_store.apply(an_update(*runs, ended=runs))
+    run_store.marked.update((run_id(1), run_id(2)))
+    run_store.apply(an_update(removed=(run_id(1), run_id(2))))
+    assert (run_store.unseen, run_store.unread, run_store.marked, len(run_store)) == (set(), set(), set(), 0)
 
 
 def test_merged_updates_say_what_both_say() -> None:

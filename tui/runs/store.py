@@ -1,4 +1,4 @@
-"""All runs of the project as they stand, their sums, and what the operator has made of them."""
+"""All runs of the project, their totals, and which of them the operator has marked or not looked at."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...core.run.model import RunReason, RunSnapshot, RunStatus
 if TYPE_CHECKING:
     from ...core.project.follower import Update
 
-_ORDERED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
-"""Ends that somebody wanted: there is nothing to look at."""
+_REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
+"""Ends that somebody asked for: there is nothing to look at."""
 
 
 class RunStore:
-    """Snapshots by run id, shared with the engine; who shows them in which order is `Listing`."""
+    """Snapshots by run id; which are shown, and in which order, is up to `Listing`."""
 
     def __init__(self) -> None:
         self._runs: dict[str, RunSnapshot] = {}
@@ -36,7 +36,7 @@ class RunStore:
 
     @property
     def runs(self) -> Iterable[RunSnapshot]:
-        """All of them, in no order."""
+        """All runs, in no order."""
         return self._runs.values()
 
     def get(self, run_id: str | None) -> RunSnapshot | None:
@@ -55,11 +55,11 @@ class RunStore:
         for run in ended:
             if needs_operator(run):
                 self.unseen.add(run.run_id)
-            elif run.reason not in _ORDERED:
+            elif run.reason not in _REQUESTED:
                 self.unread.add(run.run_id)
 
     def mark_seen(self, run_id: str) -> bool:
-        """Take a run off those not looked at; return whether it was one."""
+        """Note that a run was looked at; return whether it had not been before."""
         if run_id not in self.unseen and run_id not in self.unread:
             return False
         self.unseen.discard(run_id)
@@ -86,5 +86,5 @@ class RunStore:
 
 
 def needs_operator(run: RunSnapshot) -> bool:
-    """A failure does; an answer or an end that was ordered does not."""
+    """Return whether the end of a run needs the operator: a failure does, an answer or a requested end does not."""
     return run.status is RunStatus.FAILED
