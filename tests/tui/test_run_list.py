@@ -122,7 +122,7 @@ async def test_a_mistake_is_said_and_not_kept() -> None:
     """An unknown key leaves the list as it is, says so in the line, and has to be mended before enter takes it."""
     async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
         await write(deck, "stauts:failed")
-        await deck.until_text("unknown key \"stauts:\"; did you mean status?")
+        await deck.until_text('unknown key "stauts:"; did you mean status?')
         assert numbers(deck) == [3, 2, 1]
         await deck.press("enter")
         assert deck.main.action_context.place is KeyContext.FILTER

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import ErrorReported, encode_event
+from subdeck.tui.transcript.search.query import highlighter
 from textual.geometry import Offset
 
 from .reading_app import Pane, call, reading, result, text, thought
@@ -292,10 +293,10 @@ async def test_a_byte_that_is_not_counted_yet_is_shown_when_it_is() -> None:
 async def test_words_are_marked_where_they_are_visible() -> None:
     """A search in small letters marks its words in visible rows whatever their case; ended, nothing is marked."""
     async with reading(text(1, "Token and token, to ken")) as pane:
-        pane.transcript.highlight("token")
+        pane.transcript.highlight(highlighter("token"))
         pieces = [segment.text for segment in pane.transcript.render_line(0) if segment.style and segment.style.reverse]
         assert pieces == ["Token", "token"]
-        pane.transcript.highlight("")
+        pane.transcript.highlight(None)
         assert not any(segment.style and segment.style.reverse for segment in pane.transcript.render_line(0))
 
 
@@ -356,7 +357,7 @@ async def test_hostile_text_opened(hostile: str) -> None:
             pane.transcript.set_view(view)
             await pane.pilot.pause()
             pane.transcript.toggle_all()
-            pane.transcript.highlight(hostile[:20])
+            pane.transcript.highlight(highlighter(hostile[:20]))
             for key in ("first", *["page_down"] * 12, *["up"] * 30):
                 await pane.press(key)
                 for line in all_lines(pane):
