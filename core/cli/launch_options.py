@@ -11,7 +11,6 @@ import click
 from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, UsageError
-from ..presets.write import save_preset
 from ..run.model import RunRequest
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
@@ -150,6 +149,8 @@ def _save(engine: Engine, name: str, request: RunRequest) -> None:
     """Save an ad hoc request as a preset, once it is known that it can be launched."""
     for problem in engine.check(request):
         raise problem
+    from ..presets.write import save_preset
+
     description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
     path = save_preset(engine.project.home, name, description, request.model, request.tools, request.prompt)
     note(f"saved as {one_line(path)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..run.model import LauncherKind
+from ..text.digest import hex_digest
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -52,7 +52,7 @@ def session_name(text: str) -> str:
     clean = _FOREIGN.sub("-", text)
     if clean == text and 0 < len(text) <= _SESSION_LENGTH:
         return text
-    digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digits = hex_digest(text.encode("utf-8", "surrogatepass"), 8)
     return f"{clean[: _SESSION_LENGTH - 9]}-{digits}"
 
 

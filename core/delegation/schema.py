@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from msgspec import Struct
 from ..models.references import LEVELS
 from ..presets.catalog import Preset
 from ..run.model import Counts, RunStatus
+from ..text.digest import hex_digest
 from ..text.plain import one_line
 from .models import available_models
 
@@ -232,7 +232,7 @@ def registration_key(models: Sequence[str], described: str = "") -> str:
     `described` stands for everything else that is registered, see `described`.
     """
     lowered = sorted({model.lower() for model in models})
-    return hashlib.sha256("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hex_digest("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass"), 32)
 
 
 def should_register(
@@ -247,7 +247,7 @@ def should_register(
 def described(tools: Sequence[ToolSpec]) -> str:
     """Return a digest of what is registered besides the models: presets, and which fields there are."""
     texts = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
-    return hashlib.sha256("\n".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hex_digest("\n".join(texts).encode("utf-8", "surrogatepass"), 16)
 
 
 def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import uuid
 
+import msgspec
 from msgspec import Struct
 
 from .. import paths
@@ -15,6 +14,7 @@ from ..errors import UsageError
 from ..project.liveness import Proof, reconcile
 from ..run import artifacts
 from ..system import files
+from ..text.digest import hex_digest
 from ..text.plain import one_line
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
@@ -87,7 +87,7 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
     header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso(), "cwd": cwd}
     try:
         if session.source is None:
-            files.write_new(path, json.dumps(header).encode() + b"\n")
+            files.write_new(path, msgspec.json.encode(header) + b"\n")
         else:
             with open(session.source, "rb") as source:
                 files.write_new(path, iter(lambda: source.read(_CHUNK), b""))
@@ -146,7 +146,7 @@ def _checked(wanted: str) -> str:
 
 
 def _sticky_directory(cwd: str) -> str:
-    digits = hashlib.sha256(os.fsencode(os.path.realpath(cwd))).hexdigest()[:16]
+    digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
     return os.path.join(os.path.dirname(paths.agent_dir()), "subagent-sessions", digits)
 
 
@@ -155,7 +155,7 @@ def _file_name(preset: str) -> str:
     clean = _NOT_IN_A_NAME.sub("-", preset)[:_NAME_LENGTH]
     if clean == preset:
         return clean
-    return f"{clean}-{hashlib.sha256(preset.encode()).hexdigest()[:6]}"
+    return f"{clean}-{hex_digest(preset.encode(), 6)}"
 
 
 def _newest(directory: str, beginning: str) -> str | None:

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from ..agents.conversation import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
-from ..agents.pi.session import open_conversation
 from ..config.settings import Inheritance
 
 TOOL_OUTPUT_OMITTED = "[…tool output omitted, see earlier message]"
@@ -51,6 +50,8 @@ def inherits(*, setting: bool, exposed: bool, isolated: bool | None, preset: boo
 
 def inherit_from(path: str, inheritance: Inheritance) -> Inherited:
     """Compact the conversation of a pi session file. Raises SessionFileError."""
+    from ..agents.pi.session import open_conversation  # with what reads such files; most launches have no parent
+
     with open_conversation(path, inheritance.recent_turns) as conversation:
         return compact(conversation, inheritance)
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.choice import AgentChoice, catalog_of, choose_agent
-from ..agents.pi.session import open_conversation
 from ..config.settings import Settings
 from ..config.workspace import Workspace
 from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
@@ -195,6 +194,8 @@ class Plan:
         path = self._parent_session()
         if path is None or self._settings.default_model != INHERIT:
             return None
+        from ..agents.pi.session import open_conversation
+
         with open_conversation(path, recent_turns=1) as conversation:
             return conversation.model or None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 from msgspec import Struct
 
+from ..system import files
 from ..text.plain import one_line
 
 GROUP = "subdeck.model_resolvers"
@@ -73,7 +76,9 @@ def ask(ref: str, resolvers: Iterable[Resolver]) -> Probe:
 def installed_resolvers() -> tuple[Resolver, ...]:
     """Load the resolvers of other packages, by the names of their entry points; one that cannot be loaded answers
     every question with that error."""
-    from importlib.metadata import entry_points  # 15 ms that only a launch has to pay
+    if not any(map(_may_have_resolvers, sys.path)):
+        return ()
+    from importlib.metadata import entry_points
 
     found: list[Resolver] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -82,6 +87,29 @@ def installed_resolvers() -> tuple[Resolver, ...]:
         except Exception as fault:
             found.append(_broken(one_line(f"the resolver {entry.name} cannot be loaded: {fault}", 400)))
     return tuple(found)
+
+
+def _may_have_resolvers(directory: str) -> bool:
+    """Return whether a package that is installed there may name our group.
+
+    Each launch asks; importlib.metadata would take 12 ms to load only to find nothing.
+    """
+    try:
+        names = os.listdir(directory or os.curdir)
+    except OSError:
+        return os.path.isfile(directory)  # an archive, perhaps
+    return any(
+        name.endswith(".egg") or GROUP.encode() in _content(os.path.join(directory, name, "entry_points.txt"))
+        for name in names
+        if name.endswith((".dist-info", ".egg-info", ".egg"))
+    )
+
+
+def _content(path: str) -> bytes:
+    try:
+        return files.read(path)
+    except OSError:
+        return b""
 
 
 def _broken(error: str) -> Resolver:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from ..errors import SubdeckError, UsageError
 from ..system.files import write_whole
+from ..text.digest import hex_digest
 
 EXTENSION = "subdeck.ts"
 PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")
@@ -135,7 +135,7 @@ def _marked(text: str, comment: str, *, after: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hex_digest(text.encode(), 16)
 
 
 def _read(name: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 
 import libtmux
@@ -19,6 +17,7 @@ from ..errors import LaunchError, RunnerUnavailable, SubdeckError
 from ..run.artifacts import TmuxPlace
 from ..run.model import RunnerKind
 from ..system import files, processes
+from ..text.digest import hex_digest
 from .base import AttachInfo, WrapperCall
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
@@ -102,7 +101,7 @@ class TmuxRunner:
         self._socket = socket
 
     def check(self) -> None:
-        if shutil.which("tmux") is None:
+        if processes.find_program("tmux") is None:
             raise RunnerUnavailable(
                 "tmux is not installed",
                 where="runner tmux",
@@ -141,7 +140,7 @@ class StartedPane:
 
 def session_name(project: str) -> str:
     """Name the tmux session of a project: the end of its path for people, six hex digits of the whole for certainty."""
-    digits = hashlib.sha256(os.fsencode(project)).hexdigest()[:6]
+    digits = hex_digest(os.fsencode(project), 6)
     return f"{_clean(os.path.basename(project)) or 'project'}-{digits}"
 
 
@@ -165,7 +164,7 @@ def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachIn
             where=f"tmux -L {place.socket}",
             hint="subdeck logs shows its transcript",
         )
-    ours = (shutil.which("tmux") or "tmux", "-L", place.socket)
+    ours = (processes.find_program("tmux") or "tmux", "-L", place.socket)
     keys = KeyTable(_tmux(place.socket, PREFIX_QUESTION).stdout)
     leaving = keys.keys_to("detach-client", usual="d")
     around = environment.get("TMUX", "").partition(",")[0]

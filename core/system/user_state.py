@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..paths import user_state_dir
+from ..text.digest import hex_digest
 from .files import make_private_directory, write_whole
 
 
@@ -15,9 +16,7 @@ def state_file(*names: str) -> str:
 
 def name_of_project(root: str) -> str:
     """Return the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
-    import hashlib  # with it comes OpenSSL, which the first paint does not need
-
-    return hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+    return hex_digest(os.fsencode(os.path.realpath(root)), 16)
 
 
 def write_state(path: str, content: bytes) -> None:

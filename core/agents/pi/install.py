@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 
 import msgspec
@@ -12,6 +11,8 @@ from msgspec import Struct
 
 from ...errors import AgentUnavailable
 from ...models.references import LEVELS
+from ...system import files
+from ...system.processes import find_program
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
@@ -40,7 +41,7 @@ def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
     if not program:
         raise AgentUnavailable("the command of pi is empty", where="agents.pi.command", hint=_INSTALL)
     if os.sep not in program:
-        found = shutil.which(program)
+        found = find_program(program)
         if found is None:
             raise AgentUnavailable(f"{program} is not on PATH", where="agents.pi.command", hint=_INSTALL)
         return (os.path.abspath(found), *command[1:])
@@ -85,7 +86,6 @@ def _package_above(path: str) -> str:
 
 def _package(directory: str) -> _Package:
     try:
-        with open(os.path.join(directory, "package.json"), "rb") as file:
-            return msgspec.json.decode(file.read(), type=_Package)
+        return msgspec.json.decode(files.read(os.path.join(directory, "package.json")), type=_Package)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return _Package()

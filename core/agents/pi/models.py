@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -17,6 +15,7 @@ from ...config.yaml_tree import read_text
 from ...errors import AgentUnavailable, ContentError
 from ...models.catalog import Listing, Model
 from ...system import files
+from ...text.digest import hex_digest
 from ...text.plain import one_line, plain
 from .install import package_dir
 
@@ -69,7 +68,7 @@ def keep_list(command: Sequence[str], key: dict[str, str], models: Sequence[Mode
 
 def cache_file(command: Sequence[str]) -> str:
     """One for each command and agent directory."""
-    name = hashlib.sha256("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = hex_digest("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape"), 16)
     return os.path.join(paths.cache_dir(), f"models-{name}.json")
 
 
@@ -157,6 +156,8 @@ def refresh_models(command: Sequence[str]) -> tuple[Model, ...]:
 
 
 def _asked(command: Sequence[str]) -> str:
+    import subprocess
+
     try:
         answer = subprocess.run(
             [*command, "--list-models"],
