@@ -27,6 +27,18 @@ def main() -> int:
             return _open_app()
         except (Exception, KeyboardInterrupt) as error:
             problem = error
+    if sys.argv[1:2] not in (["run"], ["bg"]) or "--help" in sys.argv:
+        return _command_line(problem)
+    from ..core.runners import standby
+
+    standby.start()  # before what reads commands is loaded
+    try:
+        return _command_line(problem)
+    finally:
+        standby.dismiss()
+
+
+def _command_line(problem: BaseException | None) -> int:
     from ..core.cli.main import main as command_line
 
     return command_line(lambda wanted: _open_app(wanted.run, readonly=wanted.readonly, problem=problem))

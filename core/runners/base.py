@@ -24,6 +24,11 @@ class WrapperCall(Struct, frozen=True):
     """The launcher's."""
 
     @property
+    def may_wait(self) -> bool:
+        """Whether there is something that it has to wait for before it starts the child."""
+        return len(self.arguments) > 2
+
+    @property
     def argv(self) -> tuple[str, ...]:
         # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in the working directory.
         return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
+from typing import TYPE_CHECKING
 
 from .. import paths
 from ..errors import LaunchError
 from ..run.model import RunnerKind
 from ..system import files
-from .base import WrapperCall
+from . import standby
+from .base import Started, WrapperCall
 
-_started: list[subprocess.Popen[bytes]] = []
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_started: list[Started] = []
 """Wrappers of this process, kept until they are reaped; their locks, not they, tell how their runs stand."""
 
 
@@ -21,32 +25,45 @@ class ProcessRunner:
     def check(self) -> None:
         return
 
-    def launch(self, call: WrapperCall) -> StartedProcess:
-        _reap()
-        try:
-            with open(os.path.join(call.run_dir, paths.STDERR), "ab", opener=files.open_private) as stderr:
-                process = subprocess.Popen(
-                    call.argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=stderr,
-                    cwd="/",
-                    env=call.environment,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise LaunchError(f"the wrapper could not be started: {error.strerror}", where=call.argv[0]) from error
-        _started.append(process)
-        return StartedProcess(process)
+    def launch(self, call: WrapperCall) -> Started:
+        _started[:] = [wrapper for wrapper in _started if not wrapper.has_gone()]
+        wrapper = _take_standby(call) or _start(call)
+        _started.append(wrapper)
+        return wrapper
 
 
 class StartedProcess:
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Popen[bytes]) -> None:
         self._process = process
 
     def has_gone(self) -> bool:
         return self._process.poll() is not None
 
 
-def _reap() -> None:
-    _started[:] = [process for process in _started if process.poll() is None]
+def _take_standby(call: WrapperCall) -> Started | None:
+    """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
+    if call.may_wait or (ready := standby.take()) is None:
+        return None
+    if ready.fits(call.environment) and ready.hand_over(call.arguments):
+        return ready
+    ready.dismiss()
+    return None
+
+
+def _start(call: WrapperCall) -> Started:
+    from subprocess import DEVNULL, Popen
+
+    try:
+        with open(os.path.join(call.run_dir, paths.STDERR), "ab", opener=files.open_private) as stderr:
+            process = Popen(
+                call.argv,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=stderr,
+                cwd="/",
+                env=call.environment,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise LaunchError(f"the wrapper could not be started: {error.strerror}", where=call.argv[0]) from error
+    return StartedProcess(process)

@@ -66,6 +66,12 @@ def marked(run_id: str) -> list[int]:
     return [pid for pid in _pids() if pid != own and mark in _read(f"/proc/{pid}/environ").split(b"\0")]
 
 
+def find_program(name: str) -> str | None:
+    """Return the path of a program on PATH; None where there is none."""
+    paths = (os.path.join(directory, name) for directory in os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
 def send(pid: int, number: int, started: int | None = None) -> bool:
     """Signal a process through a pidfd, only if it is the one that started at `started`; False when it is gone."""
     try:
@@ -103,6 +109,19 @@ def end_all(alive: Callable[[], Iterable[int]], patience: float) -> list[int]:
         time.sleep(0.005)
         left = list(alive())
     return first
+
+
+def close_inherited() -> None:
+    """Close all descriptors but stdin, stdout and stderr: locks and pipes that a parent of ours let us have."""
+    try:
+        inherited = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2]
+    except OSError:
+        return
+    for descriptor in inherited:
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue  # the one by which the directory was read
 
 
 def reap(keep: int) -> None:

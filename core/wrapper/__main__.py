@@ -10,13 +10,20 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 
 from .. import paths
+from ..runners import standby
 from ..system import files, locks, processes
 from .queue import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
 
 
 def main(arguments: list[str]) -> int:
+    if arguments == [standby.OPTION]:
+        received = _stand_by()
+        if received is None:
+            return 0
+        arguments = received
     run_dir, doorbell, *options = arguments
     places, tmux = _read_options(options, run_dir)
     signals = watch_signals()
@@ -34,14 +41,42 @@ def main(arguments: list[str]) -> int:
             _take_over_sessions(places)
     except StopAsked:
         held = []  # the supervisor finds the same signal and writes a result without a start
-    from .supervise import supervise
-
+    supervise = _load()
     try:
         supervise(run_dir, doorbell, signals, events_written=int(queue.told))
     finally:
         for descriptor in (*held, lock):
             os.close(descriptor)
     return 0
+
+
+def _stand_by() -> list[str] | None:
+    """Load all that a run needs, then wait for one; return the arguments, or None where there is nothing to run."""
+    processes.close_inherited()
+    os.chdir("/")
+    _load()
+    arguments = standby.receive()
+    if arguments is not None:
+        stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
+        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for source, descriptor in ((nowhere, 0), (nowhere, 1), (stderr, 2)):
+            os.dup2(source, descriptor)
+        os.close(nowhere)
+        os.close(stderr)
+    return arguments
+
+
+def _load() -> Callable[..., None]:
+    """Load what starts and supervises a child, which who waits in a queue does without."""
+    gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
+    # msgspec uses what Python itself has where this is missing: 5 ms and 1 MB of each run.
+    sys.modules["typing_extensions"] = None  # pyright: ignore[reportArgumentType]
+    from .supervise import supervise
+
+    processes.become_subreaper()
+    gc.freeze()
+    gc.enable()
+    return supervise
 
 
 def _read_options(options: list[str], run_dir: str) -> tuple[list[Place], tuple[str, ...]]:

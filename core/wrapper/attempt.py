@@ -57,7 +57,6 @@ class Attempt:
         """
         self._watchdog = Watchdog(self._meta.limits, began)
         self._turns = turns
-        processes.become_subreaper()
         child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
         try:
             self._announce(child, number)

@@ -12,6 +12,7 @@ from itertools import chain
 from msgspec import Struct
 
 from .. import paths
+from ..agents.kinds import program_of
 from ..errors import UsageError
 from ..run import artifacts
 from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult
@@ -21,7 +22,7 @@ from .intake import Intake
 from .pane import header
 from .records import Records
 from .supervise import conclude
-from .tries import program_of, result_of
+from .tries import result_of
 
 CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"

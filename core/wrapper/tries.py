@@ -9,7 +9,8 @@ import traceback
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import AgentKind, AgentProgram, ChildStream
+from ..agents.base import ChildStream
+from ..agents.kinds import program_of
 from ..errors import SubdeckError
 from ..run.events import Notice, Retry
 from ..run.finalization import InvalidPayload, feedback, read_payload
@@ -140,17 +141,6 @@ def _payload_problem(facts: StreamFacts) -> str:
     except InvalidPayload as problem:
         return str(problem)
     return ""
-
-
-def program_of(agent: str) -> AgentProgram:
-    """Return the program of an agent by its name; a name of the settings speaks as pi does."""
-    if AgentKind.of(agent) is AgentKind.OFFLINE:
-        from ..agents.offline import OfflineProgram
-
-        return OfflineProgram()
-    from ..agents.pi.program import PiProgram
-
-    return PiProgram()
 
 
 def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:

@@ -1,0 +1,126 @@
+"""A wrapper that is started before it is known what it will run: it loads while its launcher still reads and plans.
+
+It waits on a pipe for the arguments of one run. Where the pipe is closed without them, because nothing is launched or
+because the launcher died, it ends, and nothing was started. The command line imports this before anything else: nothing
+but `os` and `sys`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+OPTION = "--standby"
+"""The wrapper's only argument when it is started by this module."""
+
+_SIGKILL = 9
+
+_END = b"\0\0"
+"""After the last argument. Without it the launcher was killed while it wrote."""
+
+
+class Standby:
+    """The launcher's side of one such wrapper."""
+
+    def __init__(self, pid: int, orders: int, loaded: int) -> None:
+        self._pid = pid
+        self._orders = orders
+        self._loaded = loaded
+        self._environment = dict(os.environ)
+        self._gone = False
+
+    def fits(self, environment: Mapping[str, str]) -> bool:
+        """Return whether it has the environment that a run is to get."""
+        return self._environment == environment
+
+    def hand_over(self, arguments: Sequence[str]) -> bool:
+        """Give it a run, as soon as it has loaded; return False when it has ended instead."""
+        try:
+            if not os.read(self._loaded, 1):
+                return False
+            os.write(self._orders, b"\0".join(map(os.fsencode, arguments)) + _END)
+        except OSError:
+            return False
+        self._close()
+        return True
+
+    def has_gone(self) -> bool:
+        """Return True once it has ended, without waiting."""
+        return self._gone or self._reap(os.WNOHANG)
+
+    def dismiss(self) -> None:
+        """End it: it has been given nothing to run."""
+        self._close()
+        if not self.has_gone():
+            os.kill(self._pid, _SIGKILL)
+            self._reap(0)
+
+    def _reap(self, options: int) -> bool:
+        try:
+            self._gone = os.waitpid(self._pid, options)[0] != 0
+        except ChildProcessError:  # somebody else has
+            self._gone = True
+        return self._gone
+
+    def _close(self) -> None:
+        os.close(self._orders)
+        os.close(self._loaded)
+
+
+_standby: Standby | None = None
+
+
+def start() -> None:
+    """Start one for the next run of this process; where that cannot be, a run only starts later."""
+    global _standby
+    orders, our_orders = os.pipe()
+    our_loaded, loaded = os.pipe()
+    pid = _spawn(orders, loaded)
+    os.close(orders)
+    os.close(loaded)
+    if pid is None:
+        os.close(our_orders)
+        os.close(our_loaded)
+    else:
+        _standby = Standby(pid, our_orders, our_loaded)
+
+
+def _spawn(orders: int, loaded: int) -> int | None:
+    if min(orders, loaded) <= 2:
+        return None  # we were started without stdin or stdout; as they are the pipes would overwrite each other
+    streams = (
+        (os.POSIX_SPAWN_DUP2, orders, 0),
+        (os.POSIX_SPAWN_DUP2, loaded, 1),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    )
+    argv = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", OPTION)
+    try:
+        return os.posix_spawn(sys.executable, argv, os.environ, file_actions=streams, setsid=True)
+    except (OSError, NotImplementedError):
+        return None
+
+
+def take() -> Standby | None:
+    """Return the one that was started; whoever takes it uses it or dismisses it."""
+    global _standby
+    taken, _standby = _standby, None
+    return taken
+
+
+def dismiss() -> None:
+    """End the one that was started, where nobody took it."""
+    if unused := take():
+        unused.dismiss()
+
+
+def receive() -> list[str] | None:
+    """Wait, as the wrapper, for the arguments of a run; return None where there is nothing to run."""
+    os.write(1, b"\n")
+    message = b""
+    while not message.endswith(_END):
+        part = os.read(0, 65536)
+        if not part:
+            return None
+        message += part
+    return os.fsdecode(message[: -len(_END)]).split("\0")

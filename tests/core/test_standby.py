@@ -1,0 +1,137 @@
+"""A wrapper that stands by: it takes a run over, or leaves no trace."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core.runners import standby
+from subdeck.core.system import processes
+
+from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
+from tests.factories import open_engine, run_dir, started, wait_for_end
+from tests.factories import start as start_run
+from tests.waiting import wait_until
+
+
+def stand_by() -> standby.Standby:
+    """Start one. Not in a fixture: pytest changes the environment between that and the test."""
+    standby.start()
+    assert standby._standby is not None
+    return standby._standby
+
+
+def test_run_is_taken_over(project_dir: Path) -> None:
+    """The run is supervised by the wrapper that stood by, as detached and with the streams that any wrapper has."""
+    engine = open_engine(project_dir)
+    ready = stand_by()
+    run = start_run(engine, "hang")
+    pids = started(engine, run)
+    assert (ready._pid, "/") == (pids.pid, os.readlink(f"/proc/{pids.pid}/cwd"))
+    assert pids.pid == os.getsid(pids.pid)
+    streams = [os.readlink(f"/proc/{pids.pid}/fd/{number}") for number in (0, 1, 2)]
+    assert ["/dev/null", "/dev/null", str(run_dir(engine, run) / "stderr.log")] == streams
+    engine.stop([run.run_id])
+    assert "stopped" == wait_for_end(engine, run.run_id).reason
+
+
+def test_one_that_has_died_is_replaced(project_dir: Path) -> None:
+    """A run starts, and ends as it should, where the wrapper that stood by was killed."""
+    os.kill(stand_by()._pid, signal.SIGKILL)
+    engine = open_engine(project_dir)
+    run = start_run(engine, "answer ok")
+    assert "completed" == wait_for_end(engine, run.run_id).status
+
+
+def test_other_environment_needs_another_wrapper(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run gets the environment of the moment it is launched, not the one of a wrapper that was started before."""
+    engine = open_engine(project_dir, ("/bin/sh", "-c", 'echo "$GREETING" >greeting', "pi"))
+    ready = stand_by()
+    monkeypatch.setenv("GREETING", "hello")
+    wait_for_end(engine, start_run(engine, "any", cwd=str(tmp_path)).run_id)
+    assert "hello\n" == (tmp_path / "greeting").read_text()
+    assert ready.has_gone()
+
+
+def test_killed_launcher_starts_nothing(project_dir: Path) -> None:
+    """A launcher that is killed before it has anything to run leaves neither a wrapper nor a run."""
+    write_preset(project_dir)
+    launcher = subprocess.Popen(
+        [*SUBDECK, "run", "scout", "-"], cwd=project_dir, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    (wrapper,) = wait_until(lambda: processes.descendants(launcher.pid), "the wrapper that stands by")
+    launcher.kill()
+    launcher.communicate()
+    wait_until(lambda: processes.start_time(wrapper) is None, "the end of that wrapper")
+    assert [] == run_dirs(project_dir)
+
+
+def test_refused_launch_starts_nothing(project_dir: Path) -> None:
+    """Where nothing is launched no wrapper is left behind the command, and no run directory."""
+    done = subdeck("run", "nobody", "do it", cwd=project_dir)
+    assert (2, []) == (done.code, run_dirs(project_dir))
+    assert not any(
+        b"--standby" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes.descendants(os.getpid())
+    )
+
+
+def test_command_line_hands_over(project_dir: Path, home: Path) -> None:
+    """`subdeck bg` gives its run to the wrapper that it started first."""
+    write_settings(home, sleeper="sleep 60")
+    write_preset(project_dir)
+    done = subdeck("bg", "scout", "do it", "--agent", "sleeper", cwd=project_dir)
+    engine = open_engine(project_dir)
+    (run,) = engine.snapshots()
+    pid = started(engine, run).pid
+    assert done.out.strip() == run.run_id
+    assert b"--standby" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+
+
+def test_descriptors_of_the_caller_are_not_kept(project_dir: Path, home: Path, tmp_path: Path) -> None:
+    """A lock that a shell script holds while it calls us is not held as long as the run goes on."""
+    write_settings(home, sleeper="sleep 60")
+    write_preset(project_dir)
+    lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    words = [*SUBDECK, "bg", "scout", "do it", "--agent", "sleeper"]
+    subprocess.run(words, cwd=project_dir, pass_fds=(lock,), capture_output=True, check=True)
+    os.close(lock)
+    again = os.open(tmp_path / "lock", os.O_RDWR)
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(again)
+    engine = open_engine(project_dir)
+    (run,) = engine.snapshots()
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "2>&-"])
+def test_closed_streams(project_dir: Path, closed: str) -> None:
+    """A command that is called without stdin or stdout starts its run all the same."""
+    write_preset(project_dir)
+    words = " ".join(SUBDECK)
+    subprocess.run(["/bin/sh", "-c", f"{words} bg scout 'list files' --agent offline {closed}"], cwd=project_dir)
+    engine = open_engine(project_dir)
+    (run,) = engine.snapshots()
+    assert "completed" == wait_for_end(engine, run.run_id).status
+
+
+def test_light_imports() -> None:
+    """It is imported before everything else, and brings nothing along."""
+    code = "import sys; before = {*sys.modules}; import subdeck.core.runners.standby; print(*{*sys.modules} - before)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    ours = {"subdeck", "subdeck.core", "subdeck.core.runners", "subdeck.core.runners.standby"}
+    assert {name for name in loaded if not name.startswith(("subdeck", "__editable__"))} <= {
+        "__future__",
+        "collections.abc",
+    }
+    assert {name for name in loaded if name.startswith("subdeck")} <= ours
