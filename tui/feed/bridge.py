@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ..terminal.gc import freeze_once
-from .coalesce import frame_after, merged
+from .coalesce import FramePace, merged
 from .messages import (
     AgentChosen,
     EngineFailed,
@@ -61,6 +61,7 @@ class Bridge(Widget):
         """Guards `_pending` and `_pieces`, which threads fill and the event loop takes."""
         self._file_lock = threading.Lock()
         """Held by the thread that reads the shown run."""
+        self._pace = FramePace()
         self._due_at = 0.0
         """When the next frame may be drawn."""
         self._waiting = False
@@ -172,7 +173,7 @@ class Bridge(Widget):
             update, self._pending = self._pending, None
         self.hand_out_pieces()
         if update is not None:
-            self._due_at = time.monotonic() + frame_after(len(update.runs))
+            self._due_at = self._pace.next_after(time.monotonic(), len(update.runs))
             self.post_message(RunsChanged(update))
             if update.complete:
                 freeze_once(self)

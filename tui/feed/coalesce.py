@@ -1,4 +1,4 @@
-"""Merge updates that the screen has not drawn yet into one; pure."""
+"""Merge updates that the screen has not drawn yet into one, and say when it is drawn next; pure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,24 @@ def merged(earlier: Update | None, later: Update) -> Update:
     )
 
 
-FRAME = 1 / 40
+FRAME_S = 1 / 40
 """Seconds between two frames at the least."""
-PER_RUN = 1 / 1200
-"""Seconds more for each run that changed in the frame before."""
-SLOWEST = 1 / 8
+PER_RUN_S = 1 / 1200
+"""Seconds more for each run that changes."""
+SLOWEST_S = 1 / 8
+RECENTLY_S = 0.5
+"""The runs that nobody looks at come all at once, a few times a second: frames in between are not to be faster."""
 
 
-def frame_after(changed: int) -> float:
-    """Return how many seconds to wait after a frame in which so many runs have changed."""
-    return min(SLOWEST, FRAME + changed * PER_RUN)
+class FramePace:
+    """Says how long to wait between two frames: the longer, the more runs change."""
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._most_at = 0.0
+
+    def next_after(self, now: float, changed: int) -> float:
+        """Return when the next frame is due after one at `now` in which so many runs have changed."""
+        if changed >= self._most or now - self._most_at > RECENTLY_S:
+            self._most, self._most_at = changed, now
+        return now + min(SLOWEST_S, FRAME_S + self._most * PER_RUN_S)
