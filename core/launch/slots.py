@@ -6,9 +6,8 @@ import os
 import time
 
 from .. import paths
-from ..project.liveness import hold_file
 from ..run.model import RunMeta
-from ..system import files
+from ..system import files, locks
 
 OLD = 3600.0
 """Seconds after which a group without a holder is over; every wrapper of it has come up long before."""
@@ -34,14 +33,26 @@ def remove_old_slots(project: paths.Project) -> None:
         return
     for group in groups:
         try:
-            locks = [hold_file(os.path.join(group, name)) for name in os.listdir(group)]
+            held = [_hold(os.path.join(group, name)) for name in os.listdir(group)]
         except OSError:
             continue
-        if None not in locks:
+        if None not in held:
             files.remove_tree(group)
-        for lock in locks:
+        for lock in held:
             if lock is not None:
                 os.close(lock)
+
+
+def _hold(path: str) -> int | None:
+    """Lock one file; None where somebody has it."""
+    try:
+        lock = locks.open_lock(path)
+    except OSError:
+        return None
+    if locks.try_lock(lock):
+        return lock
+    os.close(lock)
+    return None
 
 
 def _is_old(entry: os.DirEntry[str]) -> bool:

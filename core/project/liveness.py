@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from enum import Enum
@@ -17,7 +18,9 @@ from ..system import files, locks, processes
 from ..text.plain import one_line, plain
 
 BUSY_AGAIN = 0.02
-"""Seconds after which a lock that a prober holds is tried once more."""
+"""Seconds after which a lock that a prober holds is tried again."""
+FINISHING_S = 5.0
+"""Seconds after which a prober that holds the lock is not waited for any more."""
 LEFT_OVERS = 0.5
 """Seconds between TERM and KILL for what a lost run left running."""
 
@@ -50,7 +53,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
-        if not _take(lock):
+        if not _take(lock, run_dir):
             return Proof.ALIVE
         if os.path.exists(ended):
             return Proof.FINISHED
@@ -77,34 +80,42 @@ def is_here(facts: RunnerFacts) -> bool:
 
 def hold(run_dir: str) -> int | None:
     """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
-    return hold_file(os.path.join(run_dir, paths.LOCK))
-
-
-def hold_file(path: str) -> int | None:
-    """Take a lock file exclusively, as `hold` does."""
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
-    if _take(lock):
-        return lock
+    try:
+        if _take(lock, run_dir):
+            return lock
+    except OSError:
+        pass  # the directory has gone
     os.close(lock)
     return None
 
 
-def _take(lock: int) -> bool:
-    """Take the lock exclusively; False when its launcher or wrapper has it, after a second try when a prober has.
+def _take(lock: int, run_dir: str) -> bool:
+    """Take the lock exclusively; False when its launcher or wrapper has it.
 
-    Who is responsible for a run holds the lock shared, a prober exclusively, so that a shared try tells them apart.
+    They hold it shared and probers exclusively, so that a shared try tells them apart as long as no other prober is
+    at it: probers ask one after the other, by a lock on the directory. One that has taken the lock is about to finish
+    the run and is waited for. Raises OSError when the directory has gone.
     """
-    for _ in range(2):
-        if locks.try_lock(lock):
-            return True
-        if locks.try_lock(lock, shared=True):
-            locks.unlock(lock)
+    deadline = time.monotonic() + FINISHING_S
+    while True:
+        turn = os.open(run_dir, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # some network file systems lock no directories
+                locks.lock(turn)
+            if locks.try_lock(lock):
+                return True
+            if locks.try_lock(lock, shared=True):
+                locks.unlock(lock)
+                return locks.try_lock(lock)  # a prober may have been at its end just now
+        finally:
+            os.close(turn)
+        if time.monotonic() > deadline:
             return False
         time.sleep(BUSY_AGAIN)
-    return False
 
 
 def _end_left_overs(run_id: str, child: RunStarted | None) -> None:

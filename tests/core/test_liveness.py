@@ -14,12 +14,13 @@ import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
+from subdeck.core.project import liveness
 from subdeck.core.project.liveness import Proof, hold, reconcile
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, RunEnded, RunStarted, encode_event
 from subdeck.core.run.model import StopRequest
-from subdeck.core.system import processes
+from subdeck.core.system import locks, processes
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
@@ -198,6 +199,38 @@ def test_a_prober_is_waited_for(project: Project) -> None:
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
 
 
+def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prober that has the lock at the first try and not at the second is not taken for a wrapper."""
+    run_id, directory = abandoned(project)
+    other = [os.open(directory / paths.LOCK, os.O_RDWR)]
+    fcntl.flock(other[0], fcntl.LOCK_EX)
+    try_lock = locks.try_lock
+
+    def try_then_release(descriptor: int, *, shared: bool = False) -> bool:
+        taken = try_lock(descriptor, shared=shared)
+        while other:
+            os.close(other.pop())
+        return taken
+
+    monkeypatch.setattr(locks, "try_lock", try_then_release)
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
+
+
+def test_probers_are_never_taken_for_a_wrapper(project: Project) -> None:
+    """However many look at an abandoned run at once, none of them sees it alive."""
+    run_id, _ = abandoned(project)
+    proofs: list[Proof] = []
+    lookers = [
+        threading.Thread(target=lambda: proofs.extend(reconcile(project, run_id, by=None) for _ in range(300)))
+        for _ in range(4)
+    ]
+    for looker in lookers:
+        looker.start()
+    for looker in lookers:
+        looker.join()
+    assert {Proof.UNKNOWN} == set(proofs)
+
+
 @pytest.mark.parametrize("strange", ["host", "boot_id", "pid_namespace"])
 def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None:
     """A run of another machine, boot or pid namespace is neither finished nor are its pids signalled."""
@@ -269,8 +302,9 @@ def test_no_run_is_gone(project: Project) -> None:
     assert Proof.GONE is reconcile(project, "20260101-000000-abcdef", by="test")
 
 
-def test_holding_excludes(project: Project) -> None:
+def test_holding_excludes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run can be held by one only, and not while its wrapper has it."""
+    monkeypatch.setattr(liveness, "FINISHING_S", 0.0)
     meta, lock = make_run(project)
     directory = project.run_dir(meta.run_id)
     assert hold(directory) is None
