@@ -17,8 +17,9 @@ from .deck.opening import AS_USUAL, Opening
 from .deck.screen import MainScreen
 from .notify.notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
-from .terminal.no_color import Colourless, unwanted_colour
+from .terminal.no_color import ColorRemover, is_color_unwanted
 from .terminal.signals import expect_unannounced_stops
+from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make_room_for_toast
 from .theme import DARK, OURS, TERMINAL
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SubdeckApp(KeyQueueApp, inherit_bindings=False):
-    """Answers, when it ends, the line that says what goes on without it."""
+    """Returns, when it ends, the line that says what is still running."""
 
     TITLE = "subdeck"
     CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
@@ -42,29 +43,17 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         self._opening = opening
         for theme in OURS:
             self.register_theme(theme)
-        self.no_color = unwanted_colour()
-        if self.no_color:
-            self._filters = [Colourless()]
-        # Before the first rules are read: a theme that comes later has them all read and applied again.
-        self.theme = self._first_theme()
-        self._first_colours = self.theme
-        self.stylesheet.set_variables(self.get_css_variables())
+        self.no_color = is_color_unwanted()
+        self.begin_with_theme(self._wanted_theme(), ColorRemover() if self.no_color else None)
         self._actions = with_own_keys(engine.settings.keys)
         self.notices = Notices()
         self.set_keymap(keymap(self._actions))
-        # What Textual puts in the place of stdout has no `encoding`, which libtmux reads when it is imported.
-        for capture in (self._capture_stdout, self._capture_stderr):
-            vars(capture)["encoding"] = "utf-8"
+        give_captures_encoding(self)
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(self._engine, self._actions, self.notices, self._opening, _handlers)
 
-    def refresh_css(self, animate: bool = True) -> None:
-        """Leave out what Textual asks for before the first screen is there: its rules are read with these colours."""
-        if self.screen_stack or self.theme != self._first_colours:
-            super().refresh_css(animate)
-
-    def _first_theme(self) -> str:
+    def _wanted_theme(self) -> str:
         if self.no_color:
             return TERMINAL.name  # its rules tell by bold, dim and reversed text
         wanted = self._engine.settings.theme
@@ -97,10 +86,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def on_notify(self, event: Notify) -> None:
         """Make room before a toast comes: few are on the screen, and none that says the same."""
-        others = [toast for toast in self._notifications if toast.message != event.notification.message]
-        kept = others[-(TOASTS_ON_SCREEN - 1) :]
-        for toast in [toast for toast in self._notifications if toast not in kept]:
-            self._unnotify(toast, refresh=False)
+        make_room_for_toast(self, event.notification, TOASTS_ON_SCREEN)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
         """Show a screen; toasts go before a dialog, over which they would lie: the list of messages has them."""
@@ -112,10 +98,10 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         if not isinstance(self.screen, ModalScreen):
             from .deck.palette import ActionPalette
 
-            self.push_screen(ActionPalette(id="--command-palette"))
+            self.push_screen(ActionPalette(id=PALETTE_ID))
 
     def action_how_to_quit(self) -> None:
-        self.notify(f"{key_of('quit', self._actions)} quits; runs go on in the background.", timeout=3, markup=False)
+        self.notify(f"{key_of('quit', self._actions)} quits; runs continue in the background.", timeout=3, markup=False)
 
 
 def _handlers(deck: DeckView) -> Handlers:

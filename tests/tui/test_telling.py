@@ -44,7 +44,7 @@ def test_a_sequence_passes_through_tmux() -> None:
 async def test_the_desktop_is_told_on_request(monkeypatch: pytest.MonkeyPatch, desktop: str, asked: int) -> None:
     """Ends that come together ask for one notification, where the settings want any."""
     sent: list[str] = []
-    monkeypatch.setattr("subdeck.tui.notify.toasts.send", lambda app, sequence: sent.append(sequence))
+    monkeypatch.setattr("subdeck.tui.notify.toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
     engine = FakeEngine(a_run(1), a_run(2))
     engine.settings = Settings(notifications=Notifications(desktop=desktop))
     async with opened(engine) as deck:

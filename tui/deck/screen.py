@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.command import Provider
 from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from ...core.run.model import Counts, RunSnapshot
@@ -35,6 +35,7 @@ from ..runs.list import RunList
 from ..runs.memory import RunListMemory
 from ..runs.store import RunStore
 from ..terminal.key_queue import KeyQueueApp
+from ..terminal.textual_internals import StyledOnceScreen
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search.line import SearchLine
@@ -65,7 +66,7 @@ def _action_provider() -> type[Provider]:
     return ActionProvider
 
 
-class MainScreen(Screen[object]):
+class MainScreen(StyledOnceScreen):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)
@@ -93,7 +94,6 @@ class MainScreen(Screen[object]):
         self.notices = notices
         self._begun = False
         """True once the first update has decided where the focus begins."""
-        self._appeared = False
         self._readonly = opening.readonly
         self.bridge = Bridge(engine, readonly=opening.readonly)
         self.presets = PresetList(actions, engine)
@@ -138,12 +138,6 @@ class MainScreen(Screen[object]):
         if not self._readonly:
             self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
         self.set_interval(1.0, self.runs.tick)
-
-    def update_node_styles(self, animate: bool = True) -> None:
-        """Leave out what Textual asks for when the screen first appears: its widgets were styled when mounted."""
-        appears, self._appeared = not animate and not self._appeared, self._appeared or not animate
-        if not appears:
-            super().update_node_styles(animate)
 
     @cached_property
     def _toasts(self) -> Toasts:

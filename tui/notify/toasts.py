@@ -13,7 +13,8 @@ from ...core.config.settings import Notifications
 from ...core.run.describe import doing, runs_word, state
 from ...core.run.model import RunSnapshot, RunStatus
 from ...core.text.plain import one_line
-from ..terminal.escapes import notification, send, through_tmux
+from ..terminal.escapes import notification, through_tmux
+from ..terminal.textual_internals import write_to_terminal
 from .notices import TOASTS_ON_SCREEN, Notices
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Toasts:
         if self._wishes.desktop != "off":
             title = "subdeck" if len(ended) > 1 else _who(ended[0])
             body = f"{runs_word(len(ended))} ended" if len(ended) > 1 else doing(ended[0], 160)
-            send(cast("App[Any]", self._node.app), through_tmux(notification(self._wishes.desktop, title, body)))
+            sequence = through_tmux(notification(self._wishes.desktop, title, body))
+            write_to_terminal(cast("App[Any]", self._node.app), sequence)
 
     def _arm(self, seconds: float) -> None:
         self._armed = True

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from ...core.text.placeholders import held, released, shown
 from ..actions import KeyContext, bindings
+from ..terminal.textual_internals import drop_bindings
 from ..widgets.text_area import PlainTextArea
 
 EDITOR_KEYS = frozenset(binding.key for binding in bindings(KeyContext.EDIT) if not isinstance(binding, tuple))
@@ -25,8 +26,7 @@ class PresetArea(PlainTextArea):
 
     def __init__(self, text: str) -> None:
         super().__init__(held(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
-        for key in EDITOR_KEYS & self._bindings.key_to_bindings.keys():
-            del self._bindings.key_to_bindings[key]
+        drop_bindings(self, EDITOR_KEYS)
 
     @property
     def written(self) -> str:

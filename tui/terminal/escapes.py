@@ -1,12 +1,9 @@
-"""Sequences for the terminal itself: what cannot be drawn; pure but for `send`."""
+"""Sequences for the terminal itself, for what cannot be drawn; pure."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
-
-from textual.app import App
 
 from ...core.text.plain import one_line
 
@@ -32,10 +29,3 @@ def through_tmux(sequence: str, environment: Mapping[str, str] = os.environ) -> 
     if not sequence or not environment.get("TMUX"):
         return sequence
     return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
-
-
-def send(app: App[Any], sequence: str) -> None:
-    """Write a sequence to the terminal, in order with what is drawn; nothing where there is no terminal."""
-    driver = app._driver  # pyright: ignore[reportPrivateUsage] - Textual offers no other way to write
-    if driver is not None and sequence and not app.is_headless and not app.is_web:
-        driver.write(sequence)

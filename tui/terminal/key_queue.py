@@ -17,6 +17,8 @@ from textual.events import Event, Key, Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from .textual_internals import StyledOnceApp
+
 LOADING = "-loading"
 """The class of a screen that takes no keys yet."""
 PATIENCE_S = 2.0
@@ -103,7 +105,7 @@ class KeyQueue:
         return screen.focused is not None or not screen.focus_chain
 
 
-class KeyQueueApp(App[str], inherit_bindings=False):
+class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
     """An app whose keys go through the queue."""
 
     def __init__(self) -> None:

@@ -12,11 +12,11 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 
-def unwanted_colour(environment: Mapping[str, str] = os.environ) -> bool:
+def is_color_unwanted(environment: Mapping[str, str] = os.environ) -> bool:
     return bool(environment.get("NO_COLOR"))
 
 
-class Colourless(LineFilter):
+class ColorRemover(LineFilter):
     """Leaves bold, dim, underlined and reversed text, in the terminal's own colours.
 
     Textual's filter writes grey, or the default colour by its code.

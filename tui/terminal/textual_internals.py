@@ -1,14 +1,83 @@
-"""The size of what a view scrolls over, changed without laying out the screen around it."""
+"""Everything of Textual that is private, or overridden because of how it works inside; one place to look at an update.
+
+Written for the version that pyproject.toml pins; tests/tui/test_textual_internals.py says what each part has to do.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
+from textual.app import App
 from textual.geometry import Size
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
+from textual.widget import Widget
 
 if TYPE_CHECKING:
+    from textual.filter import LineFilter
+    from textual.notifications import Notification
     from textual.reactive import Reactive
+
+# pyright: reportPrivateUsage=false
+
+PALETTE_ID = "--command-palette"
+"""By which Textual tells whether its palette is open."""
+
+
+class StyledOnceApp(App[str], inherit_bindings=False):
+    """Reads its rules once, for the theme that it begins with: a theme that comes later has all applied again."""
+
+    _first_theme = ""
+
+    def begin_with_theme(self, name: str, line_filter: LineFilter | None = None) -> None:
+        """Set the theme before any rule is read; `line_filter` changes each drawn line instead of Textual's own."""
+        self.theme = self._first_theme = name
+        self.stylesheet.set_variables(self.get_css_variables())
+        if line_filter:
+            self._filters = [line_filter]
+
+    def refresh_css(self, animate: bool = True) -> None:
+        if self.screen_stack or self.theme != self._first_theme:
+            super().refresh_css(animate)
+
+
+class StyledOnceScreen(Screen[object]):
+    """Is not styled once more when it first appears: its widgets were styled when they were mounted."""
+
+    _has_appeared = False
+
+    def update_node_styles(self, animate: bool = True) -> None:
+        appears, self._has_appeared = not animate and not self._has_appeared, self._has_appeared or not animate
+        if not appears:
+            super().update_node_styles(animate)
+
+
+def give_captures_encoding(app: App[Any]) -> None:
+    """Complete what Textual puts in the place of stdout and stderr: libtmux reads their `encoding` when imported."""
+    for capture in (app._capture_stdout, app._capture_stderr):
+        vars(capture)["encoding"] = "utf-8"
+
+
+def make_room_for_toast(app: App[Any], coming: Notification, most: int) -> None:
+    """Take away toasts that say the same as the coming one, and the oldest, until it is one of `most`."""
+    others = [toast for toast in app._notifications if toast.message != coming.message]
+    kept = others[-(most - 1) :]
+    for toast in [toast for toast in app._notifications if toast not in kept]:
+        app._unnotify(toast, refresh=False)
+
+
+def write_to_terminal(app: App[Any], sequence: str) -> None:
+    """Write a sequence to the terminal, in order with what is drawn; nothing where there is no terminal."""
+    driver = app._driver
+    if driver is not None and sequence and not app.is_headless and not app.is_web:
+        driver.write(sequence)
+
+
+def drop_bindings(widget: Widget, keys: Iterable[str]) -> None:
+    """Take keys away from what a widget of Textual does with them."""
+    for key in keys:
+        widget._bindings.key_to_bindings.pop(key, None)
 
 
 def grow(view: ScrollView, size: Size) -> None:

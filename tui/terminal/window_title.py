@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ...core.run.model import Counts
 from ...core.text.plain import one_line
 from ..text.format import short_path
-from .escapes import send
+from .textual_internals import write_to_terminal
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -56,7 +56,7 @@ class WindowTitle:
 
     def show_again(self) -> None:
         """Name the window anew: who had the terminal in between may have named it otherwise."""
-        send(cast("App[Any]", self._node.app), f"\x1b]2;{self._shown}\x07" if self._shown else "")
+        write_to_terminal(cast("App[Any]", self._node.app), f"\x1b]2;{self._shown}\x07" if self._shown else "")
 
 
 @contextmanager

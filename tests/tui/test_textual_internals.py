@@ -1,0 +1,107 @@
+"""What the app takes for granted about the inside of the Textual that is pinned."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from subdeck.tui.terminal.textual_internals import (
+    StyledOnceScreen,
+    drop_bindings,
+    grow,
+    make_room_for_toast,
+    write_to_terminal,
+)
+from subdeck.tui.theme import LIGHT
+from textual.app import App, ComposeResult
+from textual.geometry import Size
+from textual.notifications import Notification
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.widgets import TextArea
+
+from .deck import opened
+from .fake_engine import FakeEngine
+
+
+class OneWidget(App[None]):
+    def __init__(self, widget: Any) -> None:
+        super().__init__()
+        self.widget = widget
+
+    def compose(self) -> ComposeResult:
+        yield self.widget
+
+
+async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first screen is not styled twice; a theme that comes later restyles it."""
+    first_styles: list[bool] = []
+    original = Screen.update_node_styles
+
+    def noted(screen: Screen[Any], animate: bool = True) -> None:
+        if not animate:
+            first_styles.append(True)
+        original(screen, animate)
+
+    monkeypatch.setattr(Screen, "update_node_styles", noted)
+    async with opened(FakeEngine()) as deck:
+        assert isinstance(deck.main, StyledOnceScreen)
+        assert first_styles == []
+        background = deck.main.styles.background
+        deck.app.theme = LIGHT.name
+        await deck.until(lambda: deck.main.styles.background != background, "the other colours")
+
+
+async def test_captured_output_has_an_encoding() -> None:
+    """What stands for stdout while the app is open can be asked for its encoding."""
+    async with opened(FakeEngine()):
+        assert ("utf-8", "utf-8") == (sys.stdout.encoding, sys.stderr.encoding)
+
+
+async def test_toasts_make_room() -> None:
+    """One that says the same goes, and of the others only the newest stay."""
+    async with OneWidget(TextArea()).run_test() as pilot:
+        app = pilot.app
+        for text in ("a", "b", "c", "d"):
+            app.notify(text)
+        await pilot.pause()
+        make_room_for_toast(app, Notification("d"), 3)
+        assert [toast.message for toast in app._notifications] == ["b", "c"]
+
+
+async def test_a_sequence_is_written_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes to the terminal where there is one, and nowhere without one."""
+    written: list[str] = []
+    async with OneWidget(TextArea()).run_test() as pilot:
+        monkeypatch.setattr(pilot.app._driver, "write", written.append)
+        write_to_terminal(pilot.app, "headless")
+        monkeypatch.setattr(type(pilot.app), "is_headless", False)
+        write_to_terminal(pilot.app, "\x1b]2;x\x07")
+        assert written == ["\x1b]2;x\x07"]
+
+
+async def test_keys_are_taken_from_a_widget() -> None:
+    """A key that was dropped does nothing there any more; another widget of the class keeps it."""
+    area = TextArea("word")
+    drop_bindings(area, ("ctrl+k", "f24"))
+    assert "ctrl+k" not in area._bindings.key_to_bindings
+    assert "ctrl+k" in TextArea()._bindings.key_to_bindings
+
+
+async def test_growing_lays_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows below others that did not fit move the scrollbar's thumb only."""
+    view = ScrollView()
+    async with OneWidget(view).run_test(size=(40, 10)) as pilot:
+        grow(view, Size(38, 20))
+        await pilot.pause()
+        assert view.show_vertical_scrollbar
+        laid_out: list[bool] = []
+        original = view.refresh
+        monkeypatch.setattr(
+            view, "refresh", lambda *args, **kwargs: (laid_out.append(kwargs.get("layout")), original(*args, **kwargs))
+        )
+        grow(view, Size(38, 30))
+        await pilot.pause()
+        assert (view.virtual_size.height, view.max_scroll_y) == (30, 20)
+        assert True not in laid_out
