@@ -13,7 +13,6 @@ from textual.screen import ModalScreen
 from ..core.text.plain import one_line, plain
 from .actions import KeyContext, bindings, key_of
 from .actions.keymap import keymap, with_own_keys
-from .deck.opening import AS_USUAL, Opening
 from .deck.screen import MainScreen
 from .notify.notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
@@ -36,11 +35,15 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     BINDINGS = bindings(KeyContext.APP)
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = set()
 
-    def __init__(self, engine: Engine, opening: Opening = AS_USUAL) -> None:
-        """Raises SettingsError for keys that cannot be had."""
+    def __init__(self, engine: Engine, run_id: str | None = None, *, readonly: bool = False) -> None:
+        """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing.
+
+        Raises SettingsError for keys that cannot be had.
+        """
         super().__init__()
         self._engine = engine
-        self._opening = opening
+        self._run_id = run_id
+        self._readonly = readonly
         for theme in OURS:
             self.register_theme(theme)
         self.no_color = is_color_unwanted()
@@ -51,7 +54,9 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         give_captures_encoding(self)
 
     def get_default_screen(self) -> MainScreen:
-        return MainScreen(self._engine, self._actions, self.notices, self._opening, _handlers)
+        return MainScreen(
+            self._engine, self._actions, self.notices, _handlers, run_id=self._run_id, readonly=self._readonly
+        )
 
     def _wanted_theme(self) -> str:
         if self.no_color:

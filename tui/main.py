@@ -21,33 +21,36 @@ def program() -> NoReturn:
 def main() -> int:
     """Run one command, or the app where none is named; return the exit code."""
     gc.set_threshold(GC_THRESHOLD)
-    problem: BaseException | None = None
+    failure: BaseException | None = None
     if not sys.argv[1:]:  # the first paint does not wait for what reads commands
         try:
             return _open_app()
         except (Exception, KeyboardInterrupt) as error:
-            problem = error
+            failure = error
     if sys.argv[1:2] not in (["run"], ["bg"]) or "--help" in sys.argv:
-        return _command_line(problem)
+        return _command_line(failure)
     from ..core.runners import standby
 
     standby.start()  # before what reads commands is loaded
     try:
-        return _command_line(problem)
+        return _command_line(failure)
     finally:
         standby.dismiss()
 
 
-def _command_line(problem: BaseException | None) -> int:
+def _command_line(failure: BaseException | None) -> int:
     from ..core.cli.main import main as command_line
 
-    return command_line(lambda wanted: _open_app(wanted.run, readonly=wanted.readonly, problem=problem))
+    return command_line(lambda wanted: _open_app(wanted.run, readonly=wanted.readonly, failure=failure))
 
 
-def _open_app(run: str | None = None, *, readonly: bool = False, problem: BaseException | None = None) -> int:
-    """Open the app, or raise what has kept it from opening, so that the command line tells it."""
-    if problem is not None:
-        raise problem
+def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseException | None = None) -> int:
+    """Run the app until the operator quits, and print what is still running; return the exit code.
+
+    `failure` is raised here instead, so that the command line reports it as it reports its own.
+    """
+    if failure is not None:
+        raise failure
     from ..core.errors import UsageError
 
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
@@ -57,10 +60,13 @@ def _open_app(run: str | None = None, *, readonly: bool = False, problem: BaseEx
 
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
-    from .deck.opening import Opening
-    from .run_app import open_app
+    from .app import SubdeckApp
+    from .terminal.window_title import kept_title
 
-    if farewell := open_app(engine, Opening(run_id, readonly)):
+    app = SubdeckApp(engine, run_id, readonly=readonly)
+    with kept_title(engine.settings.notifications.title):
+        farewell = app.run()
+    if farewell:
         from ..core.cli.output import drop_unwritten
 
         try:

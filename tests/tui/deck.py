@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.deck.opening import AS_USUAL, Opening
 from subdeck.tui.deck.screen import MainScreen
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -65,10 +64,10 @@ class Deck:
 
 @asynccontextmanager
 async def opened(
-    engine: FakeEngine, size: tuple[int, int] = (120, 30), opening: Opening = AS_USUAL
+    engine: FakeEngine, size: tuple[int, int] = (120, 30), *, run_id: str | None = None, readonly: bool = False
 ) -> AsyncIterator[Deck]:
     """Run the app until the engine's first update has been shown."""
-    app = SubdeckApp(engine, opening)  # type: ignore[arg-type]
+    app = SubdeckApp(engine, run_id, readonly=readonly)  # type: ignore[arg-type]
     async with app.run_test(size=size, notifications=True) as pilot:
         deck = Deck(app, pilot)
         await deck.until(lambda: deck.main._begun, "the first update")

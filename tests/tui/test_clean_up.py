@@ -21,7 +21,6 @@ from subdeck.tui.cleanup import screen as clean_up
 from subdeck.tui.cleanup.form import loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.deck import screen as deck_screen
-from subdeck.tui.deck.opening import Opening
 from subdeck.tui.dialogs.confirm import ConfirmScreen
 from textual.widgets import Input
 
@@ -55,7 +54,7 @@ def in_trash(project_dir: Path) -> set[str]:
 @asynccontextmanager
 async def deck_on(engine: Engine, *, readonly: bool = False, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Deck]:
     """Run the app on a real engine until its first update has been shown."""
-    app = SubdeckApp(engine, Opening(readonly=readonly))
+    app = SubdeckApp(engine, readonly=readonly)
     async with app.run_test(size=size, notifications=True) as pilot:
         deck = Deck(app, pilot)
         await deck.until(lambda: deck.main._begun, "the first update")

@@ -25,7 +25,6 @@ from subdeck.tui.deck.arrangement import (
     with_presets,
     write_shape,
 )
-from subdeck.tui.deck.opening import Opening
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
@@ -190,7 +189,7 @@ async def test_zoomed_panes_have_no_border() -> None:
 
 async def test_a_readonly_app_remembers_nothing() -> None:
     """It resizes, and writes nothing."""
-    async with opened(an_engine(), opening=Opening(readonly=True)) as deck:
+    async with opened(an_engine(), readonly=True) as deck:
         columns, _ = sizes(deck)
         await deck.press(">")
         await deck.until(lambda: sizes(deck)[0] == columns + 4, "a wider pane")

@@ -7,7 +7,6 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.run.model import Counts
 from subdeck.tui.actions import ACTIONS, BY_ID, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.deck.opening import Opening
 from subdeck.tui.terminal.window_title import has_title, title
 
 from .deck import Deck, opened
@@ -34,7 +33,7 @@ def alone(deck: Deck) -> bool:
 
 async def test_a_run_by_itself() -> None:
     """Its transcript has the screen and is followed; Escape goes to the deck, with the cursor on that run."""
-    async with opened(two_runs(), opening=Opening(run_id(1))) as deck:
+    async with opened(two_runs(), run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         assert alone(deck)
         assert deck.main.transcript.following
@@ -47,7 +46,7 @@ async def test_a_run_by_itself() -> None:
 async def test_an_old_run_by_itself() -> None:
     """Until the engine tells of it no other run takes its place, and no key acts on another."""
     engine = FakeEngine(a_run(2))
-    async with opened(engine, opening=Opening(run_id(1))) as deck:
+    async with opened(engine, run_id=run_id(1)) as deck:
         await deck.press("x")
         assert engine.stopped == []
         assert deck.main.transcript.run_id is None
@@ -59,7 +58,7 @@ async def test_an_old_run_by_itself() -> None:
 async def test_a_run_by_itself_that_goes_away() -> None:
     """The header says so and keeps saying it; keys act on no other run; Escape goes to the deck as it is then."""
     engine = two_runs()
-    async with opened(engine, opening=Opening(run_id(1))) as deck:
+    async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         engine.tell(removed=[run_id(1)])
         await deck.until_text("this run does not exist any more; esc goes to the deck")
@@ -74,7 +73,7 @@ async def test_a_run_by_itself_that_goes_away() -> None:
 async def test_a_run_by_itself_that_comes_back() -> None:
     """When its deletion is taken back all is as before."""
     engine = two_runs()
-    async with opened(engine, opening=Opening(run_id(1))) as deck:
+    async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         engine.tell(removed=[run_id(1)])
         await deck.until_text("does not exist any more")
@@ -108,7 +107,7 @@ async def test_a_readonly_app() -> None:
     """The header says it, no end is claimed, keys that change something say why they do not."""
     engine = two_runs()
     engine.untold = (a_run(1, "completed"),)
-    async with opened(engine, opening=Opening(readonly=True)) as deck:
+    async with opened(engine, readonly=True) as deck:
         await deck.until_text("subdeck  read-only  ")
         await deck.press("x", "n", "N", "r")
         refused = lambda: sum(READONLY in notice.plain for notice in deck.app.notices.entries())  # noqa: E731
@@ -122,7 +121,7 @@ async def test_a_readonly_app() -> None:
 
 async def test_a_readonly_footer_and_palette() -> None:
     """Neither offers what would be refused."""
-    async with opened(two_runs(), opening=Opening(readonly=True)) as deck:
+    async with opened(two_runs(), readonly=True) as deck:
         assert "launch" not in deck.screen_text.split("\n")[-1]
         await deck.press(":")
         await deck.until_text("Go to the transcript of the highlighted run")
@@ -153,7 +152,7 @@ async def test_the_title_follows_the_count(monkeypatch: pytest.MonkeyPatch, want
 
     told: list[str] = []
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(window_title, "send", lambda _, sequence: told.append(sequence))
+    monkeypatch.setattr(window_title, "write_to_terminal", lambda _, sequence: told.append(sequence))
     engine = two_runs()
     engine.settings = Settings(notifications=Notifications(title=wanted))
     async with opened(engine) as deck:

@@ -43,7 +43,6 @@ from ..transcript.search.search import TranscriptSearch
 from ..widgets.prompt_line import PromptInput
 from .arrangement import Remembering, read_shape
 from .header import DeckHeader
-from .opening import Opening
 from .panes import Panes
 from .single_run import SingleRunMode
 from .status_bar import StatusBar
@@ -78,12 +77,14 @@ class MainScreen(StyledOnceScreen):
         engine: Engine,
         actions: Sequence[Action],
         notices: Notices,
-        opening: Opening,
         handlers: Callable[[DeckView], Handlers],
+        *,
+        run_id: str | None,
+        readonly: bool,
     ) -> None:
-        """`actions` is the registry with the operator's own keys; `notices` keeps what the app has told.
+        """`actions` is the registry with the operator's own keys, `handlers` returns what they do on a deck.
 
-        `handlers` says what the actions do on a deck.
+        `run_id` is of the run that is shown by itself until the operator goes to the deck.
         """
         super().__init__()
         self.actions = actions
@@ -94,10 +95,10 @@ class MainScreen(StyledOnceScreen):
         self.notices = notices
         self._begun = False
         """True once the first update has decided where the focus begins."""
-        self._readonly = opening.readonly
-        self.bridge = Bridge(engine, readonly=opening.readonly)
+        self._readonly = readonly
+        self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=opening.readonly), actions)
+        self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=readonly), actions)
         self.transcript = Transcript(actions)
         self.search = SearchLine(
             self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_action_context)
@@ -110,10 +111,10 @@ class MainScreen(StyledOnceScreen):
             read_shape(),
             Remembering(self.bridge),
         )
-        self._single_run = SingleRunMode(opening.run_id, self.run_store, self.runs, self.panes)
+        self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
         self._workspace = Workspace()
         self._title = WindowTitle(self, engine)
-        self._header = DeckHeader(engine.project.root, readonly=opening.readonly)
+        self._header = DeckHeader(engine.project.root, readonly=readonly)
         self._status = StatusBar(actions)
 
     def compose(self) -> ComposeResult:
