@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test check format bench screenshots snapshots clean
+.PHONY: help run test quick check format bench screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -9,6 +9,8 @@ export DIR
 SET_UP := sh tests/house/set_up.sh
 BIN := $(CURDIR)/.venv/bin
 TEST_ENV := PATH="$(BIN):$$PATH" SUBDECK_TEST_PI="$(CURDIR)/.cache/pi-0.73.1/node_modules/.bin/pi"
+NEWEST := $(CURDIR)/.cache/newest-venv
+QUICK := -m pytest -n 2 -m "not (tmux or pi or npm or processes or app)" $(ARGS)
 PYRIGHT_ENV := PATH="$(BIN):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 # What make tells its children is not for the app, whose runs may call make themselves.
 UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMOUT -u MAKE_TERMERR -u DIR
@@ -16,7 +18,8 @@ UNSET_MAKE := -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL -u MAKE_TERMO
 help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
-	@echo "make check                 format, lint, types, import contracts, module sizes, tests"
+	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
+	@echo "make check                 format, lint, types, import contracts, sizes, tests; quick ones on a newer Python"
 	@echo "make format                rewrite the code in the one format"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
 	@echo "make screenshots           make the pictures of README from real runs"
@@ -32,6 +35,10 @@ test:
 	@$(SET_UP) test
 	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 2 --dist worksteal $(ARGS)
 
+quick:
+	@$(SET_UP) quick
+	@$(TEST_ENV) "$(BIN)/python" $(QUICK)
+
 check:
 	@$(SET_UP) test
 	"$(BIN)/ruff" format --check .
@@ -39,8 +46,10 @@ check:
 	@echo pyright
 	@$(PYRIGHT_ENV) "$(BIN)/pyright" --pythonpath "$(BIN)/python"
 	"$(BIN)/lint-imports" --no-logo --cache-dir .cache/import-linter
-	"$(BIN)/python" -m pytest tests/house/test_sizes.py
+	@"$(BIN)/python" -m tests.house.sizes
 	@$(MAKE) --no-print-directory test
+	@$(SET_UP) newest
+	@test ! -d "$(NEWEST)" || { echo "on $$("$(NEWEST)/bin/python" --version)"; $(TEST_ENV) "$(NEWEST)/bin/python" $(QUICK); }
 
 format:
 	@$(SET_UP) test

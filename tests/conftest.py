@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 import shutil
@@ -15,6 +16,16 @@ from . import isolation
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSION_WORLD = pytest.StashKey[Path]()
+
+STARTS_PROCESSES = [
+    *("test_channels.py", "test_child_session.py", "test_cli_*.py", "test_context.py", "test_engine_*.py"),
+    *("test_finalization.py", "test_follow.py", "test_liveness.py", "test_mcp.py", "test_mcp_going.py"),
+    *("test_offline_agent*.py", "test_processes.py", "test_replay.py", "test_runners_process.py", "test_session.py"),
+    *("test_sticky.py", "test_tools_background.py", "test_tools_subagent.py", "test_wrapper_*.py", "test_wheel.py"),
+]
+"""Test modules whose tests take long, because they start runs and commands."""
+QUICK = ("test_deck.py", "test_engine_groups.py")
+"""Of the app and of the engine these are enough for a first look."""
 
 
 def new_root() -> Path:
@@ -33,6 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
     environment = isolation.variables(root)
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
     isolation.enter(environment)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out: what starts processes, and the coroutines of `tests/tui`: they run the app."""
+    for item in items:
+        if item.path.name in QUICK:
+            continue
+        if any(item.path.match(pattern) for pattern in STARTS_PROCESSES):
+            item.add_marker(pytest.mark.processes)
+        if "tui" in item.path.parts and inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.app)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

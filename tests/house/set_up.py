@@ -19,6 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
 BENCH_VENV = CACHE / "bench-venv"
+NEWEST_VENV = CACHE / "newest-venv"
+"""Of the newest Python at hand; only there when that is newer than the one of `.venv`."""
+CONSTRAINTS = ROOT / "constraints.txt"
+"""The versions that the tests are known to pass with: `pip freeze` of `.venv` when everything was green."""
 STAMP = "set-up.json"
 
 PI_PACKAGE = "@mariozechner/pi-coding-agent"
@@ -97,7 +101,10 @@ def need_tools(tools: dict[str, tuple[str, ...]], why: str) -> None:
         install_debian(missing, why)
 
 
-def make_venv(place: Path) -> None:
+def make_venv(place: Path, by: str = sys.executable) -> None:
+    if by != sys.executable:
+        run([by, "-m", "venv", "--clear", place])
+        return
     if not importlib.util.find_spec("ensurepip"):
         package = f"python3.{sys.version_info.minor}-venv"
         install_debian([package], f"{sys.executable} cannot make virtual environments without the package")
@@ -109,14 +116,14 @@ def pip(place: Path, *words: str | Path) -> None:
     run(command, PIP_USER="0", PIP_REQUIRE_VIRTUALENV="0")
 
 
-def install_project(extra: str) -> None:
-    """Install the checkout, editable, in its `.venv`.
+def install_project(extra: str, place: Path = VENV, by: str = sys.executable) -> None:
+    """Install the checkout, editable, in an environment of the Python `by`.
 
     A stamp there says for which place, metadata and Python: environments do not survive a move or another Python.
     """
-    metadata = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "core/__init__.py")]
+    metadata = [(ROOT / name).read_bytes() for name in ("pyproject.toml", "core/__init__.py", CONSTRAINTS.name)]
     wanted = {"place": str(ROOT), "metadata": hashlib.sha256(b"".join(metadata)).hexdigest()}
-    stamp, python = VENV / STAMP, VENV / "bin" / "python"
+    stamp, python = place / STAMP, place / "bin" / "python"
     try:
         there = json.loads(stamp.read_text())
     except (OSError, ValueError):
@@ -124,11 +131,11 @@ def install_project(extra: str) -> None:
     usable = python.exists() and there.get("place") == str(ROOT) and there.get("python") == os.path.realpath(python)
     if usable and there["metadata"] == wanted["metadata"] and extra in ("", there["extra"]):
         return
-    say(f"installing subdeck{extra} in .venv (once; about a minute)")
+    say(f"installing subdeck{extra} in {place.relative_to(ROOT)} (once; about a minute)")
     stamp.unlink(missing_ok=True)
     if not usable:
-        make_venv(VENV)
-    pip(VENV, "--editable", f"{ROOT}{extra}")
+        make_venv(place, by)
+    pip(place, "--editable", f"{ROOT}{extra}", *(("--constraint", CONSTRAINTS) if extra else ()))
     stamp.write_text(json.dumps(wanted | {"extra": extra, "python": os.path.realpath(python)}))
 
 
@@ -193,6 +200,30 @@ def need_font() -> None:
         install_debian(["fonts-firacode"], "Pictures of the screen need the font of")
 
 
+def newest_python() -> str | None:
+    """Return a Python on PATH that is newer than ours, the newest one; None when there is none that works."""
+    for minor in range(14, sys.version_info.minor, -1):
+        python = shutil.which(f"python3.{minor}")
+        check = [str(python), "-c", "import ensurepip"]
+        if python and subprocess.run(check, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0:
+            return python
+    return None
+
+
+def set_up_quick() -> None:
+    install_project("[dev]")
+
+
+def set_up_newest() -> None:
+    """Install the project for the newest Python, too, or say that there is no newer one."""
+    python = newest_python()
+    if python:
+        install_project("[dev]", NEWEST_VENV, python)
+    else:
+        shutil.rmtree(NEWEST_VENV, ignore_errors=True)
+        say(f"no Python newer than 3.{sys.version_info.minor} is on PATH, so the tests run on that one only")
+
+
 def set_up_app() -> None:
     install_project("")
 
@@ -228,7 +259,14 @@ def set_up_screenshots() -> None:
     set_up_test()
 
 
-LEVELS = {"app": set_up_app, "test": set_up_test, "bench": set_up_bench, "screenshots": set_up_screenshots}
+LEVELS = {
+    "app": set_up_app,
+    "quick": set_up_quick,
+    "test": set_up_test,
+    "newest": set_up_newest,
+    "bench": set_up_bench,
+    "screenshots": set_up_screenshots,
+}
 
 
 def main() -> int:
