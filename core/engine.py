@@ -21,7 +21,7 @@ from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project import trash
 from .project.registry import Registry
 from .run import artifacts
-from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, RunSnapshot, StopReason
+from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, RunSnapshot, StopReason, newer_schema
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class Engine:
         meta = artifacts.read_meta(self.project.run_dir(run_id))
         if meta is None:
             raise UnknownRun(f"{paths.META} is missing or broken", where=self.project.run_dir(run_id))
+        _check_schema(meta)
         return meta
 
     def artifacts(self, run_id: str) -> dict[str, str]:
@@ -241,7 +242,10 @@ class Engine:
 
     def attach_command(self, run_id: str) -> AttachInfo:
         """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
-        facts = artifacts.read_runner(self.project.run_dir(run_id))
+        run_dir = self.project.run_dir(run_id)
+        if meta := artifacts.read_meta(run_dir):
+            _check_schema(meta)
+        facts = artifacts.read_runner(run_dir)
         if facts is None or facts.tmux is None:
             raise SubdeckError(
                 f"run {run_id[-6:]} has no tmux pane",
@@ -306,6 +310,16 @@ class Engine:
 
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)
+
+
+def _check_schema(meta: RunMeta) -> None:
+    """Raise SubdeckError for a run that a newer subdeck wrote."""
+    if meta.is_newer:
+        raise SubdeckError(
+            f"run {meta.short_id} was {newer_schema(meta.schema_version)}",
+            where=meta.run_id,
+            hint="subdeck rm can move it to the trash",
+        )
 
 
 def _found(word: str, names: Sequence[str]) -> str:

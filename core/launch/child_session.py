@@ -104,7 +104,12 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
             break  # ids tell the second; within one only the meta knows which is newer
         run_dir = project.run_dir(name)
         meta = artifacts.read_meta(run_dir)
-        if meta is None or meta.preset != preset or os.path.realpath(meta.cwd) != os.path.realpath(cwd):
+        if (
+            meta is None
+            or meta.is_newer
+            or meta.preset != preset
+            or os.path.realpath(meta.cwd) != os.path.realpath(cwd)
+        ):
             continue
         result = artifacts.read_result(run_dir)
         if wanted not in (meta.child_session_id, result.child_session_id if result else None):

@@ -11,7 +11,18 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.model import Ended, Queued, Running, RunReason, RunResult, RunSnapshot, RunStatus, StopRequest, WaitsFor
+from ..run.model import (
+    Ended,
+    Queued,
+    Running,
+    RunReason,
+    RunResult,
+    RunSnapshot,
+    RunStatus,
+    StopRequest,
+    WaitsFor,
+    newer_schema,
+)
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -75,6 +86,8 @@ class Signs(Struct, frozen=True, kw_only=True):
 
 def why(run: RunSnapshot, signs: Signs, now: datetime) -> str:
     """Return the line, plain."""
+    if run.newer_schema:
+        return newer_schema(run.newer_schema)
     return BETWEEN.join(filter(None, _elsewhere(run, signs, now) if run.elsewhere else _parts(run, signs, now)))
 
 

@@ -31,8 +31,8 @@ class Proof(Enum):
     ALIVE = "alive"
     """Its launcher or its wrapper holds the lock."""
     UNKNOWN = "unknown"
-    """Nobody here holds it, but another machine, boot or pid namespace may; or its end cannot be proven or written
-    here (rights, a full disk)."""
+    """Nobody here holds it, but another machine, boot or pid namespace may, or a newer subdeck wrote it; or its end
+    cannot be proven or written here (rights, a full disk)."""
     GONE = "gone"
     """There is no such run directory."""
 
@@ -58,7 +58,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
         if os.path.exists(ended):
             return Proof.FINISHED
         facts = artifacts.read_runner(run_dir)
-        if by is None or (facts is not None and not is_here(facts)):
+        if by is None or (facts is not None and not is_here(facts)) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
         result, child = _lost(run_dir, run_id, facts, by)
         _end_left_overs(run_id, child if facts else None)

@@ -54,6 +54,7 @@ class OpenRun:
             meta=self.meta,
             state=Queued(fold.waits_for, ahead) if fold.started_at is None else self._running(fold.started_at),
             elsewhere=self.is_elsewhere,
+            newer_schema=self.meta.schema_version if self.meta.is_newer else None,
             usage=fold.usage,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,

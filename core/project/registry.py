@@ -14,18 +14,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run import artifacts
-from ..run.model import (
-    Counts,
-    Ended,
-    LaunchedBy,
-    LauncherKind,
-    RunMeta,
-    RunnerKind,
-    RunReason,
-    RunResult,
-    RunSnapshot,
-    RunStatus,
-)
+from ..run.model import SCHEMA_VERSION, Counts, Ended, RunMeta, RunResult, RunSnapshot, RunStatus
 from ..system import files
 from ..text.plain import one_line
 
@@ -148,7 +137,7 @@ class Registry:
             return
         meta = run.meta if run else _meta(run_dir, run_id)
         if proof is Proof.FINISHED:
-            self._finish(meta, result or unreadable_result(run_id))
+            self._finish(meta, result or artifacts.unreadable_result(run_id))
             return
         is_new = run is None
         run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
@@ -231,8 +220,10 @@ def _age(run: RunSnapshot) -> tuple[str, str, str]:
 def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
     """Draw a finished run from its two files alone; its events are not read."""
     said = result.error_message or result.final_text or ""
+    newest = max(meta.schema_version, result.schema_version)
     return RunSnapshot(
         meta=meta,
+        newer_schema=newest if newest > SCHEMA_VERSION else None,
         state=Ended(
             reason=result.reason,
             message=one_line(said, MESSAGE_LENGTH),
@@ -249,34 +240,8 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
 
 def _meta(run_dir: str, run_id: str) -> RunMeta:
     """Read `meta.json` without the system prompt, which no list needs."""
-    meta = artifacts.read_meta(run_dir) or unreadable_meta(run_id)
+    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(run_id)
     return meta if meta.system_prompt is None else replace(meta, system_prompt=None)
-
-
-def unreadable_meta(run_id: str) -> RunMeta:
-    """What stands for a `meta.json` that is missing or broken, so that the run can be seen and deleted."""
-    nobody = LaunchedBy(session="", kind=LauncherKind(""))
-    return RunMeta(
-        run_id=run_id,
-        task=f"({paths.META} is missing or broken)",
-        cwd="",
-        agent="",
-        agent_command=(),
-        runner=RunnerKind(""),
-        created_at="",
-        launched_by=nobody,
-    )
-
-
-def unreadable_result(run_id: str) -> RunResult:
-    """What stands for a `result.json` that is there and broken: nobody can say any more how the run ended."""
-    return RunResult(
-        run_id=run_id,
-        status=RunStatus.FAILED,
-        reason=RunReason.LOST,
-        written_by="",
-        error_message=f"{paths.RESULT} is broken, so it is not known how the run ended",
-    )
 
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..config.settings import Retention
 from ..errors import SubdeckError
+from ..run import artifacts
 from . import trash
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ def tidy(project: paths.Project, rule: Retention, now: float) -> tuple[Selection
     """Move to the trash what the rules of the settings take; what nobody was told of stays, for nobody is asked."""
     stock = read_stock(project)
     selection = choose(stock, rule, now, needed=stock.untold)
-    return selection, clean(project, selection.run_ids, purge=False)
+    own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
+    return selection, clean(project, own, purge=False)
 
 
 def _stored(directory: str) -> Iterable[Stored]:

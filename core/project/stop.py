@@ -7,7 +7,7 @@ import signal
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.model import RunSnapshot, StopReason, StopRequest
+from ..run.model import RunSnapshot, StopReason, StopRequest, newer_schema
 from ..system import processes
 from .liveness import is_here
 
@@ -17,6 +17,12 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
 
     A wish is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
     """
+    if run.newer_schema:
+        raise SubdeckError(
+            f"run {run.meta.short_id} was {newer_schema(run.newer_schema)}",
+            where=run.run_id,
+            hint="stop it with the subdeck that launched it",
+        )
     if run.elsewhere:
         raise SubdeckError(
             f"run {run.meta.short_id} is held by another machine, boot or pid namespace",

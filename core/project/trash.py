@@ -26,7 +26,8 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
         lock = hold(run_dir)
         if lock is None and os.path.exists(os.path.join(run_dir, paths.LOCK)):
             raise RunBusy(f"run {run_id[-6:]} is still held by its wrapper", where=run_id, hint="stop it first")
-        _close_pane(run_dir)
+        if not artifacts.is_newer(run_dir):
+            _close_pane(run_dir)
         try:
             files.make_private_directory(project.trash)
             os.rename(run_dir, os.path.join(project.trash, run_id))

@@ -11,9 +11,21 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files, locks
-from .model import RunMeta, RunnerKind, RunResult, StopRequest
+from .model import (
+    SCHEMA_VERSION,
+    LaunchedBy,
+    LauncherKind,
+    RunMeta,
+    RunnerKind,
+    RunReason,
+    RunResult,
+    RunStatus,
+    StopRequest,
+    newer_schema,
+)
 
 T = TypeVar("T")
+Record = TypeVar("Record", RunMeta, RunResult)
 
 
 class TmuxPlace(Struct, frozen=True):
@@ -46,7 +58,14 @@ class ActivityRecord(Struct, frozen=True):
     sentence: str = ""
 
 
+class _Version(Struct, rename="camel"):
+    """What is read of a record of any schema."""
+
+    schema_version: int = SCHEMA_VERSION
+
+
 _encoder = msgspec.json.Encoder()
+_version_decoder = msgspec.json.Decoder(_Version)
 _meta = msgspec.json.Decoder(RunMeta)
 _result = msgspec.json.Decoder(RunResult)
 _stop = msgspec.json.Decoder(StopRequest)
@@ -62,14 +81,49 @@ _SHRINK = (None, 24_000, 1_000, 0)
 
 
 def read_meta(run_dir: str) -> RunMeta | None:
-    """Read `meta.json`; None when it is missing or broken."""
-    return _decoded(_meta, f"{run_dir}/{paths.META}")
+    """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
+    meta, version = _versioned(_meta, f"{run_dir}/{paths.META}")
+    if version > SCHEMA_VERSION:
+        return _placeholder(os.path.basename(run_dir), newer_schema(version), version)
+    return meta
 
 
 def read_result(run_dir: str) -> RunResult | None:
-    """Read `result.json`; None when it is missing or broken, as one is whose status or reason nobody knows."""
-    result = _decoded(_result, f"{run_dir}/{paths.RESULT}")
+    """Read `result.json`; None when it is missing or broken, as one is whose status or reason nobody knows.
+
+    Of a newer schema only the id and the version are kept.
+    """
+    result, version = _versioned(_result, f"{run_dir}/{paths.RESULT}")
+    if version > SCHEMA_VERSION:
+        return unreadable_result(os.path.basename(run_dir), newer_schema(version), version)
     return result if result and result.status.is_known and result.reason.is_known else None
+
+
+def is_newer(run_dir: str) -> bool:
+    """Return whether a newer subdeck wrote a run's meta or its result."""
+    records = (read_meta(run_dir), read_result(run_dir))
+    return any(record is not None and record.is_newer for record in records)
+
+
+def unreadable_meta(run_id: str) -> RunMeta:
+    """Return what stands for a `meta.json` that is missing or broken, so that the run can be seen and deleted."""
+    return _placeholder(run_id, f"({paths.META} is missing or broken)")
+
+
+def unreadable_result(
+    run_id: str,
+    problem: str = f"{paths.RESULT} is broken, so it is not known how the run ended",
+    schema_version: int = SCHEMA_VERSION,
+) -> RunResult:
+    """Return what stands for a `result.json` that is there and cannot be read."""
+    return RunResult(
+        run_id=run_id,
+        status=RunStatus.FAILED,
+        reason=RunReason.LOST,
+        written_by="",
+        schema_version=schema_version,
+        error_message=problem,
+    )
 
 
 def read_stop(run_dir: str) -> StopRequest | None:
@@ -181,6 +235,40 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     return msgspec.structs.replace(
         result, final_text=text[:keep] or None, artifact_errors=(*result.artifact_errors, note)
     )
+
+
+def _placeholder(run_id: str, task: str, schema_version: int = SCHEMA_VERSION) -> RunMeta:
+    return RunMeta(
+        run_id=run_id,
+        task=task,
+        cwd="",
+        agent="",
+        agent_command=(),
+        runner=RunnerKind(""),
+        created_at="",
+        launched_by=LaunchedBy(session="", kind=LauncherKind("")),
+        schema_version=schema_version,
+    )
+
+
+def _versioned(decoder: msgspec.json.Decoder[Record], path: str) -> tuple[Record | None, int]:
+    """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
+    try:
+        content = files.read(path)
+    except OSError:
+        return None, SCHEMA_VERSION
+    try:
+        record = decoder.decode(content)
+        return record, record.schema_version
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None, _version(content)
+
+
+def _version(content: bytes) -> int:
+    try:
+        return _version_decoder.decode(content).schema_version
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return SCHEMA_VERSION
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], path: str) -> T | None:

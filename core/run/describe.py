@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ..text.plain import one_line
-from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus, WaitsFor
+from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus, WaitsFor, newer_schema
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
@@ -25,18 +25,23 @@ WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting 
 NOTHING = "–"
 
 
+NEWER = "newer"
+"""The word for a run that a newer subdeck wrote: its status is not known here."""
+
+
 def glyph(run: RunSnapshot) -> str:
-    return ELSEWHERE_GLYPH if run.elsewhere else GLYPHS[run.status]
+    return ELSEWHERE_GLYPH if run.elsewhere or run.newer_schema else GLYPHS[run.status]
 
 
 def state(run: RunSnapshot) -> str:
     """Glyph and word, never one without the other."""
-    status = run.status
-    return f"{ELSEWHERE_GLYPH if run.elsewhere else GLYPHS[status]} {status}"
+    return f"{glyph(run)} {NEWER if run.newer_schema else run.status}"
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
     """What a run does now, where it waits, or how it ended, as one line."""
+    if run.newer_schema:
+        return newer_schema(run.newer_schema)
     if run.elsewhere:
         return "held by another machine: only its files are seen here"
     match run.state:

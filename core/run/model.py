@@ -8,6 +8,14 @@ from typing import Self
 from msgspec import Struct, structs
 
 SCHEMA_VERSION = 1
+"""Of the records that this version writes, and the newest that it reads."""
+
+
+def newer_schema(version: int) -> str:
+    """Say that a record is not for this version to read, and what to do about it."""
+    return (
+        f"written by a newer subdeck (schema {version}, this one reads up to {SCHEMA_VERSION}): use that version for it"
+    )
 
 
 class OpenEnum(StrEnum):
@@ -311,6 +319,11 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """What was decided otherwise than written: a limit, a thinking level, a model that is not known."""
 
     @property
+    def is_newer(self) -> bool:
+        """Whether a newer subdeck wrote it; then nothing else of it was read."""
+        return self.schema_version > SCHEMA_VERSION
+
+    @property
     def all_warnings(self) -> tuple[str, ...]:
         """Those of the run as a whole and of its tools."""
         return (*self.warnings, *self.tools.warnings)
@@ -392,6 +405,11 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     duration_ms: int | None = None
     artifact_errors: tuple[str, ...] = ()
 
+    @property
+    def is_newer(self) -> bool:
+        """Whether a newer subdeck wrote it; then nothing else of it was read."""
+        return self.schema_version > SCHEMA_VERSION
+
 
 class Counts(Struct, frozen=True):
     """How many runs; `queued` is contained in `running`, so that the other four add up to `total`."""
@@ -453,6 +471,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     state: RunState
     elsewhere: bool = False
     """True where another machine or pid namespace holds the run: its state is the last one written."""
+    newer_schema: int | None = None
+    """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
     usage: Usage = Usage()
     last_event_at: str | None = None
     last_seq: int = 0

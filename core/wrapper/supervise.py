@@ -23,7 +23,7 @@ def supervise(run_dir: str, doorbell: str, signals: Signals, events_written: int
     `signals` has what already came while waiting, `events_written` counts the events written meanwhile.
     """
     meta = artifacts.read_meta(run_dir)
-    if meta is None:
+    if meta is None or meta.is_newer:
         artifacts.write_result(run_dir, _unreadable(run_dir))
         ActivityFile(doorbell).remove()
         return

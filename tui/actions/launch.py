@@ -9,9 +9,9 @@ from .model import (
     needs_conversation,
     needs_copyable,
     needs_own_preset,
+    needs_own_record,
     needs_preset,
     needs_preset_file,
-    needs_run,
     needs_session,
 )
 
@@ -38,7 +38,7 @@ LAUNCHING = (
         at(KeyContext.DECK, "r"),
         "rerun",
         "Launch the same again; all marked runs, as a group, after asking.",
-        needs_run,
+        needs_own_record,
         footer=11,
         changes=True,
     ),
@@ -47,7 +47,7 @@ LAUNCHING = (
         at(KeyContext.DECK, "R"),
         "rerun with edits",
         "Open the launch dialog with all that the run was asked for.",
-        needs_run,
+        needs_own_record,
         changes=True,
     ),
     Action(

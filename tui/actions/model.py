@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.model import PresetSource
+from ...core.run.model import PresetSource, newer_schema
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem
@@ -151,6 +151,12 @@ def needs_preset(context: ActionContext) -> str:
 
 def needs_run(context: ActionContext) -> str:
     return "" if context.run else NO_RUN
+
+
+def needs_own_record(context: ActionContext) -> str:
+    """A run that a newer subdeck wrote cannot be asked for again: nothing of its request was read."""
+    newer = context.run and context.run.newer_schema
+    return f"This run was {newer_schema(newer)}." if newer else needs_run(context)
 
 
 def needs_active(context: ActionContext) -> str:

@@ -1,0 +1,126 @@
+"""Records that a newer subdeck wrote are shown as such and never acted upon."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.config.settings import Retention
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
+from subdeck.core.project import retention
+from subdeck.core.project.diagnosis import DiagnosisReader, why
+from subdeck.core.run import artifacts, describe
+from subdeck.core.run.model import SCHEMA_VERSION, RunSnapshot
+
+from tests.factories import make_finished, make_meta, make_run, open_engine, request
+
+NOW = datetime.now(UTC)
+NEWER = SCHEMA_VERSION + 1
+SENTENCE = (
+    f"written by a newer subdeck (schema {NEWER}, this one reads up to {SCHEMA_VERSION}): use that version for it"
+)
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir)
+
+
+def rewrite(engine: Engine, run_id: str, name: str, **fields: Any) -> Path:
+    """Turn a record into one of a newer schema, with `fields` that this version does not expect."""
+    path = Path(engine.project.run_dir(run_id), name)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schemaVersion": NEWER} | fields))
+    return path
+
+
+def newer_open_run(engine: Engine, **fields: Any) -> RunSnapshot:
+    """Make a run of a newer schema that nobody holds."""
+    meta, lock = make_run(engine.project, make_meta(task="look", preset="scout", child_session_id="abc"))
+    os.close(lock)
+    rewrite(engine, meta.run_id, paths.META, **fields)
+    (run,) = engine.snapshots()
+    return run
+
+
+@pytest.mark.parametrize("fields", [{}, {"task": ["of", "another", "form"]}])
+def test_it_is_shown_as_such(engine: Engine, fields: dict[str, Any]) -> None:
+    """Its state and what it does say that a newer subdeck wrote it, and nothing else of it is read."""
+    run = newer_open_run(engine, **fields)
+
+    assert ("? newer", SENTENCE) == (describe.state(run), describe.doing(run))
+    assert SENTENCE == why(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
+    assert (SENTENCE, "", None) == (run.meta.task, run.meta.cwd, run.meta.child_session_id)
+
+
+def test_it_is_not_finished(engine: Engine) -> None:
+    """A run that nobody holds is not called lost, and no result is written."""
+    run = newer_open_run(engine)
+
+    assert not run.has_ended
+    assert not os.path.exists(os.path.join(engine.project.run_dir(run.run_id), paths.RESULT))
+
+
+def test_it_is_not_stopped(engine: Engine) -> None:
+    """No stop request is written, and the error says who can stop it."""
+    run = newer_open_run(engine)
+
+    with pytest.raises(SubdeckError, match="newer subdeck") as refused:
+        engine.stop([run.run_id])
+    assert "with the subdeck that launched it" in refused.value.hint
+    assert not os.path.exists(os.path.join(engine.project.run_dir(run.run_id), paths.STOP))
+
+
+def test_nothing_is_launched_from_it(engine: Engine) -> None:
+    """It is no source of an answer, of a conversation or of a request."""
+    run = newer_open_run(engine)
+
+    with pytest.raises(SubdeckError, match="newer subdeck"):
+        engine.meta(run.run_id)
+    with pytest.raises(SubdeckError, match="newer subdeck"):
+        engine.attach_command(run.run_id)
+    with pytest.raises(SubdeckError, match="there is no child session"):
+        engine.launch([request("answer ok", child_session="abc")], background=True)
+
+
+def test_it_can_be_deleted(engine: Engine) -> None:
+    """Who names it can move it to the trash, and take it back."""
+    run = newer_open_run(engine)
+
+    assert (run.run_id,) == engine.delete([run.run_id])
+    assert () == engine.snapshots()
+    assert (run.run_id,) == engine.restore([run.run_id])
+    assert "? newer" == describe.state(engine.snapshots()[0])
+
+
+def test_retention_leaves_it(engine: Engine) -> None:
+    """The rules of the settings take only runs that this version reads."""
+    own, newer = make_finished(engine.project), make_finished(engine.project)
+    rewrite(engine, newer.run_id, paths.META)
+
+    _, cleaned = retention.tidy(engine.project, Retention(keep=0), now=NOW.timestamp())
+    assert (own.run_id,) == cleaned.moved
+
+
+@pytest.mark.parametrize("fields", [{}, {"status": "evaporated"}, {"usage": "of another form"}])
+def test_a_newer_result(engine: Engine, fields: dict[str, Any]) -> None:
+    """The run has ended, and how is not told: the newer version knows."""
+    meta = make_finished(engine.project)
+    rewrite(engine, meta.run_id, paths.RESULT, **fields)
+    (run,) = engine.snapshots()
+
+    assert (True, "? newer", SENTENCE) == (run.has_ended, describe.state(run), describe.doing(run))
+    result = artifacts.read_result(engine.project.run_dir(run.run_id))
+    assert result and (SENTENCE, None) == (result.error_message, result.final_text)
+
+
+def test_records_of_this_schema_are_read(engine: Engine) -> None:
+    """A run of the present schema is none of these."""
+    make_finished(engine.project)
+
+    assert ["✓ completed"] == [describe.state(run) for run in engine.snapshots()]
