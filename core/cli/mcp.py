@@ -11,6 +11,7 @@ import click
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.model import LauncherKind
+from ..system.log import log_thread_faults
 from .cancel import Canceller
 from .output import note
 
@@ -33,6 +34,7 @@ def command(as_json: bool) -> int:
     """
     if not sys.stdin or not sys.stdout:
         raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
+    log_thread_faults()
     session = f"mcp-{os.urandom(6).hex()}"
     engine = Engine.open(session=session, kind=LauncherKind.MCP)
     # A descriptor of its own: the server puts another file under number 1, so that nothing else writes to the client.

@@ -16,6 +16,7 @@ from ..delegation.parent import Parent, Resolved, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..run.model import LauncherKind
+from ..system.log import log_thread_faults
 from .cancel import Canceller
 from .json_lines import read_line, write_line
 from .options import json_option
@@ -77,6 +78,7 @@ def command(action: str, name: str | None, as_json: bool) -> int:
     register tells which tools to register now. call NAME calls one; the end of stdin, or TERM, cancels it. watch tells
     of a session's background runs until stdin ends.
     """
+    log_thread_faults()
     doing: dict[str, Callable[[], int]] = {
         "register": _register,
         "call": lambda: _call(name or ""),

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..project.follower import Update
 from ..run.model import RunMeta, RunResult, RunSnapshot, RunStatus
+from ..system.log import log_fault
 from ..text.plain import one_line
 from .live_run import LiveRun, PresetNames
 from .report import AgentDetails
@@ -104,6 +105,7 @@ class Channels:
             try:
                 subscriber(emission)
             except Exception as fault:
+                log_fault("passing an emission on", fault)
                 self.fault = one_line(f"{type(fault).__name__}: {fault}", 400)
 
     def _feed(self, source: Callable[[threading.Event], Iterable[Emission]], stop: threading.Event) -> None:
@@ -113,6 +115,7 @@ class Channels:
                     return
                 self.emit(emission)
         except Exception as fault:
+            log_fault("following the runs of a session", fault)
             self.fault = one_line(f"{type(fault).__name__}: {fault}", 400)
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from ..system.log import log_fault
+
 T = TypeVar("T")
 
 PATIENCE = 5.0
@@ -63,6 +65,7 @@ def _settle(
     try:
         value = work(cancelled)
     except Exception as error:
+        log_fault("answering a call", error)
         in_loop(loop, _unless_done, answer, answer.set_exception, error)
     else:
         in_loop(loop, _unless_done, answer, answer.set_result, value)
