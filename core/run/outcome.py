@@ -55,15 +55,15 @@ class ChildExit(Struct, frozen=True):
             return cls(signal=f"signal {-returncode}")
 
 
-class StartError(Struct, frozen=True):
-    """Why there never was a child."""
+class Failure(Struct, frozen=True):
+    """Why a run failed by no doing of its child: it could not be started, or its wrapper had a fault."""
 
     reason: RunReason
-    """`agent_missing` or `start_failed`."""
+    """`agent_missing` or `start_failed`; `lost` once there was a child."""
     message: str
 
     @classmethod
-    def of(cls, error: OSError, program: str) -> StartError:
+    def of_start(cls, error: OSError, program: str) -> Failure:
         """Tell a program that is missing or cannot be executed from everything else that a spawn may say."""
         cause = error.strerror or str(error)
         about_program = error.filename in (None, program)
@@ -99,7 +99,7 @@ def decide(
     stop: StopRequest | None = None,
     limit: RunReason | None = None,
     signal: str | None = None,
-    start_error: StartError | None = None,
+    failure: Failure | None = None,
     stderr: str = "",
     finalize: bool = False,
 ) -> Outcome:
@@ -110,7 +110,7 @@ def decide(
     request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
     something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
-    reason, message = _judge(facts, exit, stop, limit, signal, start_error, stderr, finalize)
+    reason, message = _judge(facts, exit, stop, limit, signal, failure, stderr, finalize)
     return Outcome(
         status=STATUS_OF[reason],
         reason=reason,
@@ -127,7 +127,7 @@ def _judge(
     stop: StopRequest | None,
     limit: RunReason | None,
     signal: str | None,
-    start_error: StartError | None,
+    failure: Failure | None,
     stderr: str,
     finalize: bool,
 ) -> tuple[RunReason, str | None]:
@@ -139,8 +139,8 @@ def _judge(
         return limit, _LIMITS.get(limit, "it reached a limit")
     if signal is not None:
         return RunReason.SIGNAL, f"its wrapper was ended by {signal}"
-    if start_error is not None:
-        return start_error.reason, plain(start_error.message)
+    if failure is not None:
+        return failure.reason, plain(failure.message)
     if facts.finished:
         return RunReason.AGENT_EXIT, _with("the agent broke off its own answer", facts.error_message)
     return _unfinished(facts, exit_, stderr)

@@ -1,4 +1,4 @@
-"""Arrive: hold the run, say who holds it, wait for a place; then load the rest and supervise the child.
+"""The wrapper of one run: hold it, say who holds it, wait in its queue; then load the rest and supervise the child.
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
 SESSION WINDOW]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or subprocess: what is
@@ -15,7 +15,8 @@ from collections.abc import Callable
 from .. import paths
 from ..runners import standby
 from ..system import files, locks, processes
-from .queue import Place, Queue, Session, Slots, StopAsked, take_all, watch_signals
+from .queue import Queue, Reservation, SessionReservation, SlotReservation, take_all
+from .signals import StopRequested, watch_signals
 
 
 def main(arguments: list[str]) -> int:
@@ -24,26 +25,26 @@ def main(arguments: list[str]) -> int:
         if received is None:
             return 0
         arguments = received
-    run_dir, doorbell, *options = arguments
-    places, tmux = _read_options(options, run_dir)
+    run_dir, activity_file, *options = arguments
+    reservations, tmux = _read_options(options, run_dir)
     signals = watch_signals()
     lock = _hold(run_dir)
     if lock is None:
         return 0
     _take_environment(run_dir)
     _write_runner(run_dir, tmux)
-    queue = Queue(lambda kind: _tell_queued(run_dir, doorbell, kind))
+    queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
     try:
-        # Who stops a run writes the wish, then looks for whom to signal; we say who we are, then look for the wish.
+        # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
         is_stopped = os.path.exists(os.path.join(run_dir, paths.STOP))
-        held = [] if is_stopped else take_all(places, queue, signals)
+        held = [] if is_stopped else take_all(reservations, queue, signals)
         if held:
-            _take_over_sessions(places)
-    except StopAsked:
+            _take_over_sessions(reservations)
+    except StopRequested:
         held = []  # the supervisor finds the same signal and writes a result without a start
     supervise = _load()
     try:
-        supervise(run_dir, doorbell, signals, events_written=int(queue.told))
+        supervise(run_dir, activity_file, signals, events_written=int(queue.reported))
     finally:
         for descriptor in (*held, lock):
             os.close(descriptor)
@@ -79,36 +80,37 @@ def _load() -> Callable[..., None]:
     return supervise
 
 
-def _read_options(options: list[str], run_dir: str) -> tuple[list[Place], tuple[str, ...]]:
-    """Places in the order in which they are taken: a child session first, so that nobody waits for one with a slot."""
-    places: list[Place] = []
+def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...]]:
+    """Return the reservations in the order in which they are taken, a child session first, so that nobody waits for one
+    while it holds a slot; and where the pane is."""
+    reservations: list[Reservation] = []
     tmux: tuple[str, ...] = ()
     while options:
         option = options.pop(0)
         if option == "--slots":
             limit, directory = options.pop(0), options.pop(0)
-            places.append(Slots(directory, int(limit)))
+            reservations.append(SlotReservation(directory, int(limit)))
         elif option == "--session":
-            places.append(Session(options.pop(0), run_dir))
+            reservations.append(SessionReservation(options.pop(0), run_dir))
         elif option == "--tmux":
             tmux = (options.pop(0), options.pop(0), options.pop(0))
         else:
             raise SystemExit(f"unknown option of the wrapper: {option}")
-    return places, tmux
+    return reservations, tmux
 
 
-def _take_over_sessions(places: list[Place]) -> None:
+def _take_over_sessions(reservations: list[Reservation]) -> None:
     """Finish a run whose wrapper died with a child session in its hands: its child may still write to it."""
-    for place in places:
-        if not isinstance(place, Session):
+    for reservation in reservations:
+        if not isinstance(reservation, SessionReservation):
             continue
-        before = place.holder_before
+        before = reservation.holder_before
         if before and not os.path.exists(os.path.join(before, paths.RESULT)):
             from ..project.liveness import reconcile
 
             home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(before))))
             reconcile(paths.Project(home), os.path.basename(before), by="wrapper")
-        place.sign()
+        reservation.record_holder()
 
 
 def _hold(run_dir: str) -> int | None:
@@ -137,25 +139,25 @@ def _take_environment(run_dir: str) -> None:
 
 
 def _write_runner(run_dir: str, tmux: tuple[str, ...]) -> None:
-    """Write `runner.json`; every value is a number or of letters, digits and a few signs."""
+    """Write `runner.json`; every value is a number, or text without quotes and backslashes."""
     pid = os.getpid()
-    place = ""
+    pane = ""
     if tmux:
         names = dict(zip(("socket", "session", "window"), tmux, strict=True), pane=os.environ.get("TMUX_PANE", ""))
-        place = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
+        pane = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
     _write(
         os.path.join(run_dir, paths.RUNNER),
         f'{{"kind":"{"tmux" if tmux else "process"}","host":"{_bare(processes.host())}",'
         f'"bootId":"{_bare(processes.boot_id())}","pidNamespace":"{_bare(processes.pid_namespace())}",'
-        f'"pid":{pid},"pidStarted":{processes.start_time(pid) or 0}{place}}}',
+        f'"pid":{pid},"pidStarted":{processes.start_time(pid) or 0}{pane}}}',
         os.O_TRUNC,
     )
 
 
-def _tell_queued(run_dir: str, doorbell: str, kind: str) -> None:
+def _report_queued(run_dir: str, activity_file: str, kind: str) -> None:
     event = f'{{"type":"queued","seq":1,"ts":"{paths.now_iso()}","for":"{kind}"}}\n'
     _write(os.path.join(run_dir, paths.EVENTS), event, os.O_APPEND)
-    _write(doorbell, '{"seq":1}\n', 0)
+    _write(activity_file, '{"seq":1}\n', 0)
 
 
 def _write(path: str, text: str, flag: int) -> None:
@@ -176,7 +178,7 @@ def _complain(text: str) -> None:
 
 
 def _bare(text: str) -> str:
-    return "".join(sign for sign in text if sign.isascii() and sign.isprintable() and sign not in '"\\')
+    return "".join(char for char in text if char.isascii() and char.isprintable() and char not in '"\\')
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ from ..agents.base import ChildStream, Command, Open, Settling
 from ..run import artifacts
 from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
-from ..run.outcome import ChildExit, Outcome, decide
+from ..run.outcome import ChildExit, Failure, Outcome, decide
 from ..system import processes
 from .child import Child, read_available
 from .escalation import Step, StopEscalation
 from .intake import Intake
-from .queue import Signals
 from .records import Records
+from .signals import Signals
 from .watchdog import Watchdog
 
-LEFT_OVERS = 0.5
-"""Seconds that processes the child left behind get between TERM and KILL."""
+LEFT_OVERS_S = 0.5
+"""How long processes the child left behind get between TERM and KILL."""
 
 
 class Attempt:
@@ -38,38 +38,41 @@ class Attempt:
         self._signals = signals
         self._stream = stream
         self._intake = Intake(stream, records)
-        self._ladder = StopEscalation(meta.grace_seconds)
+        self._escalation = StopEscalation(meta.grace_seconds)
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self._limit: RunReason | None = None
         self._exited: ChildExit | None = None
-        self._heed_signals(even_without=True)
+        self._handle_signals(first=True)
 
     @property
     def is_stopped(self) -> bool:
-        """True when somebody wants it to end, perhaps before it was started."""
+        """Whether somebody wants it to end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
 
-    def run(self, command: Command, number: int, *, began: float, turns: int = 0) -> Outcome:
-        """Run one child to its end. Raises OSError when it cannot be started.
+    def start(self, command: Command, number: int) -> None:
+        """Start the child. Raises OSError, or ValueError for arguments that no program can get."""
+        self._child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
+        self._announce(self._child, number)
 
-        Limits go over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had before.
+    def follow(self, began: float, turns: int) -> Outcome:
+        """Supervise the started child to its end, and end what it leaves behind.
+
+        Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had before.
         """
         self._watchdog = Watchdog(self._meta.limits, began)
         self._turns = turns
-        child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
         try:
-            self._announce(child, number)
-            returncode = self._follow(child)
+            returncode = self._serve(self._child)
         finally:
-            patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS
+            patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
             processes.end_all(lambda: processes.descendants(os.getpid()), patience)
-        self._drain(child)
-        child.close()
+        self._drain(self._child)
+        self._child.close()
         self._exited = ChildExit.of(returncode)
         return self.outcome()
 
-    def outcome(self, *, goes_on: bool = False) -> Outcome:
+    def outcome(self, *, goes_on: bool = False, failure: Failure | None = None) -> Outcome:
         """Return how the run ends with this child; `goes_on`: its last word was not the run's."""
         facts = self._stream.facts
         return decide(
@@ -78,6 +81,7 @@ class Attempt:
             stop=self._stop,
             limit=self._limit,
             signal=self._signal,
+            failure=failure,
             stderr=self._intake.last_words,
             finalize=self._meta.finalize,
         )
@@ -88,7 +92,7 @@ class Attempt:
         `turns` are those of all attempts so far.
         """
         now = time.monotonic()
-        self._heed_signals(even_without=True)
+        self._handle_signals(first=True)
         self._watchdog.heard(now, 0)
         self._limit = self._limit or self._watchdog.overstepped(now, turns, goes_on=True)
         return self.outcome(goes_on=True) if self._limit or self.is_stopped else None
@@ -104,9 +108,9 @@ class Attempt:
             max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
-        self._records.ring()
+        self._records.touch()
 
-    def _follow(self, child: Child) -> int:
+    def _serve(self, child: Child) -> int:
         """Serve pipes, signals and clocks until the child has ended; return its return code."""
         self._heard = time.monotonic()
         self._watchdog.heard(self._heard, 0)
@@ -116,48 +120,48 @@ class Attempt:
         for descriptor in (child.stdout, child.stderr, pidfd, woken):
             poller.register(descriptor, select.POLLIN)
         try:
-            self._heed_signals()
+            self._handle_signals()
             while (returncode := child.exit()) is None:
-                for descriptor, _ in poller.poll(self._patience()):
+                for descriptor, _ in poller.poll(self._timeout_ms()):
                     if descriptor == woken:
                         _empty(woken)
-                        self._heed_signals()
+                        self._handle_signals()
                         processes.reap(keep=child.pid)
                     elif descriptor in (child.stdout, child.stderr) and not self._read(child, descriptor):
                         poller.unregister(descriptor)
-                self._climb(child)
+                self._advance(child)
             return returncode
         finally:
             os.close(pidfd)
 
-    def _patience(self) -> float | None:
+    def _timeout_ms(self) -> float | None:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
-        clocks = (self._ladder.due(), self._records.next_ring(), self._watchdog.due(), self._settled_at())
+        clocks = (self._escalation.due(), self._records.touch_due(), self._watchdog.due(), self._settled_at())
         due = min((clock for clock in clocks if clock is not None), default=None)
         return None if due is None else max(0.0, due - time.monotonic()) * 1000 + 1
 
     def _settled_at(self) -> float | None:
         completion = self._stream.completion
-        if isinstance(completion, Open) or self._ladder.climbing:
+        if isinstance(completion, Open) or self._escalation.has_begun:
             return None
         return self._heard + (completion.seconds if isinstance(completion, Settling) else 0)
 
-    def _climb(self, child: Child) -> None:
-        """Ring what is due, and take the step that is due."""
+    def _advance(self, child: Child) -> None:
+        """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
-        self._records.ring()
+        self._records.touch()
         settled = self._settled_at()
         if settled is not None and settled <= now:
-            self._ladder.begin_grace(now)
-        if not self._ladder.climbing and self._limit is None:
+            self._escalation.begin_grace(now)
+        if not self._escalation.has_begun and self._limit is None:
             facts = self._stream.facts
             goes_on = facts.stop_reason == "toolUse" and not facts.handing_over
             self._limit = self._watchdog.overstepped(now, self._turns + facts.usage.turns, goes_on)
             if self._limit:
-                self._ladder.stop(now)
-        if not self._ladder.climbing and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):
-            self._ladder.stop(now)  # the run was deleted: nobody can see it or stop it any more
-        step = self._ladder.take(now)
+                self._escalation.stop(now)
+        if not self._escalation.has_begun and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):
+            self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
+        step = self._escalation.take(now)
         if step is Step.TERM:
             child.terminate()
         elif step is Step.KILL:
@@ -175,13 +179,13 @@ class Attempt:
                 self._watchdog.heard(self._heard, self._stream.running_tools)
             else:
                 # Nothing more can be said; without a word of its end it will not have finished.
-                self._ladder.begin_grace(time.monotonic())
+                self._escalation.begin_grace(time.monotonic())
             return bool(chunk)
         return True
 
     def _take_stdout(self, chunk: bytes) -> None:
         if self._intake.stdout(chunk) and isinstance(self._stream.completion, Open):
-            self._ladder.stay()
+            self._escalation.withdraw_grace()
 
     def _drain(self, child: Child) -> None:
         """Read what is still in the pipes; nobody is left to write more."""
@@ -191,22 +195,25 @@ class Attempt:
             self._take_stdout(chunk)
         self._intake.rest()
 
-    def _heed_signals(self, *, even_without: bool = False) -> None:
-        """Turn signals that came into steps; who stopped us wrote a wish first, others only get a soft stop."""
+    def _handle_signals(self, *, first: bool = False) -> None:
+        """Turn the signals that came into steps: what a stop request says, or a soft stop where there is none.
+
+        `first` looks for a stop request without a signal, as one may have been written before we listened.
+        """
         caught, self._signals.caught = self._signals.caught, []
-        if not caught and not even_without:
+        if not caught and not first:
             return
-        wish = artifacts.read_stop(self._run_dir)
+        request = artifacts.read_stop(self._run_dir)
         now = time.monotonic()
-        if wish is not None:
-            self._stop = wish
-            if wish.force:
-                self._ladder.force(now)
+        if request is not None:
+            self._stop = request
+            if request.force:
+                self._escalation.force(now)
             else:
-                self._ladder.stop(now)
+                self._escalation.stop(now)
         elif caught:
             self._signal = self._signal or signal.Signals(caught[0]).name
-            self._ladder.stop(now)
+            self._escalation.stop(now)
 
 
 def _wake_on_signals() -> int:

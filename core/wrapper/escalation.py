@@ -1,4 +1,4 @@
-"""When a child is told to go, and when it is made to: grace, TERM, KILL."""
+"""The steps that end a child, and when each is due: grace, TERM, KILL."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Step(Enum):
 
 
 class StopEscalation:
-    """Pure: is told what happens and when, answers the step that is due. Times are monotonic seconds.
+    """Pure: it is given what happens and when, and returns the step that is due. Times are monotonic seconds.
 
     A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished gets the
-    grace to go by itself first. Telling the same again never takes a step early.
+    grace to exit by itself first. Repeating a request never brings a step forward.
     """
 
     def __init__(self, grace: float) -> None:
@@ -24,29 +24,29 @@ class StopEscalation:
         self._next: Step | None = None
         self._due = 0.0
         self._taken: set[Step] = set()
-        self._leaving = False
+        self._in_grace = False
 
     @property
-    def climbing(self) -> bool:
+    def has_begun(self) -> bool:
         """True once anything has been asked for."""
         return self._next is not None or bool(self._taken)
 
     def begin_grace(self, now: float) -> None:
-        """The child has finished, or can say nothing more: it goes by itself, or with TERM after the grace."""
-        if not self.climbing:
+        """Let a child that has finished, or can say nothing more, exit by itself; TERM follows after the grace."""
+        if not self.has_begun:
             self._plan(Step.TERM, now + self._grace)
-            self._leaving = True
+            self._in_grace = True
 
-    def stay(self) -> None:
-        """The child goes on after all: a grace that was given, and not used up, is taken back."""
-        if self._leaving and not self._taken:
+    def withdraw_grace(self) -> None:
+        """The child is still at work after all: take back a grace that is not used up."""
+        if self._in_grace and not self._taken:
             self._next = None
-            self._leaving = False
+            self._in_grace = False
 
     def stop(self, now: float) -> None:
         if not self._taken:
             self._plan(Step.TERM, now)
-            self._leaving = False
+            self._in_grace = False
 
     def force(self, now: float) -> None:
         if Step.KILL not in self._taken:

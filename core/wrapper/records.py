@@ -16,10 +16,10 @@ from ..run.model import NoticeLevel
 from ..run.progress import ProgressFormatter
 from ..system import files
 
-EVENT_RINGS = 1 / 50
-"""Least seconds between two rings for events."""
-SENTENCE_RINGS = 1 / 4
-"""Least seconds between two rings for the sentence being written."""
+EVENT_INTERVAL_S = 1 / 50
+"""Least time between two writes of the activity record for events."""
+SENTENCE_INTERVAL_S = 1 / 4
+"""Least time between two writes for the sentence that is being written."""
 
 
 class Troubles:
@@ -82,45 +82,45 @@ class AppendedFile:
 
 
 class ActivityFile:
-    """The `active/` record: rung in place, not more often than readers can follow."""
+    """The `active/` record, by which readers know where to look: rewritten in place, as often as they can follow."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._activity_record = ActivityRecord()
+        self._record = ActivityRecord()
         self._written = ActivityRecord()
-        self._last_ring = 0.0
+        self._last_touch = 0.0
         self._descriptor = -1
         try:
             self._descriptor = files.open_private(path, os.O_WRONLY)
         except OSError:
-            pass  # only a doorbell: readers sweep the sizes of open runs as well
+            pass  # readers also sweep the sizes of open runs
 
-    def update(self, doorbell: ActivityRecord) -> None:
-        self._activity_record = doorbell
+    def update(self, record: ActivityRecord) -> None:
+        self._record = record
 
     def due(self) -> float | None:
-        """When to ring, in monotonic seconds; None when nothing has changed."""
-        if self._activity_record == self._written or self._descriptor < 0:
+        """Return when to write it, in monotonic seconds; None when nothing has changed."""
+        if self._record == self._written or self._descriptor < 0:
             return None
-        new_events = self._activity_record.seq != self._written.seq
-        return self._last_ring + (EVENT_RINGS if new_events else SENTENCE_RINGS)
+        new_events = self._record.seq != self._written.seq
+        return self._last_touch + (EVENT_INTERVAL_S if new_events else SENTENCE_INTERVAL_S)
 
-    def ring(self, now: float) -> None:
+    def touch(self, now: float) -> None:
         due = self.due()
         if due is None or due > now:
             return
         try:
-            os.pwrite(self._descriptor, msgspec.json.encode(self._activity_record) + b"\n", 0)
+            os.pwrite(self._descriptor, msgspec.json.encode(self._record) + b"\n", 0)
         except OSError:
-            self._silence()
-        self._written = self._activity_record
-        self._last_ring = now
+            self._close()
+        self._written = self._record
+        self._last_touch = now
 
     def remove(self) -> None:
-        self._silence()
+        self._close()
         files.remove(self._path)
 
-    def _silence(self) -> None:
+    def _close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -130,7 +130,7 @@ class Records:
     """All growing files of one run, written together."""
 
     def __init__(
-        self, run_dir: str, doorbell: str, *, caps: tuple[int, int], written: int, show: Callable[[bytes], None]
+        self, run_dir: str, activity_file: str, *, caps: tuple[int, int], written: int, show: Callable[[bytes], None]
     ) -> None:
         """`caps` are those of stdout and stderr in bytes; `written` counts events that are already in the file;
         `show` gets each piece of transcript for the pane."""
@@ -142,7 +142,7 @@ class Records:
         self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.troubles)
         self._formatter = ProgressFormatter()
         self._show = show
-        self.bell = ActivityFile(doorbell)
+        self.activity = ActivityFile(activity_file)
 
     def event(self, event: Event) -> None:
         """Number an event, write it, and write its progress text."""
@@ -151,24 +151,24 @@ class Records:
         self._events.append(encode_event(numbered))
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
             self.transcript(text)
-        self.bell.update(ActivityRecord(self.seq))
+        self.activity.update(ActivityRecord(self.seq))
 
     def notice(self, text: str, level: NoticeLevel = NoticeLevel.WARNING) -> None:
         self.event(Notice(level=level, text=text))
 
     def sentence(self, text: str) -> None:
-        self.bell.update(ActivityRecord(self.seq, text))
+        self.activity.update(ActivityRecord(self.seq, text))
 
     def transcript(self, text: str) -> None:
         piece = text.encode("utf-8", "replace") + b"\n"
         self._transcript.append(piece)
         self._show(piece)
 
-    def next_ring(self) -> float | None:
-        return self.bell.due()
+    def touch_due(self) -> float | None:
+        return self.activity.due()
 
-    def ring(self) -> None:
-        self.bell.ring(time.monotonic())
+    def touch(self) -> None:
+        self.activity.touch(time.monotonic())
 
     def close(self) -> None:
         for file in (self.stdout, self.stderr, self._events, self._transcript):

@@ -51,7 +51,7 @@ def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None
     run_dir = os.path.join(directory, meta.run_id)
     os.close(artifacts.create_run(directory, meta, meta.task))
     caps = (meta.log_caps.stdout, meta.log_caps.stderr)
-    records = Records(run_dir, os.path.join(run_dir, ".doorbell"), caps=caps, written=0, show=show)
+    records = Records(run_dir, os.path.join(run_dir, ".activity"), caps=caps, written=0, show=show)
     records.transcript(header(meta))
     started_at, started = paths.now_iso(), time.monotonic()
     stream = program_of(recording.agent).stream()

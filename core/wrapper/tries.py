@@ -15,15 +15,16 @@ from ..errors import SubdeckError
 from ..run.events import Notice, Retry
 from ..run.finalization import InvalidPayload, feedback, read_payload
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, Usage
-from ..run.outcome import Outcome, StartError, StreamFacts, decide
+from ..run.outcome import Failure, Outcome, StreamFacts, decide
 from ..system import files
+from ..system.log import log_fault
 from .attempt import Attempt
-from .queue import Signals
 from .records import Records
+from .signals import Signals
 
 
 class Tries:
-    """Goes on with the same child session until there is an end that asking again would not change."""
+    """Continues the same child session until there is an end that asking again would not change."""
 
     def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> None:
         self._meta = meta
@@ -36,7 +37,7 @@ class Tries:
         self._started_at = ""
 
     def run(self) -> RunResult:
-        """Return the result of the last attempt, with what all of them used."""
+        """Run the attempts; return the result of the last one, with what all of them used."""
         facts = StreamFacts()
         number = 1
         while True:
@@ -61,25 +62,24 @@ class Tries:
         if attempt.is_stopped:
             return attempt.outcome()
         if number == 1:
-            self._tell_before_start()
+            self._report_before_start()
         began, began_at = time.monotonic(), paths.now_iso()
         try:
-            command = self._program.command(self._meta, self._run_dir, number)
-            outcome = attempt.run(command, number, began=self._started or began, turns=turns)
+            attempt.start(self._program.command(self._meta, self._run_dir, number), number)
         except OSError as error:
-            return decide(stream.facts, start_error=StartError.of(error, self._meta.agent_command[0]))
+            return decide(stream.facts, failure=Failure.of_start(error, self._meta.agent_command[0]))
         except SubdeckError as error:
-            return decide(stream.facts, start_error=StartError(RunReason.START_FAILED, str(error)))
-        except Exception as error:
-            # A fault of ours, or arguments that no program can get: it ends here, and the run is told how.
-            traceback.print_exc()
-            fault = f"its wrapper failed with {type(error).__name__}: {error}"
-            return decide(stream.facts, start_error=StartError(RunReason.START_FAILED, fault))
+            return decide(stream.facts, failure=Failure(RunReason.START_FAILED, str(error)))
+        except Exception as error:  # arguments that no program can get, or a fault of ours
+            return decide(stream.facts, failure=_fault(RunReason.START_FAILED, error))
         if self._started is None:
             self._started, self._started_at = began, began_at
-        return outcome
+        try:
+            return attempt.follow(self._started, turns)
+        except Exception as error:
+            return attempt.outcome(failure=_fault(RunReason.LOST, error))
 
-    def _tell_before_start(self) -> None:
+    def _report_before_start(self) -> None:
         for warning in self._meta.all_warnings:
             self._records.event(Notice(level=NoticeLevel.WARNING, text=warning))
         if inherited := self._meta.inherited:
@@ -141,6 +141,13 @@ def _payload_problem(facts: StreamFacts) -> str:
     except InvalidPayload as problem:
         return str(problem)
     return ""
+
+
+def _fault(reason: RunReason, error: Exception) -> Failure:
+    """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
+    traceback.print_exception(error)
+    log_fault("supervising a run", error)
+    return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
 
 
 def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:

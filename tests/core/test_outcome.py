@@ -7,7 +7,7 @@ import errno
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import STATUS_OF, RunReason, StopRequest
-from subdeck.core.run.outcome import ChildExit, StartError, StreamFacts, decide
+from subdeck.core.run.outcome import ChildExit, Failure, StreamFacts, decide
 
 ANSWERED = StreamFacts(finished=True, final_text="The answer.", stop_reason="stop")
 WORKING = StreamFacts(final_text="I will look.", stop_reason="toolUse")
@@ -124,12 +124,12 @@ def test_stop_request(stop: StopRequest, reason: str, message: str) -> None:
 
 def test_order_of_ends() -> None:
     """Stop request before limit before signal before a start that failed."""
-    missing = StartError(RunReason.AGENT_MISSING, "no pi")
+    missing = Failure(RunReason.AGENT_MISSING, "no pi")
     limit = RunReason.TIMEOUT
-    assert "stopped" == decide(WORKING, stop=STOP, limit=limit, signal="SIGTERM", start_error=missing).reason
-    assert "timeout" == decide(WORKING, limit=limit, signal="SIGTERM", start_error=missing).reason
-    assert "signal" == decide(WORKING, signal="SIGTERM", start_error=missing).reason
-    assert "agent_missing" == decide(WORKING, start_error=missing).reason
+    assert "stopped" == decide(WORKING, stop=STOP, limit=limit, signal="SIGTERM", failure=missing).reason
+    assert "timeout" == decide(WORKING, limit=limit, signal="SIGTERM", failure=missing).reason
+    assert "signal" == decide(WORKING, signal="SIGTERM", failure=missing).reason
+    assert "agent_missing" == decide(WORKING, failure=missing).reason
 
 
 @pytest.mark.parametrize("limit", [RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED])
@@ -229,8 +229,8 @@ def test_child_exit(returncode: int, code: int | None, signal: str | None) -> No
 )
 def test_start_error(error: OSError, reason: str) -> None:
     """A missing or unexecutable program is told apart from other failures; both name program and cause."""
-    start_error = StartError.of(error, "/opt/pi")
-    outcome = decide(StreamFacts(), start_error=start_error)
+    failure = Failure.of_start(error, "/opt/pi")
+    outcome = decide(StreamFacts(), failure=failure)
     assert ("failed", reason) == (outcome.status, outcome.reason)
     assert "/opt/pi" in (outcome.message or "")
     assert (error.strerror or "") in (outcome.message or "")

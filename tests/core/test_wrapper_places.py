@@ -15,7 +15,8 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.wrapper.queue import Queue, Session, Signals, Slots, StopAsked, take_all
+from subdeck.core.wrapper.queue import Queue, SessionReservation, SlotReservation, take_all
+from subdeck.core.wrapper.signals import Signals, StopRequested
 
 from tests.factories import make_meta, make_run
 from tests.waiting import wait_until
@@ -42,14 +43,14 @@ def held() -> Iterator[list[int]]:
 
 def test_free_slots_are_taken_silently(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
     """As long as there are slots nobody is told of a queue."""
-    slots = Slots(str(tmp_path / "slots"), 3)
+    slots = SlotReservation(str(tmp_path / "slots"), 3)
     held += [slots.take(queue) for _ in range(3)]
     assert ([], 3) == (told, len(set(held)))
 
 
 def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
     """Who comes when all slots are taken says once that it waits, and gets the first that is given back."""
-    slots = Slots(str(tmp_path), 2)
+    slots = SlotReservation(str(tmp_path), 2)
     held += [slots.take(queue), slots.take(queue)]
     got: list[int] = []
     waiter = threading.Thread(target=lambda: got.append(slots.take(queue)))
@@ -65,9 +66,9 @@ def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held:
 def test_a_child_session_has_one_user(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
     """Two runs of one child session go one after the other."""
     path = str(tmp_path / "deep" / "session.lock")
-    held.append(Session(path, "run").take(queue))
+    held.append(SessionReservation(path, "run").take(queue))
     got: list[int] = []
-    waiter = threading.Thread(target=lambda: got.append(Session(path, "run").take(queue)))
+    waiter = threading.Thread(target=lambda: got.append(SessionReservation(path, "run").take(queue)))
     waiter.start()
     wait_until(lambda: told, "the waiter to say so")
     os.close(held.pop())
@@ -80,15 +81,15 @@ def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
     """Who was told to stop before it waits does not begin to."""
     signals = Signals()
     signals.handle(signal.SIGTERM, None)
-    with pytest.raises(StopAsked):
-        take_all([Slots(str(tmp_path / "slots"), 1)], queue, signals)
+    with pytest.raises(StopRequested):
+        take_all([SlotReservation(str(tmp_path / "slots"), 1)], queue, signals)
     assert not (tmp_path / "slots").exists()
 
 
 def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int]) -> None:
     """Once all places are taken a signal is only noted."""
     signals = Signals()
-    held += take_all([Slots(str(tmp_path), 1)], queue, signals)
+    held += take_all([SlotReservation(str(tmp_path), 1)], queue, signals)
     signals.handle(signal.SIGTERM, None)
     assert [signal.SIGTERM] == signals.caught
 

@@ -261,3 +261,26 @@ def test_results_are_for_machines_and_people(project_dir: Path) -> None:
         "artifactErrors", "writtenBy",
     }  # fmt: skip
     assert wanted == json.loads(text).keys()
+
+
+def test_a_fault_while_the_child_is_at_work(project_dir: Path) -> None:
+    """A fault of the wrapper after the start is no failure to start: the run says when it began, and what failed."""
+    engine = Engine.open(str(project_dir))
+    from tests.factories import make_meta, make_run
+
+    meta, lock = make_run(engine.project, make_meta(task="answer ok", agent_command=PUPPET))
+    arguments = [engine.project.run_dir(meta.run_id), os.path.join(engine.project.active, meta.run_id)]
+    code = (
+        "import sys; from subdeck.core.agents.pi.stream import PiStream\n"
+        "from subdeck.core.wrapper.__main__ import main\n"
+        "def feed(stream, line): raise KeyError('odd')\n"
+        "PiStream.feed = feed; main(sys.argv[1:])\n"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code, *arguments], check=True, capture_output=True, timeout=30)
+    os.close(lock)
+    (run,) = engine.snapshots()
+    result = engine.result(run.run_id)
+    assert result is not None
+    assert ("failed", "lost") == (result.status, result.reason)
+    assert "its wrapper failed with KeyError: 'odd'" == result.error_message
+    assert result.started_at is not None and result.duration_ms is not None
