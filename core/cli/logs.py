@@ -65,10 +65,10 @@ def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
 
 
 def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
-    from ..run.markdown import markdown, whole
+    from ..run.markdown import run_markdown
 
     (run,) = engine.snapshots((run_id,))
-    pieces = markdown(run, whole(engine.events(run_id)), engine.result(run_id))
+    pieces = run_markdown(run, engine.events(run_id), engine.result(run_id))
     if as_json:
         lines = "".join(pieces).rstrip("\n").split("\n")
         document({"runId": run_id, "status": run.status, "name": MARKDOWN, "path": None, "lines": lines})

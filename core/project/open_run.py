@@ -7,6 +7,7 @@ import os
 from .. import paths
 from ..run import artifacts
 from ..run.artifacts import ActivityRecord
+from ..run.describe import unreadable_lines
 from ..run.fold import Fold
 from ..run.model import Queued, RunMeta, Running, RunSnapshot
 from ..run.tail import EventTail, HeldFile
@@ -29,10 +30,10 @@ class OpenRun:
 
     def drain(self) -> bool:
         """Read what is new; return whether there was anything."""
-        events = self._tail.read()
-        for event in events:
+        before = self._tail.offset
+        for event in self._tail.read():
             self.fold.apply(event)
-        return self._read_activity() or bool(events)
+        return self._read_activity() or self._tail.offset != before
 
     def has_grown(self) -> bool:
         """Tell whether there are events to read; a sweep asks this of every run."""
@@ -50,6 +51,8 @@ class OpenRun:
     def snapshot(self, ahead: int = 0) -> RunSnapshot:
         """Return the run as it was last drained; `ahead` is how many go first while it is queued."""
         fold = self.fold
+        warnings = fold.warnings or self.meta.all_warnings
+        unreadable = unreadable_lines(self._tail.unreadable)
         return RunSnapshot(
             meta=self.meta,
             state=Queued(fold.waits_for, ahead) if fold.started_at is None else self._running(fold.started_at),
@@ -58,7 +61,7 @@ class OpenRun:
             usage=fold.usage,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,
-            warnings=fold.warnings or self.meta.all_warnings,
+            warnings=(*warnings, unreadable) if unreadable else warnings,
         )
 
     def _running(self, started_at: str) -> Running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from ..paths import EVENTS
 from ..text.plain import one_line
 from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus, WaitsFor, newer_schema
 
@@ -139,6 +140,13 @@ def size_text(size: float) -> str:
         if size < 1023.5 or unit == "GB":
             return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
     raise AssertionError("unreachable")
+
+
+def unreadable_lines(count: int) -> str:
+    """`2 lines of events.jsonl cannot be read`; empty for none."""
+    if not count:
+        return ""
+    return f"{count} line{'' if count == 1 else 's'} of {EVENTS} cannot be read"
 
 
 def runs_word(count: int) -> str:

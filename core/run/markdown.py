@@ -1,4 +1,4 @@
-"""A whole run as one markdown document, piece by piece; pure but for `whole`, which reads.
+"""A whole run as one markdown document, piece by piece; pure but for `run_markdown`, which reads.
 
 What a child said stays the markdown it is. All else is quoted, fenced or escaped, so that no tool output, task or file
 name can become a heading, a link or the end of its own block.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..text.plain import one_line, plain
-from .describe import clock, moment, state, tokens
+from .describe import clock, moment, state, tokens, unreadable_lines
 from .events import (
     AssistantText,
     ErrorReported,
@@ -58,8 +58,15 @@ def markdown(run: RunSnapshot, events: Iterable[Event], result: RunResult | None
         yield f"*The run was {run.status} when this was written.*\n"
 
 
-def whole(tail: EventTail) -> Iterator[Event]:
-    """Yield all events that a run has written up to now, piece by piece."""
+def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) -> Iterator[str]:
+    """Yield the document of a run with all the events that it has written up to now."""
+    yield from markdown(run, _events(tail), result)
+    if unreadable := unreadable_lines(tail.unreadable):
+        yield f"*{unreadable}.*\n"
+
+
+def _events(tail: EventTail) -> Iterator[Event]:
+    """Read piece by piece."""
     before = -1
     while tail.offset != before:
         before = tail.offset

@@ -18,7 +18,7 @@ from subdeck.core.run.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.run.markdown import closed, fenced, markdown, whole
+from subdeck.core.run.markdown import closed, fenced, markdown, run_markdown
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.core.run.tail import EventTail
 
@@ -163,4 +163,6 @@ def test_events_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(transcript_markdown, "PIECE", 1000)
     line = encode_event(AssistantText(text="x" * 100))
     (tmp_path / "e").write_bytes(line * 3000 + b"garbage\n" * 100_000 + line)
-    assert 3001 == sum(1 for _ in whole(EventTail(str(tmp_path / "e"))))
+    document = "".join(run_markdown(make_snapshot(), EventTail(str(tmp_path / "e")), None))
+    assert 3001 == document.count("x" * 100)
+    assert document.endswith("*100000 lines of events.jsonl cannot be read.*\n")

@@ -232,11 +232,11 @@ def save_run(engine: Engine, run: RunSnapshot, path: str, *, over: bool) -> int:
 
 
 def _pieces(engine: Engine, run: RunSnapshot) -> Iterator[str]:
-    from ...core.run.markdown import markdown, whole
+    from ...core.run.markdown import run_markdown
     from ...core.run.tail import EventTail
 
     tail = EventTail(engine.line_file(run.run_id, paths.EVENTS).path)
-    return markdown(run, whole(tail), engine.result(run.run_id))
+    return run_markdown(run, tail, engine.result(run.run_id))
 
 
 class DetailCommands(Commands):

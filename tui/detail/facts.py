@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
-from ...core.run.describe import elapsed, moment
+from ...core.run.describe import elapsed, moment, unreadable_lines
 from ...core.run.model import Limits, PromptMode, RunMeta, RunResult, RunSnapshot, Usage
 from ...core.text.plain import one_line, plain
 from ..text.cells import wrap
@@ -24,9 +24,15 @@ Facts = Iterator[tuple[str, str]]
 
 
 def facts_rows(
-    run: RunSnapshot, meta: RunMeta, result: RunResult | None, runner: RunnerFacts | None, now: datetime, width: int
+    run: RunSnapshot,
+    meta: RunMeta,
+    result: RunResult | None,
+    runner: RunnerFacts | None,
+    now: datetime,
+    width: int,
+    unreadable: int = 0,
 ) -> list[Row]:
-    """Lay out the facts of a run in groups."""
+    """Lay out the facts of a run in groups; `unreadable` counts the lines that are not events."""
     groups = {
         "Request": _request(meta),
         "Agent": _agent(meta, result),
@@ -34,7 +40,8 @@ def facts_rows(
         "Conversation": _conversation(meta, result),
         "Process": _process(meta, runner),
         "Times": _times(run, meta, now),
-        "Result": _result(run, result),
+        "Result": _result(result),
+        "Problems": _problems(run, result, unreadable),
     }
     blocks = [[heading(title), *rows] for title, facts in groups.items() if (rows := _rows(facts, width))]
     return joined(blocks)
@@ -131,7 +138,7 @@ def _times(run: RunSnapshot, meta: RunMeta, now: datetime) -> Facts:
     yield "duration" if run.has_ended else "elapsed", elapsed(run, now)
 
 
-def _result(run: RunSnapshot, result: RunResult | None) -> Facts:
+def _result(result: RunResult | None) -> Facts:
     if result is None:
         return
     yield "status", f"{result.status}: {result.reason}"
@@ -147,8 +154,14 @@ def _result(run: RunSnapshot, result: RunResult | None) -> Facts:
     yield "attempts", str(result.attempts) if result.attempts > 1 else ""
     yield "usage", usage_words(result.usage)
     yield "written by", result.written_by
-    yield "file problems", "\n".join(result.artifact_errors)
-    yield "later warnings", "\n".join(warning for warning in run.warnings if warning not in run.meta.all_warnings)
+
+
+def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Facts:
+    lines = unreadable_lines(unreadable)
+    yield "events", lines
+    yield "files", "\n".join(result.artifact_errors) if result else ""
+    known = (*run.meta.all_warnings, lines)
+    yield "later warnings", "\n".join(warning for warning in run.warnings if warning not in known)
 
 
 def usage_words(usage: Usage) -> str:

@@ -13,6 +13,7 @@ from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
 from ...core.run.describe import size_text
 from ...core.run.model import PromptMode, RunSnapshot
+from ...core.run.tail import EventTail
 from ...core.run.usage import UsageReader
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
@@ -37,6 +38,10 @@ class TabContent(Struct, frozen=True):
     page: Page
 
 
+PIECE_BYTES = 8 * 1024 * 1024
+"""Events read at a time, to count the lines of them that cannot be read."""
+
+
 class DetailReader:
     """Reads one run, a tab at a time; what was read of a growing file is not read again."""
 
@@ -44,6 +49,7 @@ class DetailReader:
         self._run_dir = project.run_dir(run_id)
         self._diagnosis = DiagnosisReader(project, run_id)
         self._usage = UsageReader(self._run_dir)
+        self._events = EventTail(self._path(paths.EVENTS))
         self._answer: tuple[object, list[Row]] = (None, [])
         """The last answer laid out, and what it was made of."""
 
@@ -114,8 +120,12 @@ class DetailReader:
     def _facts_page(self, run: RunSnapshot, now: datetime, width: int) -> Page:
         meta = artifacts.read_meta(self._run_dir) or run.meta
         result = artifacts.read_result(self._run_dir) if run.has_ended else None
-        rows = facts_rows(run, meta, result, artifacts.read_runner(self._run_dir), now, width)
-        return Page(rows, copy=plain_text(rows))
+        before = self._events.offset
+        self._events.read(PIECE_BYTES)
+        more = self._events.offset - before >= PIECE_BYTES
+        runner = artifacts.read_runner(self._run_dir)
+        rows = facts_rows(run, meta, result, runner, now, width, self._events.unreadable)
+        return Page(rows, copy=plain_text(rows), more=more)
 
     def _usage_page(self, width: int) -> Page:
         usage = self._usage

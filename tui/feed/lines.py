@@ -97,12 +97,18 @@ class Entry(NamedTuple):
     """Whether opening it shows more."""
 
 
+UNREADABLE = Entry("", Kind.WARNING, "(a line that cannot be read; the raw view shows it)")
+"""Stands for a line that is no event."""
+
+
 def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry | None:
     """Say one line of the file that a view shows; None for one that the view leaves out. Any thread may call it."""
     match view:
         case View.READABLE:
             event = event_of(line)
-            return None if event is None else entry_of(event, formatter)
+            if event is None:
+                return UNREADABLE if line.strip() else None
+            return entry_of(event, formatter)
         case View.RAW:
             shown = one_line(line.decode("utf-8", "replace"), TEXT_LIMIT)
             return Entry("", Kind.RAW, shown, opens=True) if shown else None
