@@ -74,3 +74,14 @@ def test_links_lead_somewhere() -> None:
     """Pictures and documents that README shows are in the tree."""
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
         assert (ROOT / target).is_file(), target
+
+
+def test_every_table_renders_whole() -> None:
+    """A row of a table stands directly below another: a blank line would end the table, and what follows be plain text."""
+    lines = README.splitlines()
+    begun = False
+    for number, line in enumerate(lines, 1):
+        is_row = line.startswith("|")
+        if is_row and not begun:
+            assert re.fullmatch(r"(\|-+)+\|", lines[number]), f"README.md:{number} begins a table without a header"
+        begun = is_row
