@@ -1,4 +1,4 @@
-"""The requests that go on: each works in a thread of its own, because the engine is synchronous."""
+"""Open requests: each is worked on in a thread of its own, because the engine is synchronous."""
 
 from __future__ import annotations
 
@@ -14,126 +14,125 @@ from ..system.log import log_fault
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
-"""Seconds that a cancelled call has for telling its runs to stop."""
+CANCEL_TIMEOUT_S = 5.0
+"""How long a cancelled call has to stop its runs."""
 
 
 class Calls:
-    """Runs the work of requests, and knows what is still under way."""
+    """The requests that are being worked on."""
 
     def __init__(self) -> None:
         self._open: dict[threading.Thread, threading.Event] = {}
 
     async def run(self, work: Callable[[threading.Event], T]) -> T:
-        """Return what `work` answers in its thread; a cancelled caller sets the event that `work` was given.
+        """Run `work` in a thread and return its value; when the caller is cancelled, the event given to `work` is set.
 
-        The caller is held until the work has taken notice. The thread is a daemon: one that takes none, on a disk
-        that hangs say, does not keep the process.
+        The caller then waits until the work has ended. The thread is a daemon, so that one that never ends, on a disk
+        that hangs say, does not keep the process from ending.
         """
         cancelled = threading.Event()
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
-        thread = threading.Thread(target=_settle, args=(loop, answer, work, cancelled), name="call", daemon=True)
+        done: asyncio.Future[T] = loop.create_future()
+        thread = threading.Thread(target=_settle, args=(loop, done, work, cancelled), name="call", daemon=True)
         self._open[thread] = cancelled
         thread.start()
         try:
-            return await asyncio.shield(answer)
+            return await asyncio.shield(done)
         except asyncio.CancelledError:
             cancelled.set()
-            with anyio.move_on_after(PATIENCE, shield=True):
-                await asyncio.wait({answer})
+            with anyio.move_on_after(CANCEL_TIMEOUT_S, shield=True):
+                await asyncio.wait({done})
             raise
         finally:
             del self._open[thread]
 
     def cancel_all(self) -> None:
-        """Cancel everything from outside the loop, and wait until it has taken notice."""
+        """Cancel all open requests, from outside the loop, and wait until they have ended."""
         under_way = dict(self._open)
         for cancelled in under_way.values():
             cancelled.set()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + CANCEL_TIMEOUT_S
         for thread in under_way:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _settle(
     loop: asyncio.AbstractEventLoop,
-    answer: asyncio.Future[T],
+    done: asyncio.Future[T],
     work: Callable[[threading.Event], T],
     cancelled: threading.Event,
 ) -> None:
     try:
         value = work(cancelled)
     except Exception as error:
-        log_fault("answering a call", error)
-        in_loop(loop, _unless_done, answer, answer.set_exception, error)
+        log_fault("working on a request", error)
+        in_loop(loop, _unless_done, done, done.set_exception, error)
     else:
-        in_loop(loop, _unless_done, answer, answer.set_result, value)
+        in_loop(loop, _unless_done, done, done.set_result, value)
 
 
-def _unless_done(answer: asyncio.Future[Any], settle: Callable[[Any], None], outcome: object) -> None:
-    if not answer.done():
+def _unless_done(done: asyncio.Future[Any], settle: Callable[[Any], None], outcome: object) -> None:
+    if not done.done():
         settle(outcome)
     if isinstance(outcome, Exception):
-        answer.exception()  # counts as seen, also where the caller has gone
+        done.exception()  # retrieved here, in case the caller has gone
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> None:
-    """Have the loop call a function soon; never blocks, and a loop that has ended is no error."""
+    """Have the loop call a function soon; never blocks, and a loop that has ended is not an error."""
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
         return  # closed: nobody is left who waits
 
 
-BEAT = 20.0
-"""Seconds without news after which the last words are sent again: clients give up on a call that they hear nothing of,
-the first of them after 60."""
+KEEP_ALIVE_S = 20.0
+"""After this long without progress the last report is sent again: some clients give up after 60 s of silence."""
 
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
+SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 """`ServerSession.report_progress`: progress, total, message."""
 
 
 class Relay:
-    """That of one call; `tell` is for its thread, the rest for the loop."""
+    """The progress of one call, from its thread to the client; `report` is for the thread, the rest for the loop."""
 
-    def __init__(self, report: Report, beat: float = BEAT) -> None:
-        self._report = report
-        self._beat = beat
+    def __init__(self, send: SendProgress, keep_alive: float = KEEP_ALIVE_S) -> None:
+        self._send = send
+        self._keep_alive = keep_alive
         self._loop = asyncio.get_running_loop()
         self._latest = self._unsent = ""
         self._news = asyncio.Event()
         self._sent = 0
         self._closed = False
 
-    def tell(self, text: str) -> None:
-        """Take the latest words; never blocks, whether or not the client reads."""
+    def report(self, text: str) -> None:
+        """Send this next; never blocks, whether or not the client reads."""
         in_loop(self._loop, self._take, text)
 
     async def during(self, work: Awaitable[T]) -> T:
-        """Pass on what is told while `work` goes on, to the last word before its answer."""
+        """Send the reports while `work` is running, the last one before its value is returned."""
         sending = asyncio.create_task(self._pass_on())
         try:
-            answer = await work
-            # What the thread told before it answered has been taken: the loop calls in the order it was asked.
+            value = await work
+            # What the thread reported before it ended has arrived: the loop calls functions in the order of requests.
             self._closed = True
             self._news.set()
             await sending
-            return answer
+            return value
         finally:
             sending.cancel()
 
     async def _pass_on(self) -> None:
         while self._unsent or not self._closed:
             try:
-                await asyncio.wait_for(self._news.wait(), self._beat)
+                await asyncio.wait_for(self._news.wait(), self._keep_alive)
             except TimeoutError:
                 self._unsent = self._latest
             self._news.clear()
             text, self._unsent = self._unsent, ""
             if text:
                 self._sent += 1
-                await self._report(self._sent, None, text)
+                await self._send(self._sent, None, text)
 
     def _take(self, text: str) -> None:
         self._latest = self._unsent = text

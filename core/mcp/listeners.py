@@ -1,4 +1,7 @@
-"""Who is told when the lists change: clients of the handshake by notice, later ones where they listen."""
+"""Notify the client when the lists of tools and prompts change.
+
+Clients that begin with a handshake get a notification; those of later protocol versions subscribe.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,23 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 
 class Listeners:
-    """Remembers the lists as the client was told them last; what it never asked for is no news to it."""
+    """The lists as the client knows them; of a list that it never asked for it is not notified."""
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
         self.tools: list[types.Tool] | None = None
         self.prompts: list[types.Prompt] | None = None
-        self.looking = asyncio.Lock()
-        """Held from a look at the files until its outcome stands here: no change falls in between."""
+        self.reading = asyncio.Lock()
+        """Held from reading the files until the lists here are set, so that no change is missed in between."""
         self._session: ServerSession | None = None
 
     def add(self, session: ServerSession) -> None:
-        """Remember a session of the handshake; any one reaches the client, for a process has but one."""
+        """Remember a session with a handshake; any of them reaches the client, since a process has only one."""
         if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._session = session
 
-    async def tell(self, tools: list[types.Tool], prompts: list[types.Prompt]) -> None:
-        """Say which of the lists is another one now."""
+    async def notify(self, tools: list[types.Tool], prompts: list[types.Prompt]) -> None:
+        """Set the lists, and notify the client of those that changed."""
         tools_changed = self.tools not in (None, tools)
         prompts_changed = self.prompts not in (None, prompts)
         if tools_changed:

@@ -1,4 +1,7 @@
-"""Know what models pi has: it is asked when its last list is out of date, because no client of MCP tells any."""
+"""Keep up with models, presets and settings: ask pi for its models, and watch the files that all of them come from.
+
+A client of MCP announces no models of its own, unlike pi as a parent.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ from ..project.watch import watch
 
 
 class ModelListRefresher:
-    """Asks at most once for each state of the files that the list depends on, also where the answer is none."""
+    """Ask pi for its models, at most once for each state of the files that its list depends on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._asking = threading.Lock()
         self._asked_at: dict[str, str] = {}
 
-    def learn(self) -> bool:
-        """Bring the list up to date; return whether that took a question. Blocks for a second or two while it does.
+    def refresh(self) -> bool:
+        """Bring the list up to date; return whether pi was asked, which takes a second or two.
 
         Raises AgentUnavailable with what pi said instead.
         """
@@ -41,10 +44,10 @@ class ModelListRefresher:
             return True
 
 
-def follow(engine: Engine, stop: threading.Event, changed: Callable[[], None]) -> None:
+def watch_files(engine: Engine, stop: threading.Event, changed: Callable[[], None]) -> None:
     """Call `changed` for each change of a file that presets, settings or models come from, until `stop` is set.
 
-    Watched directly, not through `Engine.updates`: this door shows no runs, and need not read them.
+    They are watched directly, not through `Engine.updates`: this server shows no runs and need not read them.
     """
     while not stop.is_set():
         settings, places = engine.settings, _places(engine)

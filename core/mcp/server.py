@@ -17,52 +17,52 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..text.plain import one_line
 from .calls import Calls, in_loop
-from .handlers import Door
+from .handlers import Handlers
 from .listeners import Listeners
-from .refresh import follow
+from .refresh import watch_files
 
 INSTRUCTIONS = """\
-subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and go \
-on, background_agent_status to see how that stands. The person sees every run in their deck and may stop it."""
+subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
+continue, background_agent_status to look at those runs. The person sees every run in their deck and may stop it."""
 
 
 def serve(engine: Engine, session: str, calls: Calls) -> None:
-    """Return one client until its end of stdin; what it still waits for then is cancelled."""
+    """Serve one client until the end of stdin; calls that are still open then are cancelled."""
     anyio.run(_serve, engine, session, calls)
 
 
 async def _serve(engine: Engine, session: str, calls: Calls) -> None:
     listeners = Listeners()
-    door = Door(engine, session, calls, listeners)
+    handlers = Handlers(engine, session, calls, listeners)
     server: Server[dict[str, object]] = Server(
         "subdeck",
         version=__version__,
         instructions=INSTRUCTIONS,
-        on_list_tools=door.list_tools,
-        on_call_tool=door.call_tool,
-        on_list_prompts=door.list_prompts,
-        on_get_prompt=door.get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
         on_subscriptions_listen=ListenHandler(listeners.bus),
     )
     options = server.create_initialization_options(NotificationOptions(tools_changed=True, prompts_changed=True))
-    async with anyio.create_task_group() as tasks, stdio_server() as (requests, answers):
-        tasks.start_soon(_follow_changes, engine, door)
-        await server.run(requests, answers, options)
+    async with anyio.create_task_group() as tasks, stdio_server() as (requests, replies):
+        tasks.start_soon(_follow_changes, engine, handlers)
+        await server.run(requests, replies, options)
         tasks.cancel_scope.cancel()
 
 
-async def _follow_changes(engine: Engine, door: Door) -> None:
-    """Have the door look again after each change of a file."""
+async def _follow_changes(engine: Engine, handlers: Handlers) -> None:
+    """Have the lists read again after each change of a file."""
     loop, changed, stop = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     watching = (engine, stop, lambda: in_loop(loop, changed.set))
-    watcher = threading.Thread(target=follow, args=watching, name="changes", daemon=True)
+    watcher = threading.Thread(target=watch_files, args=watching, name="changes", daemon=True)
     watcher.start()
     try:
         while True:
             await changed.wait()
             changed.clear()
             try:
-                await door.tell_changes()
+                await handlers.notify_changes()
             except (SubdeckError, OSError) as error:
                 print(f"subdeck mcp: {one_line(str(error))}", file=sys.stderr, flush=True)
     finally:
@@ -71,9 +71,9 @@ async def _follow_changes(engine: Engine, door: Door) -> None:
 
 
 def leave(calls: Calls) -> None:
-    """End the process in order from another thread: runs that are waited for are told to stop, then it is over.
+    """End the process from another thread, after asking the runs of open calls to stop.
 
-    At once, because the thread that reads stdin cannot be called back.
+    It ends at once, because the thread that reads stdin cannot be interrupted.
     """
     calls.cancel_all()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What the tools say, in the types of the protocol; pure."""
+"""Tools, results and presets in the types of the protocol; pure."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""
 
 
-def tool_of(spec: ToolSpec) -> types.Tool:
-    """Describe a tool; the one that only looks is left to the search, and says that it changes nothing."""
-    only_looks = spec.name == STATUS
+def protocol_tool(spec: ToolSpec) -> types.Tool:
+    """Describe a tool; the one that only reads is marked so, and is not always loaded."""
+    only_reads = spec.name == STATUS
     return types.Tool(
         name=spec.name,
         title=spec.label,
         description=spec.description,
         input_schema=spec.parameters,
         output_schema=spec.output,
-        annotations=types.ToolAnnotations(read_only_hint=only_looks, idempotent_hint=only_looks),
-        _meta=None if only_looks else dict(ALWAYS_LOAD),
+        annotations=types.ToolAnnotations(read_only_hint=only_reads, idempotent_hint=only_reads),
+        _meta=None if only_reads else dict(ALWAYS_LOAD),
     )
 
 
-def result_of(answer: CallResult) -> types.CallToolResult:
-    """Put an answer into text for people and structured content for the model, which Claude Code and Codex show it."""
+def protocol_result(result: CallResult) -> types.CallToolResult:
+    """Return text for people and structured content, which is what Claude Code and Codex show to the model."""
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=plain(answer.text))],
-        structured_content=answer.structured,
-        is_error=answer.is_error,
+        content=[types.TextContent(type="text", text=plain(result.text))],
+        structured_content=result.structured,
+        is_error=result.is_error,
     )
 
 
 TASK = "task"
 
 
-def prompts_of(presets: Iterable[Preset]) -> list[types.Prompt]:
+def protocol_prompts(presets: Iterable[Preset]) -> list[types.Prompt]:
     return [
         types.Prompt(
             name=preset.name,
             title=preset.name,
             description=one_line(preset.description, 200),
-            arguments=[types.PromptArgument(name=TASK, description="what the subagent shall do", required=True)],
+            arguments=[types.PromptArgument(name=TASK, description="what the subagent should do", required=True)],
         )
         for preset in presets
     ]
 
 
 def prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Fill in a prompt. Raises PresetError for a name that is no preset's, UsageError for other arguments."""
+    """Fill in a prompt. Raises PresetError for an unknown preset, UsageError for other arguments than the task."""
     preset = catalog.get(name)
     task = arguments.get(TASK, "").strip()
     if not task or set(arguments) != {TASK}:

@@ -25,10 +25,10 @@ async def test_the_last_word_comes_before_the_answer() -> None:
     loop = asyncio.get_running_loop()
 
     def work(cancelled: threading.Event) -> str:
-        relay.tell("step 0")
+        relay.report("step 0")
         told.wait()
         for number in range(1, 100):
-            relay.tell(f"step {number}")
+            relay.report(f"step {number}")
         loop.call_soon_threadsafe(reading.set)
         return "done"
 
@@ -52,10 +52,10 @@ async def test_silence_is_no_reason_to_give_up() -> None:
         if len(sent) == 3:
             thrice.set()
 
-    relay = Relay(report, beat=0.001)
+    relay = Relay(report, keep_alive=0.001)
 
     def work(cancelled: threading.Event) -> None:
-        relay.tell("thinking")
+        relay.report("thinking")
         thrice.wait()
 
     await relay.during(Calls().run(work))
