@@ -16,19 +16,19 @@ from .output import document, is_terminal
 @click.command("attach")
 @run_argument
 @json_option
-def command(word: str, as_json: bool) -> int:
-    """Show the tmux pane of a run in this terminal; tmux's detach key leaves it, and the run does not notice.
+def command(ref: str, as_json: bool) -> int:
+    """Show the tmux pane of a run in this terminal. tmux's detach key leaves it again; the run is not affected.
 
-    With --json the command and the keys that leave the pane are printed, and nothing is executed.
+    With --json, only print the command that does this and the keys that leave the pane.
     """
     engine = Engine.open()
-    attach_command = engine.attach_command(engine.find((word,))[0])
+    attach_command = engine.attach_command(engine.find((ref,))[0])
     if as_json:
         document({"argv": attach_command.argv, "leave": attach_command.leave})
         return 0
     argv = attach_command.argv
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise UsageError("a pane needs a terminal to be shown in", where="attach", hint="subdeck logs -f needs none")
+        raise UsageError("attach needs a terminal", where="attach", hint="subdeck logs -f does not")
     try:
         os.execvp(argv[0], argv)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`subdeck bg`: start a run that nobody waits for."""
+"""`subdeck bg`: start a run in the background."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .output import document, is_terminal, note, say
 @click.command("bg", epilog=EPILOG)
 @launch_options
 @json_option
-def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
-    """Start a run in the background and print its id; it outlives this command and the terminal.
+def command(args: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
+    """Start a run in the background and print its id. The run outlives this command and the terminal.
 
-    The exit code is 0 once it has started; a run that has ended by then tells how.
+    The exit code is 0 once the run has started, or that of `run` if it has already ended by then.
     """
     engine = Engine.open()
-    launched = engine.launch((read_request(engine, words, options),), background=True)
+    launched = engine.launch((read_request(engine, args, options),), background=True)
     if not launched:
         raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
     (run,) = launched

@@ -18,24 +18,32 @@ from .options import json_option
 from .output import document, is_terminal, note, say
 
 NAMED = 20
-"""Runs that did not go which are named one by one."""
+"""Runs that were not deleted which are named one by one."""
 
 
 @click.command("clean")
-@click.option("--older-than", "days", metavar="DAYS", type=click.FloatRange(min=0), help="What ended longer ago.")
-@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="All but the newest N.")
-@click.option("--max-mb", metavar="N", type=click.FloatRange(min=0), help="The oldest, until all take at most N MB.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--purge", is_flag=True, help="For good and at once, not to the trash.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--older-than",
+    "days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    help="Delete runs that ended more than DAYS ago.",
+)
+@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all but the newest N runs.")
+@click.option(
+    "--max-mb", metavar="N", type=click.FloatRange(min=0), help="Delete the oldest until all runs take at most N MB."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--purge", is_flag=True, help="Remove for good instead of moving to the trash.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def command(
     days: float | None, keep: int | None, max_mb: float | None, dry_run: bool, purge: bool, yes: bool, as_json: bool
 ) -> int:
-    """Delete old finished runs. Without a rule those of the settings (retention) count.
+    """Delete old finished runs. Without a rule, those in the settings (retention) apply.
 
-    What a rule names goes to the trash, from where subdeck rm --undo takes it back for a day; only then the space is
-    free. Runs that go on are never taken. With several rules a run goes when one of them takes it.
+    The runs go to the trash, from which subdeck rm --undo restores them for a day; after that their space is free.
+    Unfinished runs are never deleted. With several rules, a run is deleted if any of them applies to it.
     """
     engine = Engine.open()
     rule = Retention(days, keep, max_mb)
@@ -43,9 +51,13 @@ def command(
         rule = engine.settings.retention
     if not rule.is_set:
         hint = f"give --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
-        raise UsageError("there is no rule which runs are old", where="clean", hint=hint)
+        raise UsageError("no rule says which runs are old", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
-        raise UsageError("--json cannot ask", where="clean", hint="add --yes, or --dry-run to see what would go")
+        raise UsageError(
+            "--json cannot ask for confirmation",
+            where="clean",
+            hint="add --yes, or --dry-run to see what would be deleted",
+        )
     stock = read_stock(engine.project)
     selection = choose(stock, rule, time.time())
     if not as_json:
@@ -76,14 +88,14 @@ def command(
     if moved:
         say(f"{runs_word(len(moved))} {'removed for good' if purge else 'moved to the trash'}")
     for run_id, why in left[:NAMED]:
-        note(f"! {run_id[-6:]} stays: {one_line(why)}")
+        note(f"! {run_id[-6:]} was not deleted: {one_line(why)}")
     if len(left) > NAMED:
-        note(f"! {runs_word(len(left) - NAMED)} more stay")
+        note(f"! {runs_word(len(left) - NAMED)} more not deleted")
     return 0
 
 
 def _said(stock: Stock, selection: Selection, purge: bool) -> list[str]:
-    """Say what is there, what goes, and what room that makes when."""
+    """Return lines that say what there is, what is to be deleted, and how much space that frees when."""
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
         f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
@@ -94,15 +106,19 @@ def _said(stock: Stock, selection: Selection, purge: bool) -> list[str]:
     span = going[0].run_id[-6:] if len(going) == 1 else f"{going[0].run_id} to {going[-1].run_id}"
     lines.append(f"to delete: {runs_word(len(going))}, {size_text(selection.size)} ({span})")
     if selection.untold:
-        lines.append(f"! of {selection.untold} of them nobody has seen the end yet")
+        lines.append(f"! the end of {selection.untold} of them has not been seen by anybody")
     if purge:
-        lines.append(f"that frees {size_text(selection.size)} at once and cannot be taken back")
+        lines.append(f"that frees {size_text(selection.size)} at once and cannot be undone")
     else:
-        lines.append(f"that frees nothing now and {size_text(selection.size)} when the trash gives them up, in a day")
+        lines.append(f"that frees {size_text(selection.size)} in a day, when they leave the trash")
     return lines
 
 
 def _agreed(purge: bool) -> bool:
     if not is_terminal(sys.stdin):
-        raise UsageError("nobody can be asked here", where="clean", hint="add --yes, or --dry-run to see what would go")
+        raise UsageError(
+            "there is no terminal to ask for confirmation",
+            where="clean",
+            hint="add --yes, or --dry-run to see what would be deleted",
+        )
     return click.confirm("Remove them for good?" if purge else "Move them to the trash?", default=False)

@@ -1,4 +1,4 @@
-"""`subdeck doctor`: what is missing here, and how to mend it."""
+"""`subdeck doctor`: check what is missing here, and how to fix it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PROBLEMS = 1
 @click.command("doctor")
 @json_option
 def command(as_json: bool) -> int:
-    """Look at everything subdeck needs, without starting or changing anything.
+    """Check everything that subdeck needs, without starting or changing anything.
 
-    The exit code is 1 when something keeps runs from being started here, else 0.
+    The exit code is 1 if something keeps runs from being started here, else 0.
     """
     checks = examine()
     broken = any(check.state is State.PROBLEM for check in checks)

@@ -1,4 +1,4 @@
-"""`subdeck events`: follow runs on the four channels, as other programs do."""
+"""`subdeck events`: follow runs on the four channels, for other programs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .output import say
 
 
 @click.command("events")
-@click.option("--run", "word", metavar="RUN", help="Only this run; ends with it.")
+@click.option("--run", "ref", metavar="RUN", help="Follow only this run, and end with it.")
 @click.option(
     "--entries",
     type=click.Choice(["last", "all"]),
     default="last",
-    help="What progress carries: the last 20 entries (default), or all.",
+    help="Which entries a progress report carries: the last 20 (default), or all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each emission as a line of JSON: channel and payload.")
-def command(word: str | None, entries: str, as_json: bool) -> int:
-    """Follow runs until ctrl-C: one "started" for each that goes on, then all that happens to any.
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON: channel and payload.")
+def command(ref: str | None, entries: str, as_json: bool) -> int:
+    """Follow runs until ctrl-C: first a "started" for each active run, then everything that happens to any run.
 
-    The channels are subagents:created, subagents:started (progress too, at most four a second for each run),
-    subagents:completed, subagents:failed.
+    The channels are subagents:created, subagents:started (also for progress, at most four times a second for each
+    run), subagents:completed and subagents:failed.
     """
     engine = Engine.open()
-    run_id = engine.find((word,))[0] if word else None
+    run_id = engine.find((ref,))[0] if ref else None
     with Canceller() as canceller:
         if run_id and (run := engine.snapshots((run_id,))) and run[0].has_ended:
             return 0

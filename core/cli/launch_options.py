@@ -1,4 +1,4 @@
-"""What `run` and `bg` take from the command line, and the request it makes."""
+"""The arguments and options of `run` and `bg`, and the request that they make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STDIN = "-"
 DESCRIPTION_LENGTH = 80
 
 EPILOG = (
-    'TASK "-" is read from stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
+    'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
     "Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started."
 )
 
@@ -41,34 +41,36 @@ class LaunchOptions(TypedDict):
 
 
 _OPTIONS = (
-    click.option("--model", metavar="M", help="Model, as provider/id; wins over the preset's."),
-    click.option("--cwd", metavar="DIR", help="Where the child works (default: here)."),
-    click.option("--runner", metavar="R", help="process or tmux."),
-    click.option("--agent", metavar="A", help="pi, offline, or a name in the settings."),
-    click.option("--previous", metavar="RUN", help="The run whose answer stands for {previous} in the task."),
-    click.option("--session-id", metavar="ID", help="Go on with this child session of the preset here."),
-    click.option("--parent-session", metavar="FILE", help="pi session file whose last turns the child is told."),
+    click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
+    click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
+    click.option("--runner", metavar="R", help="How the child runs: process or tmux."),
+    click.option("--agent", metavar="A", help="Which agent: pi, offline, or a name from the settings."),
+    click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
+    click.option("--session-id", metavar="ID", help="Continue this child session of the same preset and directory."),
+    click.option(
+        "--parent-session", metavar="FILE", help="A pi session file; its last turns become the child's context."
+    ),
     click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
-    click.option("--no-preset", is_flag=True, help="Run without a preset: only TASK is given."),
-    click.option("--tools", metavar="CSV", help="With --no-preset: the tools it may use; empty for none."),
-    click.option("--prompt", metavar="FILE", help="With --no-preset: its system prompt."),
-    click.option("--save-as", metavar="NAME", help="With --no-preset: save it as a preset of the project too."),
+    click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),
+    click.option("--tools", metavar="CSV", help="With --no-preset: the tools the child may use; empty for none."),
+    click.option("--prompt", metavar="FILE", help="With --no-preset: a file with the system prompt."),
+    click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a preset of the project."),
 )
 
 
 def launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a launch can be told to a command; it arrives as `words` and the keys of LaunchOptions."""
+    """Add arguments and options of a launch to a command; they arrive as `args` and the keys of LaunchOptions."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return click.argument("words", metavar="PRESET TASK", nargs=-1)(command)
+    return click.argument("args", metavar="PRESET TASK", nargs=-1)(command)
 
 
-def read_request(engine: Engine, words: Sequence[str], options: LaunchOptions) -> RunRequest:
-    """Make a request of words and options; reads stdin and files, and saves the preset where that is wished.
+def read_request(engine: Engine, args: Sequence[str], options: LaunchOptions) -> RunRequest:
+    """Make a request of arguments and options; reads stdin and files, and saves the preset if `--save-as` is given.
 
     Raises UsageError.
     """
-    preset, task = _preset_and_task(words, no_preset=options["no_preset"])
+    preset, task = _preset_and_task(args, no_preset=options["no_preset"])
     if preset is not None:
         _refuse_ad_hoc(options)
     previous = engine.find((options["previous"],))[0] if options["previous"] else None
@@ -92,8 +94,8 @@ def read_request(engine: Engine, words: Sequence[str], options: LaunchOptions) -
     return request
 
 
-def _preset_and_task(words: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
-    match words:
+def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
+    match args:
         case [task] if no_preset:
             return None, task
         case [preset, task] if not no_preset:
@@ -112,8 +114,8 @@ def _preset_and_task(words: Sequence[str], *, no_preset: bool) -> tuple[str | No
         case _:
             wanted = "TASK alone" if no_preset else "PRESET and TASK"
             raise UsageError(
-                f"{len(words)} words were given where {wanted} is expected",
-                where=f'"{one_line(words[-1], 60)}"',
+                f"{len(args)} arguments were given, but {wanted} is expected",
+                where=f'"{one_line(args[-1], 60)}"',
                 hint="put the task in quotes",
             )
 
@@ -122,15 +124,17 @@ def _refuse_ad_hoc(options: LaunchOptions) -> None:
     given = [f"--{name.replace('_', '-')}" for name in ("tools", "prompt", "save_as") if options[name] is not None]
     if given:
         raise UsageError(
-            f"{', '.join(given)} cannot go with a preset",
+            f"{', '.join(given)} cannot be used with a preset",
             where=given[0],
-            hint="a preset has its own tools and prompt: change its file, or run with --no-preset",
+            hint="a preset has its own tools and prompt: edit its file, or use --no-preset",
         )
 
 
 def _read_task() -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
-        raise UsageError("stdin is closed, so no task can be read from it", where="task", hint="give it as a word")
+        raise UsageError(
+            "stdin is closed, so no task can be read from it", where="task", hint="give the task as an argument"
+        )
     if is_terminal(sys.stdin):
         note("Type the task; ctrl-D on an empty line ends it.")
     return sys.stdin.buffer.read().decode("utf-8", "replace")

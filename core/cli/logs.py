@@ -1,4 +1,4 @@
-"""`subdeck logs`: what a run did, as it stands or as it grows."""
+"""`subdeck logs`: print what a run did, or follow it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .outcomes import EXIT_CODES
 from .output import document, is_terminal, note
 
 MARKDOWN = "markdown"
-"""A record that is made when it is asked for, not a file of the run."""
+"""Made when it is asked for; not a file of the run."""
 
 LOOK_AGAIN = 0.1
 """Seconds; a look is two `stat` calls, which is less than what a watch costs."""
@@ -30,23 +30,28 @@ BATCH = 256 * 1024
 
 @click.command("logs")
 @run_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
-@click.option("--raw", "name", flag_value=paths.STDOUT, help="What the child wrote on stdout.")
-@click.option("--events", "name", flag_value=paths.EVENTS, help="The normalized events, one JSON document a line.")
-@click.option("--stderr", "name", flag_value=paths.STDERR, help="What the child wrote on stderr.")
-@click.option("--markdown", "name", flag_value=MARKDOWN, help="The whole run as a markdown document.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the run until it ends.")
+@click.option("--raw", "name", flag_value=paths.STDOUT, help="Print what the child wrote on stdout.")
+@click.option(
+    "--events", "name", flag_value=paths.EVENTS, help="Print the normalized events, one JSON document per line."
+)
+@click.option("--stderr", "name", flag_value=paths.STDERR, help="Print what the child wrote on stderr.")
+@click.option("--markdown", "name", flag_value=MARKDOWN, help="Print the whole run as a markdown document.")
 @json_option
-def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
-    """Show the transcript of a run, or one of its other records.
+def command(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
+    """Print the transcript of a run, or one of its other records.
 
-    With --json one document: {"runId", "status", "name", "path", "lines"}. With -f the exit code is that of the run.
+    With --json, print one document: {"runId", "status", "name", "path", "lines"}. With -f, the exit code is that of
+    the run.
     """
     if follow and as_json:
-        raise UsageError("--json is one document and cannot follow", where="logs", hint="follow with -f --events")
+        raise UsageError("--json prints one document and cannot follow a run", where="logs", hint="use -f --events")
     if follow and name == MARKDOWN:
-        raise UsageError("--markdown is one document and cannot follow", where="logs", hint="follow without it")
+        raise UsageError(
+            "--markdown prints one document and cannot follow a run", where="logs", hint="use -f without it"
+        )
     engine = Engine.open()
-    run_id = engine.find((word,))[0]
+    run_id = engine.find((ref,))[0]
     if name == MARKDOWN:
         return _show_markdown(engine, run_id, as_json)
     log = _Log(engine, run_id, name or paths.TRANSCRIPT)
@@ -60,7 +65,7 @@ def command(word: str, follow: bool, name: str | None, as_json: bool) -> int:
     log.print_new()
     log.print_rest()
     if not os.path.exists(log.path):
-        note(f"{log.name} has not been written")
+        note(f"{log.name} has not been written yet")
     return 0
 
 
@@ -128,7 +133,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
             log.print_new()
             time.sleep(LOOK_AGAIN)
     except KeyboardInterrupt:
-        note("stopped following; the run goes on")
+        note("stopped following; the run continues")
         raise
     log.print_new()
     log.print_rest()
@@ -137,7 +142,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 
 
 def _print(block: bytes) -> None:
-    """Write bytes as they are into a pipe or file; for a terminal control sequences are taken out."""
+    """Write bytes unchanged into a pipe or file; for a terminal, without control sequences."""
     if not block:
         return
     if is_terminal(sys.stdout):

@@ -1,4 +1,4 @@
-"""The command `subdeck`: a static table of commands, each loaded when it is called, and one place for errors."""
+"""The command `subdeck`: a table of commands, each imported when it is called, and the one place where errors end."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
-    "run": Entry("run", "Start a run, show its progress, print its answer."),
+    "run": Entry("run", "Start a run, show its progress and print its answer."),
     "bg": Entry("bg", "Start a run in the background and print its id."),
-    "status": Entry("status", "Show what runs, and how the last runs ended."),
+    "status": Entry("status", "List the runs: what is running, and how the last ones ended."),
     "wait": Entry("wait", "Wait until runs have ended."),
-    "logs": Entry("logs", "Show what a run did, or follow it."),
-    "stop": Entry("stop", "End runs."),
+    "logs": Entry("logs", "Print what a run did, or follow it."),
+    "stop": Entry("stop", "Stop runs."),
     "attach": Entry("attach", "Show the tmux pane of a run in this terminal."),
-    "rm": Entry("rm", "Delete finished runs, or take that back."),
+    "rm": Entry("rm", "Delete finished runs, or restore deleted ones."),
     "clean": Entry("clean", "Delete old runs, by age, number or size."),
     "presets": Entry("presets", "List the presets, or show one."),
-    "models": Entry("models", "List the models that are known, and the roles."),
-    "settings": Entry("settings", "Show the settings in force, or a file with all of them."),
-    "pi": Entry("pi", "Give pi the tools by which it starts runs here."),
-    "doctor": Entry("doctor", "Say what is missing here and how to mend it."),
-    "mcp": Entry("mcp", "Offer the tools to Claude Code, Codex and other MCP clients."),
+    "models": Entry("models", "List the known models, and the roles."),
+    "settings": Entry("settings", "Show the settings in force, or an example file with all of them."),
+    "pi": Entry("pi", "Give pi the tools to start runs, or take them away."),
+    "doctor": Entry("doctor", "Check what is missing on this machine, and how to fix it."),
+    "mcp": Entry("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": Entry("events", "Follow runs as a stream of events, for other programs."),
-    "tool": Entry("tool", "The tools of a parent agent, as JSON over stdio."),
-    "replay": Entry("replay", "Make a run from a recorded stream of a child agent."),
+    "tool": Entry("tool", "The tools of a parent agent as JSON over stdio; for its extension."),
+    "replay": Entry("replay", "Make a run from the recorded output of a child agent."),
 }
 
 
 class AppOptions(NamedTuple):
-    """How the app is to be opened."""
+    """How to open the app."""
 
     run: str | None = None
-    """The run it shows by itself: its id, its short id, or an unambiguous beginning of either."""
+    """The run to show by itself: its id, its short id, or an unambiguous beginning of either."""
     readonly: bool = False
-    """Whether it changes nothing."""
+    """Whether nothing can be changed from it."""
 
 
 OpenApp = Callable[[AppOptions], int]
-"""Answers the exit code; raises SubdeckError for what keeps the app from opening."""
+"""Returns the exit code; raises SubdeckError for what keeps the app from opening."""
 
 NOTHING_STARTED = 2
 INTERRUPTED = 130
-"""What a shell reports of a program that ctrl-C ended."""
+"""What a shell reports for a program that ctrl-C ended."""
 
 
 class CommandGroup(click.Group):
-    """Knows its commands by the table; help names them without loading one."""
+    """A group of the commands in `COMMANDS`, which its help lists without importing one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -88,14 +88,14 @@ class CommandGroup(click.Group):
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
-    """Run one command and answer the exit code; without a command `open_app` answers it.
+    """Run one command and return the exit code; without a command, that of `open_app`.
 
-    Every SubdeckError ends here, in words or, with --json, as a document on stderr.
+    Every SubdeckError ends here, as text or, with --json, as a document on stderr.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in words[: words.index("--") if "--" in words else None]
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in args[: args.index("--") if "--" in args else None]
     try:
-        code: object = _deck(open_app).main(words, prog_name="subdeck", standalone_mode=False)
+        code: object = _deck(open_app).main(args, prog_name="subdeck", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.Abort:
         return INTERRUPTED
@@ -115,17 +115,19 @@ def _deck(open_app: OpenApp) -> CommandGroup:
 
     @click.command(cls=CommandGroup, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
-    @click.option("--run", "run", metavar="RUN", help="Open the app at this run, its transcript in full.")
-    @click.option("--readonly", is_flag=True, help="Open the app so that nothing can be changed from it.")
+    @click.option(
+        "--run", "run", metavar="RUN", help="Open the app on this run, with its transcript on the full screen."
+    )
+    @click.option("--readonly", is_flag=True, help="Open the app for looking only: nothing can be changed.")
     @click.option(
         "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print the version."
     )
     @click.pass_context
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
-        """A control deck for coding subagents. Without a command it opens the app on this directory.
+        """A control deck for coding subagents. Without a command, open the app on the current directory.
 
         Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started.
-        Each command takes --json; its errors then are JSON on stderr.
+        Every command takes --json; errors are then JSON on stderr.
         """
         if directory is not None:
             _enter(directory)

@@ -18,19 +18,19 @@ from .output import note
 EXTRA = frozenset({"anyio", "mcp", "mcp_types", "pydantic"})
 """Packages that come with the extra of that name."""
 
-FOR_PERSONS = """\
-subdeck mcp talks to programs: JSON-RPC on stdin and stdout. Claude Code starts it after
+FOR_PEOPLE = """\
+subdeck mcp talks to programs, in JSON-RPC on stdin and stdout. To have Claude Code start it, type
   claude mcp add subdeck -- subdeck mcp
 Waiting for a client; ctrl-D ends it."""
 
 
 @click.command("mcp")
-@click.option("--json", "as_json", is_flag=True, help="Print an error that keeps it from starting as JSON on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="If it cannot start, print the error as JSON on stderr.")
 def command(as_json: bool) -> int:
-    """Offer subagent, background_agent and background_agent_status to Claude Code, Codex and other MCP clients.
+    """Serve subagent, background_agent and background_agent_status to Claude Code, Codex and other MCP clients.
 
-    It works on the project of the current directory, as a session of its own, until its client goes. Background runs
-    go on then; those that a call waits for are cancelled.
+    Works on the project of the current directory, as a session of its own, until its client disconnects. Background
+    runs continue after that; runs that a call is waiting for are cancelled.
     """
     if not sys.stdin or not sys.stdout:
         raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
@@ -51,7 +51,7 @@ def command(as_json: bool) -> int:
                 hint="pipx install 'subdeck[mcp]', or in a virtual environment pip install 'subdeck[mcp]'",
             ) from error
         if sys.stdin.isatty():
-            note(FOR_PERSONS)
+            note(FOR_PEOPLE)
         calls = Calls()
 
         def leave_when_cancelled() -> None:

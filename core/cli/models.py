@@ -24,13 +24,14 @@ ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16
 
 
 @click.command("models")
-@click.option("--refresh", is_flag=True, help="Ask pi for the models it has now; starts it once.")
-@click.option("--all", "everything", is_flag=True, help="Also those that pi brings along but has no key for.")
+@click.option("--refresh", is_flag=True, help="Ask pi for its current models, which starts pi once.")
+@click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
 @json_option
 def command(refresh: bool, everything: bool, as_json: bool) -> int:
-    """List the models that are known, in the order in which a bare id is looked up, and the roles.
+    """List the known models, in the order in which a bare id is looked up, and the roles.
 
-    Nothing is started without --refresh: known are those of the settings, of models.json, and what pi listed last.
+    The list comes from the settings, from models.json and from what pi listed last. Nothing is started without
+    --refresh.
     """
     engine = Engine.open()
     agent = engine.agent()

@@ -18,7 +18,7 @@ _WORST_FIRST = (RunStatus.FAILED, RunStatus.ABORTED)
 
 
 def worst(runs: Iterable[RunSnapshot]) -> int:
-    """Return the exit code for several runs: a failed one outweighs an aborted one; one that goes on counts as 0."""
+    """Return the exit code for several runs: a failed one outweighs an aborted one; an unfinished one counts as 0."""
     ends = {run.status for run in runs}
     return next((EXIT_CODES[status] for status in _WORST_FIRST if status in ends), 0)
 
@@ -32,7 +32,7 @@ def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
 
 
 def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
-    """Return everything about a run but its system prompt: meta, result (null as long as it goes on), live activity,
+    """Return everything about a run but its system prompt: meta, result (null until it has ended), live activity,
     paths of its files."""
     meta = msgspec.to_builtins(run.meta)
     del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts

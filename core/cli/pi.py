@@ -18,13 +18,13 @@ ACTIONS = ("status", "install", "uninstall")
 
 @click.command("pi")
 @click.argument("action", type=click.Choice(ACTIONS), default="status")
-@click.option("--project", is_flag=True, help="In .pi of this project instead of pi's own directory.")
+@click.option("--project", is_flag=True, help="Use .pi of this project instead of pi's own directory.")
 @json_option
 def command(action: str, project: bool, as_json: bool) -> int:
     """Give pi the tools subagent, background_agent and background_agent_status.
 
-    `install` writes one extension and five prompt templates, and says where; `uninstall` removes exactly these. A
-    file that is not ours, or that was edited, is left alone. `status` (the default) says what is in place.
+    `install` writes one extension and five prompt templates, and prints where; `uninstall` removes exactly these.
+    Files that are not from subdeck, or were edited, are left alone. `status` (the default) shows what is installed.
     """
     directory = os.path.join(find_project(os.getcwd()).root, ".pi") if project else os.path.abspath(agent_dir())
     here = installation(directory)
@@ -49,9 +49,9 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
     say(f"The extension is {one_line(here.extension.path)}")
     if prompts:
         say(f"The prompt templates {names} are in {one_line(os.path.dirname(prompts[0]))}")
-    say("Start pi, or type /reload in one that runs.")
+    say("Start pi, or type /reload in a pi that is already running.")
     for path in left_alone:
-        note(f"! left alone, because it is not ours: {one_line(path)}")
+        note(f"! left alone, because it is not from subdeck: {one_line(path)}")
     if project:
         root = os.path.dirname(os.path.dirname(os.path.dirname(here.extension.path)))
         note(f"pi reads it when it is started in {one_line(root)}.")
@@ -63,7 +63,7 @@ def _uninstall(here: Installation, as_json: bool) -> None:
     if as_json:
         document({"removed": removed, "leftAlone": edited})
         return
-    say("\n".join(f"removed {one_line(path)}" for path in removed) or "Nothing of ours was there.")
+    say("\n".join(f"removed {one_line(path)}" for path in removed) or "Nothing was installed.")
     for path in edited:
         note(f"! left alone, because it was edited: {one_line(path)}")
 
@@ -76,7 +76,7 @@ def _status(here: Installation, as_json: bool) -> None:
     say("\n".join(f"{place.state:<9} {one_line(place.path)}" for place in here.places))
     say(f"It starts {one_line(shlex.join(own_command()))}")
     if any(place.state in (State.ABSENT, State.OUTDATED) for place in here.places):
-        note("subdeck pi install puts it in place.")
+        note("subdeck pi install installs what is missing or outdated.")
 
 
 def _name(path: str) -> str:

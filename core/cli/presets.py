@@ -1,4 +1,4 @@
-"""`subdeck presets`: what can be launched, and what is wrong with the files that cannot."""
+"""`subdeck presets`: list the presets and the files that cannot be used, or show one preset."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def preset_text(preset: Preset, view: Preview) -> str:
         "Model": _model(preset, view),
         "Thinking": (view.model and view.model.thinking) or preset.thinking,
         "Tools": tools_words(preset, view.tools),
-        "Prompt": "in the place of the agent's own"
+        "Prompt": "replaces the agent's own"
         if preset.prompt_mode == PromptMode.REPLACE
-        else "after the agent's own",
+        else "is added to the agent's own",
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
         "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,
@@ -120,11 +120,11 @@ Looked for *.md in:
 
 @click.command("presets")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for editors.")
+@click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
 @json_option
 def command(name: str | None, schema: bool, as_json: bool) -> int:
-    """List the presets with their source and model, and the files that cannot be used; or show one preset whole, with
-    what its model, tools and limits come to here."""
+    """List the presets with their source and model, and the files that cannot be used; or show one preset in full, with
+    the model, tools and limits that a run would get here."""
     if schema:
         document(preset_schema())
         return 0

@@ -19,16 +19,18 @@ from .output import document, note, pass_on
 
 @click.command("replay")
 @click.argument("file", metavar="FILE")
-@click.option("--agent", type=click.Choice(["pi", "offline"]), default="pi", help="Who wrote it (default: pi).")
-@click.option("--exit-code", metavar="N", type=int, default=0, help="How it ended; -15 means by signal 15.")
-@click.option("--stderr", metavar="FILE", help="What it wrote on stderr.")
-@click.option("--events", is_flag=True, help="Print the normalized events, one JSON document a line.")
-@click.option("--keep", is_flag=True, help="Keep the run directory and say where it is.")
+@click.option(
+    "--agent", type=click.Choice(["pi", "offline"]), default="pi", help="The agent that wrote it (default: pi)."
+)
+@click.option("--exit-code", metavar="N", type=int, default=0, help="The exit code of the child; -15 means signal 15.")
+@click.option("--stderr", metavar="FILE", help="What the child wrote on stderr.")
+@click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
+@click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")
 @json_option
 def command(file: str, agent: str, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool) -> int:
-    """Make a run from FILE, the recorded stdout of a child agent in JSON mode (.gz too), without waits.
+    """Make a run from FILE, the recorded stdout of a child agent in JSON mode (may be .gz), at full speed.
 
-    Prints the transcript on stderr and the answer on stdout; the exit code is that of `run`.
+    The transcript goes to stderr and the answer to stdout; the exit code is that of `run`.
     """
     if events and as_json:
         raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")

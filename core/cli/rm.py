@@ -1,4 +1,4 @@
-"""`subdeck rm`: delete finished runs, take it back, make it final."""
+"""`subdeck rm`: delete finished runs, restore deleted ones, or remove them for good."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from .output import document, say
 
 
 @click.command("rm")
-@click.argument("words", metavar="[RUN...]", nargs=-1)
-@click.option("--purge", is_flag=True, help="For good. Without RUN: all that were deleted more than a day ago.")
-@click.option("--undo", is_flag=True, help="Take deleted runs back.")
+@click.argument("refs", metavar="[RUN...]", nargs=-1)
+@click.option("--purge", is_flag=True, help="Remove for good. Without RUN: everything deleted more than a day ago.")
+@click.option("--undo", is_flag=True, help="Restore deleted runs.")
 @json_option
-def command(words: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> int:
-    """Delete finished runs. --undo takes them back until they are purged."""
+def command(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> int:
+    """Delete finished runs. --undo restores them until they are purged."""
     if purge and undo:
         raise UsageError("--purge and --undo are opposites", where="rm", hint="leave one of them out")
-    if not words and not purge:
+    if not refs and not purge:
         raise UsageError("RUN is missing", where="rm", hint="subdeck status --all lists the runs")
     engine = Engine.open()
     if undo:
-        done, verb = engine.restore(_unique(_deleted(engine, words))), "restored"
+        done, verb = engine.restore(_unique(_deleted(engine, refs))), "restored"
     elif purge:
-        done, verb = _purge(engine, words), "purged"
+        done, verb = _purge(engine, refs), "purged"
     else:
-        done, verb = engine.delete(_unique(engine.find(words))), "deleted"
+        done, verb = engine.delete(_unique(engine.find(refs))), "deleted"
     if as_json:
         document({verb: done})
         return 0
     for run_id in done:
-        back = f"; subdeck rm --undo {run_id[-6:]} takes it back" if verb == "deleted" else ""
+        back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
         say(f"{run_id[-6:]} {verb}{back}")
-    if purge and not words:
+    if purge and not refs:
         say("what was deleted more than a day ago is purged")
     return 0
 
 
-def _purge(engine: Engine, words: Sequence[str]) -> tuple[str, ...]:
+def _purge(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
     """Delete what is not deleted yet, then remove all of it for good."""
-    if not words:
+    if not refs:
         engine.purge()
         return ()
-    run_ids = _unique(_anywhere(engine, word) for word in words)
+    run_ids = _unique(_anywhere(engine, ref) for ref in refs)
     standing = {run.run_id for run in engine.snapshots(run_ids)}
     engine.delete(run_id for run_id in run_ids if run_id in standing)
     engine.purge(run_ids)
     return run_ids
 
 
-def _anywhere(engine: Engine, word: str) -> str:
+def _anywhere(engine: Engine, ref: str) -> str:
     try:
-        return engine.find((word,), deleted=True)[0]
+        return engine.find((ref,), deleted=True)[0]
     except UnknownRun:
-        return engine.find((word,))[0]
+        return engine.find((ref,))[0]
 
 
-def _deleted(engine: Engine, words: Sequence[str]) -> tuple[str, ...]:
+def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
     try:
-        return engine.find(words, deleted=True)
+        return engine.find(refs, deleted=True)
     except UnknownRun as error:
         hint = error.hint if "more exact" in error.hint else "only what was deleted and not purged can be taken back"
         raise UnknownRun(error.what, where="deleted runs", hint=hint) from None

@@ -28,13 +28,14 @@ DELETED = "the run was deleted while it was waited for"
 @click.command("run", epilog=EPILOG)
 @launch_options
 @json_option
-def command(words: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
-    """Start a run, show its progress on stderr, print its answer on stdout.
+def command(args: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
+    """Start a run, show its progress on stderr and print its answer on stdout.
 
-    ctrl-C, TERM, HUP and a reader that goes away cancel the run. If this command is killed, the run goes on.
+    ctrl-C, TERM, HUP, or closing the pipe that reads the output cancels the run. If this command is killed with KILL,
+    the run continues.
     """
     engine = Engine.open()
-    request = read_request(engine, words, options)
+    request = read_request(engine, args, options)
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
         try:

@@ -1,4 +1,4 @@
-"""`subdeck settings`: what is in force, where it comes from, and a file with everything in it."""
+"""`subdeck settings`: show the settings in force, or an example file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .output import document, note, say
 
 
 @click.command("settings")
-@click.option("--example", is_flag=True, help="Print a settings file with every key, explained and commented out.")
+@click.option("--example", is_flag=True, help="Print a settings file with every key explained and commented out.")
 @json_option
 def command(example: bool, as_json: bool) -> int:
-    """Show the settings in force here, and the files they come from."""
+    """Show the settings in force here, and the files that they come from."""
     if example:
         say(example_settings().rstrip("\n"))
         return 0

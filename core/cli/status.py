@@ -1,4 +1,4 @@
-"""`subdeck status`: what runs, and how the last runs ended."""
+"""`subdeck status`: list the runs."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ subdeck presets lists the presets; subdeck without a command opens the app."""
 
 
 @click.command("status")
-@click.argument("words", metavar="[RUN...]", nargs=-1)
-@click.option("--all", "show_all", is_flag=True, help="Every run of the project.")
+@click.argument("refs", metavar="[RUN...]", nargs=-1)
+@click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
 @json_option
-def command(words: tuple[str, ...], show_all: bool, as_json: bool) -> int:
-    """Show runs, newest first: those named, or all that run and the last 20, or with --all every one.
+def command(refs: tuple[str, ...], show_all: bool, as_json: bool) -> int:
+    """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
 
-    Columns: state, id, preset, task, what it does or how it ended, time, tokens. Of those named it also says why they
-    are not done.
+    Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens. For the runs that are named,
+    a line below says why each is not done, or how it ended.
     """
-    if words and show_all:
-        raise UsageError("--all cannot go with ids", where="status", hint="leave one of them out")
+    if refs and show_all:
+        raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")
     engine = Engine.open()
-    run_ids = engine.find(words) if words else None
+    run_ids = engine.find(refs) if refs else None
     runs = engine.snapshots(run_ids, last=None if show_all else LAST)
     if as_json:
         document({"counts": count(runs), "runs": [run_document(engine, run) for run in runs]})
     elif runs:
         say("\n".join(rows(runs)))
-        if words:
+        if refs:
             lines = [f"{run.meta.short_id} {why_line(engine, run, engine.result(run.run_id))}" for run in runs]
             say("\n" + "\n".join(lines))
-        more = "; --all shows every run" if not words and not show_all and len(runs) >= LAST else ""
+        more = "; --all shows every run" if not refs and not show_all and len(runs) >= LAST else ""
         say(f"\n{describe.counted(count(runs))}{more}")
     else:
         say(EMPTY.format(place=one_line(engine.project.root)))

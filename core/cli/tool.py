@@ -1,4 +1,4 @@
-"""`subdeck tool`: the three tools as JSON over stdio, for doors that are not Python."""
+"""`subdeck tool`: the three tools as JSON over stdio, for parents that are not Python programs."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class _Answered(Struct, rename="camel"):
 def command(action: str, name: str | None, as_json: bool) -> int:
     """The delegation tools for a parent agent's extension: one line of JSON on stdin, lines of JSON on stdout.
 
-    register tells which tools to register now. call NAME calls one; the end of stdin, or TERM, cancels it. watch tells
-    of a session's background runs until stdin ends.
+    `register` prints which tools to register now. `call NAME` calls one; the end of stdin, or TERM, cancels it. `watch`
+    reports on a session's background runs until stdin ends.
     """
     log_thread_faults()
     doing: dict[str, Callable[[], int]] = {
@@ -109,12 +109,12 @@ def _register() -> int:
     models = models_of(tools)
     text = described(tools)
     wanted = should_register(key, models, os.environ, text)
-    told = ("name", "label", "description", "parameters")
+    fields = ("name", "label", "description", "parameters")
     write_line(
         {
             "register": wanted,
             "key": registration_key(models, text) if wanted else key,
-            "tools": [{field: getattr(tool, field) for field in told} for tool in tools] if wanted else [],
+            "tools": [{field: getattr(tool, field) for field in fields} for tool in tools] if wanted else [],
         }
     )
     return 0
@@ -170,16 +170,16 @@ def _watch() -> int:
 
 
 def _parent_of(asked: _Call, resolve: Callable[[str], Resolved | None] | None) -> Parent:
-    told = asked.parent
+    about = asked.parent
     return Parent(
-        session=session_name(told.session),
+        session=session_name(about.session),
         kind=LauncherKind.PI,
-        session_file=told.session_file,
-        branch=told.branch,
-        active_tools=told.active_tools,
-        model=told.model,
+        session_file=about.session_file,
+        branch=about.branch,
+        active_tools=about.active_tools,
+        model=about.model,
         models=asked.models,
-        runs=told.runs,
+        runs=about.runs,
         resolve=resolve,
     )
 

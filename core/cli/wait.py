@@ -12,25 +12,27 @@ from .output import document, note, say
 from .status import rows
 
 TIMED_OUT = 124
-"""As `timeout(1)` answers."""
+"""The exit code of `timeout(1)`."""
 
 
 @click.command("wait")
 @runs_argument
-@click.option("--timeout", metavar="S", type=click.FloatRange(min=0), help="Give up after S seconds; the runs go on.")
+@click.option(
+    "--timeout", metavar="S", type=click.FloatRange(min=0), help="Give up after S seconds; the runs continue."
+)
 @json_option
-def command(words: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
+def command(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until all these runs have ended.
 
-    The exit code is that of the worst: 1 when one failed, else 3 when one was aborted, else 0; 124 when --timeout is
-    over before. ctrl-C ends the waiting only: the runs go on.
+    The exit code is 1 if one failed, else 3 if one was aborted, else 0; 124 if --timeout runs out first. ctrl-C ends
+    only the waiting: the runs continue.
     """
     engine = Engine.open()
-    run_ids = tuple(dict.fromkeys(engine.find(words)))
+    run_ids = tuple(dict.fromkeys(engine.find(refs)))
     try:
         runs = engine.wait(run_ids, timeout=timeout)
     except KeyboardInterrupt:
-        note("stopped waiting; the runs go on")
+        note("stopped waiting; the runs continue")
         raise
     if len(runs) < len(run_ids):
         gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
@@ -41,7 +43,7 @@ def command(words: tuple[str, ...], timeout: float | None, as_json: bool) -> int
     else:
         say("\n".join(rows(runs)))
     if open_runs:
-        go_on = "it goes" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} go"
-        note(f"subdeck: {go_on} on after {timeout:g} s of waiting")
+        unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
+        note(f"subdeck: {unfinished} not ended after {timeout:g} s")
         return TIMED_OUT
     return worst(runs)

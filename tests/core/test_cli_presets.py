@@ -61,7 +61,7 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
         "Model:       @fast → fake/test",
         "Thinking:    low",
         "Tools:       read, edit, write, subagent_finalize (all but bash, Edit)",
-        "Prompt:      in the place of the agent's own",
+        "Prompt:      replaces the agent's own",
         "Finalize:    yes, asked for 3 times at most",
         "Limits:      timeout 10:00",
         '! the key "mdl" is unknown and is ignored; did you mean model?',

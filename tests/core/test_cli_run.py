@@ -218,7 +218,7 @@ REFUSED = {
     "cwd is a file": (["run", "scout", "x", "--cwd", "door.py"], "is no directory"),
     "previous is unknown": (["run", "scout", "x", "--previous", "abc"], "no run answers to"),
     "no model": (["run", "scout", "x", "--agent", "modelless"], "default_model"),
-    "tools of a preset": (["run", "scout", "x", "--tools", "read"], "cannot go with a preset"),
+    "tools of a preset": (["run", "scout", "x", "--tools", "read"], "cannot be used with a preset"),
     "prompt is missing": (["run", "--no-preset", "--prompt", "nowhere", "x"], "no such file"),
     "bad tool": (["run", "--no-preset", "--tools", "re ad", "x"], "is not the name of a tool"),
 }

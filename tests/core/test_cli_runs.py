@@ -196,7 +196,7 @@ def test_wait_gives_up_in_time(project: Path) -> None:
     run_id = launch(project)
     done = subdeck("wait", run_id, "--timeout", "0.2", cwd=project)
     assert 124 == done.code
-    assert "goes on after 0.2 s" in done.err
+    assert "1 run has not ended after 0.2 s" in done.err
     as_json = subdeck("wait", run_id, "--timeout", "0", "--json", cwd=project)
     assert (124, True) == (as_json.code, as_json.document["timedOut"])
     assert {run_id: "running"} == statuses(project)
@@ -212,7 +212,7 @@ def test_ctrl_c_ends_only_the_waiting(project: Path) -> None:
     waiter.send_signal(signal.SIGINT)
     _, err = waiter.communicate(timeout=30)
     assert 130 == waiter.returncode
-    assert "the runs go on" in err.decode()
+    assert "the runs continue" in err.decode()
     assert {run_id: "running"} == statuses(project)
     subdeck("stop", run_id, cwd=project)
     subdeck("wait", run_id, cwd=project)
@@ -288,7 +288,7 @@ def test_stop_ends_runs_and_leaves_finished_ones(project: Path) -> None:
         result["reason"],
         result["errorMessage"],
     )
-    assert "had ended already" in subdeck("stop", going, cwd=project).out
+    assert "had already ended" in subdeck("stop", going, cwd=project).out
 
 
 def test_kill_ends_a_run_that_ignores_being_told(project: Path, home: Path) -> None:
@@ -305,7 +305,7 @@ def test_rm_deletes_and_undoes(project: Path) -> None:
     """A deleted run is gone from the list and comes back."""
     run_id = finished(project)
     done = subdeck("rm", run_id[-6:], cwd=project)
-    assert (0, f"{run_id[-6:]} deleted; subdeck rm --undo {run_id[-6:]} takes it back\n") == (done.code, done.out)
+    assert (0, f"{run_id[-6:]} deleted; subdeck rm --undo {run_id[-6:]} restores it\n") == (done.code, done.out)
     assert {} == statuses(project)
     assert {"restored": [run_id]} == subdeck("rm", "--undo", run_id[-6:], "--json", cwd=project).document
     assert {run_id: "completed"} == statuses(project)

@@ -113,7 +113,7 @@ def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path,
     mine.write_text("Review as I like it.\n")
     done = subdeck("pi", "install", cwd=project_dir)
     assert 0 == done.code
-    assert f"left alone, because it is not ours: {mine}" in done.err
+    assert f"left alone, because it is not from subdeck: {mine}" in done.err
     assert "Review as I like it.\n" == mine.read_text()
     assert State.CURRENT == here.extension.state
 
@@ -135,7 +135,7 @@ def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, pro
     done = subdeck("pi", "uninstall", cwd=project_dir)
     assert 6 == done.out.count("removed ")
     assert {"prompts/mine.md": "mine\n"} == files(agent_dir)
-    assert "Nothing of ours was there.\n" == subdeck("pi", "uninstall", cwd=project_dir).out
+    assert "Nothing was installed.\n" == subdeck("pi", "uninstall", cwd=project_dir).out
 
 
 def test_status_tells_each_file(here: Installation, project_dir: Path) -> None:

@@ -77,7 +77,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_table_renders_whole() -> None:
-    """A row of a table stands directly below another: a blank line would end the table, and what follows be plain text."""
+    """No table has a blank line in it, which would end it and make plain text of the rows below."""
     lines = README.splitlines()
     begun = False
     for number, line in enumerate(lines, 1):
