@@ -8,16 +8,13 @@ import sys
 from typing import Any, TextIO
 
 from ..errors import SubdeckError
-from ..text.plain import one_line, plain
+from ..text.plain import UNSAFE, one_line, plain
 
 ERROR_LINE = 4000
 """Characters of a part of an error that are shown."""
 WIDE = 110
 """Columns where there is no terminal."""
 LEAST = 20
-
-_UNSEEN = r"[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-"""What JSON lets stand raw although a terminal obeys it."""
 
 
 def say(text: str) -> None:
@@ -100,4 +97,4 @@ def _json(content: Any) -> str:
 
         encoded = json.dumps(msgspec.to_builtins(content))
     text = msgspec.json.format(encoded, indent=2)
-    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return re.sub(UNSAFE, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"

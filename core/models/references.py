@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from ..errors import ModelError, nearest
-from ..text.plain import one_line
+from ..text.plain import one_line, plain
 from .catalog import Catalog
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -25,7 +24,6 @@ KNOWN_IDS = 20
 """How many ids an error names."""
 
 _AS_LITERAL = "write it as provider/id"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Literal(Struct, frozen=True):
@@ -61,7 +59,7 @@ def unusable(ref: str, why: str, hint: str) -> ModelError:
 
 def check_text(ref: str) -> None:
     """Raise ModelError for what cannot be handed to a program as a model."""
-    if _CONTROL.search(ref):
+    if plain(ref) != ref or "\n" in ref:
         raise unusable(ref, "has a control character or a line break in it", _AS_LITERAL)
     if ref.startswith("-"):
         raise unusable(ref, 'begins with "-", which an agent reads as an option', _AS_LITERAL)

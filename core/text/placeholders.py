@@ -1,40 +1,39 @@
-"""Let an editor hold what no screen can take, and get back exactly what was there; pure.
+"""Let an editor hold what no screen can show, and get back exactly what was there; pure.
 
-Control characters, marks that reorder the text around them and the rarer line ends become characters of the last
-private plane, one each, so that a line of an editor is a line of the file and nothing raw reaches the terminal.
+Each unsafe character becomes one of the last private plane, so that a line of the editor is a line of the file, a cell
+is a character, and nothing raw reaches the terminal.
 """
 
 from __future__ import annotations
 
 import re
 
-_UNFIT = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-"""What `plain` takes out, and the carriage return."""
+from .plain import UNSAFE
 
 _PLANE = 0x100000
-_HELD = r"[\U00100000-\U0010ffff]"
+_PLACEHOLDER = r"[\U00100000-\U0010ffff]"
 _PICTURES = 0x2400
 """Where Unicode has a picture of each ASCII control character."""
 
 
-def can_hold(text: str) -> bool:
+def can_encode(text: str) -> bool:
     """Whether the private plane is free in this text."""
-    return re.search(_HELD, text) is None
+    return re.search(_PLACEHOLDER, text) is None
 
 
-def held(text: str) -> str:
-    """Put the stand-ins where the characters are."""
-    return re.sub(_UNFIT, lambda found: chr(_PLANE + ord(found[0])), text)
+def encode(text: str) -> str:
+    """Put a placeholder where each unsafe character is."""
+    return re.sub(UNSAFE, lambda found: chr(_PLANE + ord(found[0])), text)
 
 
-def released(text: str) -> str:
+def decode(text: str) -> str:
     """Put the characters back."""
-    return re.sub(_HELD, lambda found: chr(ord(found[0]) - _PLANE), text)
+    return re.sub(_PLACEHOLDER, lambda found: chr(ord(found[0]) - _PLANE), text)
 
 
-def shown(text: str) -> str:
-    """Return what the screen shows of a held text, a cell for each stand-in: `␛`, else `·`."""
-    return re.sub(_HELD, lambda found: _picture(ord(found[0]) - _PLANE), text)
+def display(text: str) -> str:
+    """Return an encoded text with a picture for each placeholder: `␛`, else `·`."""
+    return re.sub(_PLACEHOLDER, lambda found: _picture(ord(found[0]) - _PLANE), text)
 
 
 def _picture(code: int) -> str:

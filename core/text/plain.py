@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 
-# Both are compiled at their first use, by `re.sub`: together half a millisecond that few processes need.
+# Compiled at their first use, by `re.sub`: together half a millisecond that few processes need.
 _SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS and their kin
     r"|\x1b[ -/]*[0-~]?"  # the other escapes
 )
-_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-"""All but tab and newline; also the marks that reorder the text around them."""
+UNSAFE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+"""A pattern for control characters but tab and newline, invisible marks, those that reorder the text around them, and
+halves of surrogate pairs; the one list of what must not reach a terminal."""
 
 _SAFE = re.compile(r"[\x20-\x7e\n]*")
 
@@ -26,7 +27,7 @@ def plain(text: str) -> str:
     if text.isprintable() or _SAFE.fullmatch(text):
         return text
     text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return re.sub(_CONTROLS, "", re.sub(_SEQUENCES, "", text))
+    return re.sub(UNSAFE, "", re.sub(_SEQUENCES, "", text))
 
 
 def one_line(text: str, limit: int | None = None) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.binding import Binding, BindingType
 
-from ...core.text.placeholders import held, released, shown
+from ...core.text.placeholders import decode, display, encode
 from ..actions import KeyContext, bindings
 from ..terminal.textual_internals import drop_bindings
 from ..widgets.text_area import PlainTextArea
@@ -25,16 +25,16 @@ class PresetArea(PlainTextArea):
     ]
 
     def __init__(self, text: str) -> None:
-        super().__init__(held(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
+        super().__init__(encode(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
         drop_bindings(self, EDITOR_KEYS)
 
     @property
     def written(self) -> str:
         """The text as it goes into the file."""
-        return released(self.text)
+        return decode(self.text)
 
     def put(self, text: str) -> None:
-        super().put(held(text))
+        super().put(encode(text))
 
     def action_go_to_end(self, last: bool) -> None:
         """Put the cursor at the end of the text, or at its beginning."""
@@ -45,4 +45,4 @@ class PresetArea(PlainTextArea):
         self.move_cursor((min(line, self.document.line_count) - 1, 0), center=True)
 
     def get_line(self, line_index: int) -> Text:
-        return Text(shown(self.document.get_line(line_index)), end="", no_wrap=True)
+        return Text(display(self.document.get_line(line_index)), end="", no_wrap=True)
