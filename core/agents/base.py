@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from ..run.events import Event
-from ..run.model import RunMeta
-from ..run.outcome import StreamFacts
+if TYPE_CHECKING:  # a launch needs the kinds alone
+    from ..run.events import Event
+    from ..run.model import RunMeta
+    from ..run.outcome import StreamFacts
 
 
 class AgentKind(StrEnum):
@@ -92,9 +93,7 @@ UPDATE_HEAD = 4096
 
 
 class AgentProgram(Protocol):
-    """The light half of an agent, all that the wrapper needs."""
-
-    name: str
+    """What the wrapper needs of an agent."""
 
     def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command: ...
 

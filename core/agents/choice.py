@@ -27,7 +27,8 @@ class AgentChoice(Struct, frozen=True):
     """Those it offers when it is told nothing."""
     levels: tuple[str, ...] = LEVELS
     """The thinking levels it takes."""
-    version: str = ""
+    version: str | None = None
+    """None where it is not known."""
     note: str = ""
     """Why it is not the first choice; empty where it is."""
 
@@ -39,7 +40,7 @@ class AgentChoice(Struct, frozen=True):
     def label(self) -> str:
         """What the screen says: `pi 0.73.1`, `offline (pi is not on PATH)`."""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.name} {self.version}".rstrip() + note
+        return f"{self.name} {self.version or ''}".rstrip() + note
 
 
 def choose_agent(name: str, settings: Settings) -> AgentChoice:

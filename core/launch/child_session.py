@@ -1,4 +1,4 @@
-"""The child agent's own conversations: a new one for each run, one that goes on, or one that a preset shares."""
+"""The child agent's own conversations: new for each run, continued from an earlier run, or shared by a preset."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
     if session.shared:
         files.make_private_directory(os.path.dirname(directory))
     files.make_private_directory(directory)
-    header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso(), "cwd": cwd}
+    header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso()}
+    header["cwd"] = cwd.encode("utf-8", "replace").decode()  # a directory whose name is not UTF-8
     try:
         if session.source is None:
             files.write_new(path, msgspec.json.encode(header) + b"\n")
@@ -116,7 +117,7 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
             continue
         if result is None and reconcile(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
-                f"run {name[-6:]} still goes on with the child session {wanted}",
+                f"run {name[-6:]} is still running with the child session {wanted}",
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
@@ -146,7 +147,8 @@ def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
 
 def _checked(wanted: str) -> str:
     if not _ID.fullmatch(wanted):
-        raise UsageError(f'"{one_line(wanted, 80)}" is no child session id', where="session id", hint="copy it whole")
+        what = f'"{one_line(wanted, 80)}" is not a child session id'
+        raise UsageError(what, where="session id", hint="copy it whole")
     return wanted
 
 

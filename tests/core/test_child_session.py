@@ -133,7 +133,7 @@ def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Pat
 )
 def test_what_is_no_id(engine: Engine, wanted: str) -> None:
     """What cannot be an id never becomes part of a path."""
-    assert "is no child session id" in refused(engine, ask(FIRST, child_session=wanted))
+    assert "is not a child session id" in refused(engine, ask(FIRST, child_session=wanted))
 
 
 def test_a_session_belongs_to_its_preset(engine: Engine, project_dir: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_session_that_is_in_use(engine: Engine) -> None:
     engine.stop([busy.run_id])
     wait_for_end(engine, busy.run_id)
 
-    assert f"run {busy.meta.short_id} still goes on with the child session" in said
+    assert f"run {busy.meta.short_id} is still running with the child session" in said
     assert f"subdeck wait {busy.meta.short_id}" in said
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from subdeck.core.agents.base import Settled
-from subdeck.core.agents.offline import MODEL, TOOL_NAMES, OfflineProgram, offline_command
+from subdeck.core.agents.kinds import OfflineProgram
+from subdeck.core.agents.offline import MODEL, TOOL_NAMES, offline_command
 from subdeck.core.offline_agent.session import MODEL as READER
 from subdeck.core.offline_agent.session import PROVIDER
 from subdeck.core.run.describe import NO_MODEL

@@ -16,8 +16,8 @@ from subdeck.core.agents.pi.models import (
     cached_listing,
     list_key,
     models_json_listing,
-    refresh_models,
 )
+from subdeck.core.agents.pi.refresh import refresh_models
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.models.catalog import Listing, Model

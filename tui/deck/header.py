@@ -40,7 +40,7 @@ class DeckHeader(Widget):
 
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
-        self._short_agent = one_line(f"{agent.name} {agent.version}" if agent else "no agent", 40)
+        self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self.refresh()
 
     def show_note(self, note: str) -> None:

@@ -25,7 +25,6 @@ _PACKAGE = "pi-coding-agent"
 _LEVELS = 5
 """How far above the program its package.json is looked for."""
 
-
 MAX_SINCE = (0, 80, 6)
 """The version of pi that brought the thinking level `max`."""
 
@@ -53,35 +52,35 @@ def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
     return (program, *command[1:])
 
 
-def pi_version(command: Sequence[str]) -> str:
-    """Return the version in the package.json above the program, as `0.73.1`; "" where there is none to read."""
+def pi_version(command: Sequence[str]) -> str | None:
+    """Return the version in the package.json above the program, as `0.73.1`; None where there is none to read."""
     directory = package_dir(command)
-    return _package(directory).version if directory else ""
+    return (_package(directory).version or None) if directory else None
 
 
-def package_dir(command: Sequence[str]) -> str:
-    """Return the directory of pi's package above the program; "" where there is none.
+def package_dir(command: Sequence[str]) -> str | None:
+    """Return the directory of pi's package above the program; None where there is none.
 
     Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
     """
     for part in command:
         if os.sep in part and (directory := _package_above(os.path.realpath(part))):
             return directory
-    return ""
+    return None
 
 
-def thinking_levels(version: str) -> tuple[str, ...]:
+def thinking_levels(version: str | None) -> tuple[str, ...]:
     """Return the levels that this version of pi takes; without a known version, all."""
-    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:3])
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version or "")[:3])
     return LEVELS[:-1] if numbers and numbers < MAX_SINCE else LEVELS
 
 
-def _package_above(path: str) -> str:
+def _package_above(path: str) -> str | None:
     for _ in range(_LEVELS):
         path = os.path.dirname(path)
         if _package(path).name.rpartition("/")[2] == _PACKAGE:
             return path
-    return ""
+    return None
 
 
 def _package(directory: str) -> _Package:

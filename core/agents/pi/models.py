@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from ... import paths
 from ...config.yaml_tree import read_text
-from ...errors import AgentUnavailable, ContentError
+from ...errors import ContentError
 from ...models.catalog import Listing, Model
 from ...system import files
 from ...text.digest import hex_digest
-from ...text.plain import one_line, plain
 from .install import package_dir
 
 GENERATED = "dist/models.generated.js"
@@ -67,7 +66,7 @@ def keep_list(command: Sequence[str], key: dict[str, str], models: Sequence[Mode
 
 
 def cache_file(command: Sequence[str]) -> str:
-    """One for each command and agent directory."""
+    """Return the file for a command and the agent directory in use."""
     name = hex_digest("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape"), 16)
     return os.path.join(paths.cache_dir(), f"models-{name}.json")
 
@@ -134,66 +133,3 @@ def _object(value: object) -> dict[str, Any]:
 
 def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-PATIENCE = 120
-"""Seconds."""
-
-_NONE = "No models available"
-
-
-def refresh_models(command: Sequence[str]) -> tuple[Model, ...]:
-    """Start pi once, keep what it lists, and answer that. Raises AgentUnavailable with what pi said instead."""
-    key = list_key(command)
-    models = tuple(_table(_asked(command)))
-    try:
-        keep_list(command, key, models)
-    except OSError as error:
-        raise AgentUnavailable(
-            f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
-        ) from error
-    return models
-
-
-def _asked(command: Sequence[str]) -> str:
-    import subprocess
-
-    try:
-        answer = subprocess.run(
-            [*command, "--list-models"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            cwd=os.path.expanduser("~"),
-            env={**os.environ, "PI_SKIP_VERSION_CHECK": "1"},
-        )
-    except subprocess.TimeoutExpired:
-        raise _refused(command, f"it said nothing for {PATIENCE} seconds") from None
-    except OSError as error:
-        raise _refused(command, str(error.strerror)) from error
-    # Which of the two has the table depends on the version, and on whether there is a terminal.
-    said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
-    if answer.returncode != 0 or not (_NONE in said or _HEADER.search(said)):
-        raise _refused(command, one_line(said, 400) or f"it ended with exit code {answer.returncode}")
-    return said
-
-
-_HEADER = re.compile(r"^provider +model +.*$", re.MULTILINE)
-
-
-def _table(said: str) -> Iterator[Model]:
-    header = _HEADER.search(said)
-    if header is None:
-        return
-    titles = header[0].split()
-    for line in said[header.end() :].split("\n"):
-        cells = line.split()
-        if len(cells) == len(titles):
-            row = dict(zip(titles, cells, strict=True))
-            yield Model(row["provider"], row["model"], "pi", thinks=row.get("thinking") == "yes")
-
-
-def _refused(command: Sequence[str], what: str) -> AgentUnavailable:
-    return AgentUnavailable(
-        f"pi could not list its models: {what}", where=f"{' '.join(command)} --list-models", hint="try that command"
-    )

@@ -1,8 +1,9 @@
-"""Start pi as a child: the light half, all that the wrapper needs."""
+"""Start pi, or an agent that takes its flags, as a child: all that the wrapper needs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,8 +20,8 @@ class _Settings(Struct, rename="camel"):
     default_provider: Any = None
 
 
-def default_provider(cwd: str) -> str:
-    """Read it from pi's settings, those of the directory before the user's; "" where none is set."""
+def default_provider(cwd: str) -> str | None:
+    """Return the one in pi's settings, those of the directory before the user's; None where none is set."""
     for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
         try:
             with open(path, "rb") as file:
@@ -29,7 +30,7 @@ def default_provider(cwd: str) -> str:
             continue
         if isinstance(provider, str) and provider:
             return provider
-    return ""
+    return None
 
 
 COPILOT_PROVIDER = "github-copilot"
@@ -42,34 +43,35 @@ FINALIZE_EXTENSION = os.path.join(_EXTENSIONS, "finalize.ts")
 class PiProgram:
     """pi in its JSON mode; the task comes by stdin, because pi reads a leading `-` or `@` in argv as something else."""
 
-    name = "pi"
-
     def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command:
         """Return argv and environment of one attempt; raises LaunchError when a file that pi needs is missing."""
-        copilot = _is_copilot(meta)
-        argv = (
-            *meta.agent_command,
-            *pi_flags(meta, run_dir),
-            *(("-e", _existing(COPILOT_EXTENSION, "install subdeck again")) if copilot else ()),
-        )
-        env = {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id}
-        if copilot:
-            return Command(argv=argv, env={**env, COPILOT_INITIATOR: "agent"})
-        return Command(argv=argv, env=env, unset=(COPILOT_INITIATOR,))
+        command = json_mode_command(meta.agent_command, meta, run_dir)
+        if not _is_copilot(meta):
+            return command
+        extension = ("-e", _existing(COPILOT_EXTENSION, "install subdeck again"))
+        return Command((*command.argv, *extension), {**command.env, COPILOT_INITIATOR: "agent"})
 
     def stream(self) -> PiStream:
         return PiStream()
 
 
+def json_mode_command(program: Sequence[str], meta: RunMeta, run_dir: str) -> Command:
+    """Return how any agent that speaks pi's JSON mode is started; raises LaunchError as `PiProgram.command` does."""
+    return Command(
+        argv=(*program, *_flags(meta, run_dir)),
+        env={"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id},
+        unset=(COPILOT_INITIATOR,),
+    )
+
+
 def _is_copilot(meta: RunMeta) -> bool:
     """Whether the effective model is one of GitHub Copilot; pi does not mind the case of a provider."""
-    model = meta.resolved_model
-    provider = model.partition("/")[0] if "/" in model else "" if model else default_provider(meta.cwd)
-    return provider.lower() == COPILOT_PROVIDER
+    reference = meta.resolved_model or f"{default_provider(meta.cwd)}/"
+    provider, slash, _ = reference.partition("/")
+    return bool(slash) and provider.lower() == COPILOT_PROVIDER
 
 
-def pi_flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
-    """Return the flags that every agent speaking pi's JSON mode takes; raises LaunchError as `command` does."""
+def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
     return (
         *("--mode", "json"),
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),
@@ -83,7 +85,7 @@ def pi_flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
 
 
 def reads_context_files(meta: RunMeta) -> bool:
-    """Whether pi reads AGENTS.md and CLAUDE.md; a replaced system prompt leaves them out, unless they are wished."""
+    """Whether pi reads AGENTS.md and CLAUDE.md; not with a replaced system prompt, unless the preset asks for it."""
     if meta.context_files is not None:
         return meta.context_files
     return not (meta.prompt_mode == PromptMode.REPLACE and meta.system_prompt_path)
