@@ -51,7 +51,7 @@ def test_following_up(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> N
     app = open_app(size)
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    launch_on(app, "s", "Follow up repo-scout")
+    launch_on(app, "s", "Follow up with repo-scout")
     first, second = run_of(shop, FIRST), run_of(shop, SECOND)
     assert first["childSessionId"] == second["childSessionId"]
     assert "This session holds 1 earlier task" in second["finalText"]
@@ -63,7 +63,7 @@ def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
     app = open_app()
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    launch_on(app, "C", "(its conversation)")
+    launch_on(app, "C", "the conversation of")
     second = run_of(shop, SECOND)
     prompt = prompt_of(shop, second)
     assert prompt.startswith("<parent-context>\n[user]\n" + FIRST)

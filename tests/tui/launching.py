@@ -20,4 +20,4 @@ async def dialog_of(deck: Deck, *keys: str) -> LaunchScreen:
 
 def request_of(dialog: LaunchScreen) -> RunRequest:
     """What one run would be launched with now."""
-    return dialog.form.request(dialog._fields.filled)
+    return dialog.form.request(dialog._fields.values)

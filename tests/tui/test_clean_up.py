@@ -13,12 +13,13 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
+from subdeck.core.errors import UsageError
 from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run.model import RunMeta
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup import screen as clean_up
-from subdeck.tui.cleanup.form import loss_text, now_line, read_rule, room_line, spared_line, written
+from subdeck.tui.cleanup.rules import loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.deck import screen as deck_screen
 from subdeck.tui.dialogs.confirm import ConfirmScreen
@@ -103,15 +104,15 @@ async def test_it_shows_what_would_go(project_dir: Path) -> None:
     finished(project_dir)
     async with deck_on(open_engine(project_dir)) as deck:
         await dialog_of(deck)
-        await deck.until_text("Now there are 3 runs, ")
-        assert "in the trash 0 runs, 0 B" in deck.screen_text
-        assert "Takes nothing." in deck.screen_text
+        await deck.until_text("Now: 3 runs, ")
+        assert "in the trash: 0 runs, 0 B" in deck.screen_text
+        assert "Nothing would be deleted." in deck.screen_text
         await deck.type("30")
         await deck.until_text(f"{old.short_id} scout: find [bold]doors[/")
-        assert "Takes 1 run, " in deck.screen_text
+        assert "Would delete 1 run, " in deck.screen_text
         await write(deck, "days", "10")
         await deck.until_text(f"{middle.short_id} scout: second")
-        assert "Takes 2 runs, " in deck.screen_text
+        assert "Would delete 2 runs, " in deck.screen_text
         assert "oldest: " in deck.screen_text and "newest: " in deck.screen_text
         assert "Frees nothing now, and " in deck.screen_text
         await deck.press("escape")
@@ -162,7 +163,7 @@ async def test_for_good(project_dir: Path) -> None:
         await write(deck, "days", "30")
         screen.query_one("#how").focus()
         await deck.press("space")
-        await deck.until_text("at once. Nothing brings these runs back.")
+        await deck.until_text("at once. These runs cannot be restored.")
         await deck.press("ctrl+s")
         await deck.until_text("Remove these runs for good?")
         await deck.press("y")
@@ -183,13 +184,13 @@ async def test_what_is_spared_and_said(project_dir: Path) -> None:
         deck.main.run_store.unread.add(unread.run_id)
         await dialog_of(deck)
         await write(deck, "keep", "0")
-        await deck.until_text("Takes 1 run, ")
+        await deck.until_text("Would delete 1 run, ")
         words = " ".join(deck.screen_text.replace("│", " ").split())
-        assert "1 run not done yet: never taken." in words
-        assert "2 runs marked, or in need of you: not taken." in words
-        assert "! The end of 1 of those taken was not looked at yet." in words
+        assert "Kept: 1 run not finished yet." in words
+        assert "Kept: 2 runs that you marked or that need you." in words
+        assert "! You have not yet looked at the end of 1 of those to be deleted." in words
         await deck.press("ctrl+s")
-        await deck.until_text("The end of 1 of them was not looked at yet.")
+        await deck.until_text("You have not yet looked at the end of 1 of them.")
         await deck.press("y")
         await deck.until(lambda: unread.run_id not in there(project_dir), "the one to go")
         assert there(project_dir) == {marked.run_id, failed.run_id, going_on.run_id}
@@ -202,12 +203,12 @@ async def test_what_is_typed_wrong_is_said(project_dir: Path) -> None:
     async with deck_on(open_engine(project_dir)) as deck:
         screen = await dialog_of(deck)
         await write(deck, "keep", "a\x1b[2J lot")
-        await deck.until_text("Keep: a whole number of runs, or nothing; not a lot")
+        await deck.until_text('Keep: enter a whole number of runs or leave it empty, not "a lot"')
         await deck.press("ctrl+s")
         assert deck.app.screen is screen
         await write(deck, "keep", "")
         await deck.press("ctrl+s")
-        await deck.until_text("The rules take nothing")
+        await deck.until_text("Nothing to delete")
         assert raw_controls(deck) == []
 
 
@@ -255,10 +256,10 @@ async def test_it_fits(project_dir: Path, size: tuple[int, int]) -> None:
         for text in (
             "Clean up old runs",
             "oldest: ",
-            "in the trash 1 run",
+            "in the trash: 1 run",
             "Cancel",
             "^s clean up",
-            "begins to go in 24 h.",
+            "leave it in 24 h.",
         ):
             assert text in words
 
@@ -328,27 +329,30 @@ async def test_a_disk_that_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         (("", "", ""), Retention(), ""),
         ((" 30 ", "1,000", "1.5"), Retention(30, 1000, 1.5), ""),
         (("0", "0", "0"), Retention(0, 0, 0), ""),
-        (("-1", "2", ""), Retention(keep=2), "Older than: a number of days"),
+        (("-1", "2", ""), Retention(keep=2), "Older than: enter a number of days"),
         (("nan", "", ""), Retention(), "Older than"),
         (("inf", "", ""), Retention(), "Older than"),
-        (("", "1.5", ""), Retention(), "Keep: a whole number"),
-        (("", "", "many"), Retention(), "At most: a number of megabytes"),
+        (("", "1.5", ""), Retention(), "Keep: enter a whole number"),
+        (("", "", "many"), Retention(), "At most: enter a number of megabytes"),
         (("1e99", "9" * 12, ""), Retention(), "Older than"),
     ],
 )
 def test_rules_are_read(fields: tuple[str, str, str], rule: Retention, problem: str) -> None:
-    """Blank is no rule; what is no number is said and counts as none."""
-    read, said = read_rule(dict(zip(("days", "keep", "max_mb"), fields, strict=True)))
-    assert read == rule
-    assert problem in said and bool(problem) == bool(said)
+    """Blank is no rule; what is not a number is refused with what is expected."""
+    typed = dict(zip(("days", "keep", "max_mb"), fields, strict=True))
+    if problem:
+        with pytest.raises(UsageError, match=problem):
+            read_rule(typed)
+    else:
+        assert read_rule(typed) == rule
 
 
 def test_rules_are_written_as_they_are_read() -> None:
     """What the settings say stands in the fields as one would type it."""
     rule = Retention(0.5, 20, 2000)
     assert written(rule) == {"days": "0.5", "keep": "20", "max_mb": "2000"}
-    assert read_rule(written(rule))[0] == rule
-    assert read_rule(written(Retention()))[0] == Retention()
+    assert read_rule(written(rule)) == rule
+    assert read_rule(written(Retention())) == Retention()
 
 
 def test_room_is_told_honestly() -> None:
@@ -358,11 +362,11 @@ def test_room_is_told_honestly() -> None:
     trashed = Stored("20260101-000000-00000b", MB, now - 20 * 3600)
     stock = Stock((run,), (trashed,))
     selection = choose(stock, Retention(days=30), now)
-    assert now_line(stock) == "Now there are 1 run, 5.0 MB; in the trash 1 run, 1.0 MB."
-    assert room_line(stock, selection, now, purge=True) == "Frees 5.0 MB at once. Nothing brings these runs back."
+    assert now_line(stock) == "Now: 1 run, 5.0 MB; in the trash: 1 run, 1.0 MB."
+    assert room_line(stock, selection, now, purge=True) == "Frees 5.0 MB at once. These runs cannot be restored."
     said = room_line(stock, selection, now, purge=False)
     assert said.startswith("Frees nothing now, and 5.0 MB in 24 h")
-    assert said.endswith("What is in the trash now (1.0 MB) begins to go in 4 h.")
-    assert "u brings all of them back" in loss_text(selection, purge=False, undo_key="u")
+    assert said.endswith("The first runs now in the trash (1.0 MB in all) leave it in 4 h.")
+    assert "u restores all of them" in loss_text(selection, purge=False, undo_key="u")
     assert "for good" in loss_text(selection, purge=True, undo_key="u")
     assert spared_line(selection) == ""

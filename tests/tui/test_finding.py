@@ -29,7 +29,7 @@ from subdeck.tui.transcript.search.counter import Count
 from subdeck.tui.transcript.search.errors import Errors
 from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text
 from subdeck.tui.transcript.search.scanner import find, first_match, last_match, scan
-from subdeck.tui.transcript.time import offset_at, read_wish
+from subdeck.tui.transcript.time import offset_at, parse_time
 
 WORDS = [
     "auth",
@@ -260,7 +260,7 @@ def timed(path: Path, count: int = 4000) -> LineFile:
 
 
 @pytest.mark.parametrize(
-    ("wish", "event"),
+    ("time", "event"),
     [
         ("23:50", 0),
         ("23:51", 60),
@@ -276,24 +276,24 @@ def timed(path: Path, count: int = 4000) -> LineFile:
         ("100%", 3999),
     ],
 )
-def test_times_are_found(tmp_path: Path, wish: str, event: int) -> None:
+def test_times_are_found(tmp_path: Path, time: str, event: int) -> None:
     """Each way of writing a time leads to the first event at it or after it, over midnight too."""
     file = timed(tmp_path / "e")
-    assert f"event {event} ".encode() in file.line_at(offset_at(file, read_wish(wish)))
+    assert f"event {event} ".encode() in file.line_at(offset_at(file, parse_time(time)))
 
 
-@pytest.mark.parametrize("wish", ["", "later", "25:00", "12:77", "101%", "5m", "+5", "-" + "9" * 400 + "d"])
-def test_bad_times_are_said(tmp_path: Path, wish: str) -> None:
-    """What is no time is refused with what is, and nothing raises otherwise."""
+@pytest.mark.parametrize("time", ["", "later", "25:00", "12:77", "101%", "5m", "+5", "-" + "9" * 400 + "d"])
+def test_bad_times_are_said(tmp_path: Path, time: str) -> None:
+    """What is not a time is refused with examples, and nothing raises otherwise."""
     with pytest.raises(UsageError) as caught:
-        offset_at(timed(tmp_path / "e", 5), read_wish(wish))
+        offset_at(timed(tmp_path / "e", 5), parse_time(time))
     assert caught.value.hint or "longer than anything" in caught.value.what
 
 
 def test_a_time_outside_is_said(tmp_path: Path) -> None:
     """A time of day at which nothing was written is refused with the times there are."""
     with pytest.raises(UsageError) as caught:
-        offset_at(timed(tmp_path / "e", 60), read_wish("12:00"))
+        offset_at(timed(tmp_path / "e", 60), parse_time("12:00"))
     assert "23:50:00" in caught.value.hint
 
 
@@ -304,7 +304,7 @@ def test_lines_without_times(tmp_path: Path) -> None:
     lines = content.split(b"\n")
     lines.insert(300, b'{"ts":"garbage"} ' + b"\xff" * 90_000)
     Path(file.path).write_bytes(b"\n".join(lines))
-    assert b"event 400 " in file.line_at(offset_at(file, read_wish("+400s")))
+    assert b"event 400 " in file.line_at(offset_at(file, parse_time("+400s")))
     Path(file.path).write_bytes(b"no time\n" * 9)
     with pytest.raises(UsageError):
-        offset_at(file, read_wish("+1s"))
+        offset_at(file, parse_time("+1s"))

@@ -7,7 +7,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
 from subdeck.core.presets.catalog import PresetCatalog
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
-from subdeck.tui.launch.form import LaunchForm, Takes
+from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input, TextArea
 
@@ -34,7 +34,7 @@ async def test_with_this_runs_context(status: str) -> None:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await deck.press("1", "j", "2")
         await dialog_of(deck, "C")
-        await deck.until_text(f"Context  (•) from {SHORT} (its conversation)  ( ) none")
+        await deck.until_text(f"Context  (•) the conversation of {SHORT}  ( ) none")
         assert "Launch reviewer" in deck.screen_text
         await deck.type("go on")
         await deck.press("ctrl+s")
@@ -75,10 +75,10 @@ async def test_a_preset_that_takes_no_context() -> None:
 def test_the_preset_decides_before_the_setting() -> None:
     """A preset that wishes context gets it where the setting is off; one that does not say follows the setting."""
     run, off = a_run(1, "completed", **KEPT), Settings(inherit_context=False)
-    wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, takes=Takes.CONTEXT)
-    silent = LaunchForm(a_preset(), off, "/", run=run, takes=Takes.CONTEXT)
+    wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, reuse=Reuse.CONTEXT)
+    silent = LaunchForm(a_preset(), off, "/", run=run, reuse=Reuse.CONTEXT)
     assert (wishing.context_refusal, bool(wishing.context)) == ("", True)
-    assert ("none: it is off by the setting inherit_context", "") == (silent.context_refusal, silent.context)
+    assert ("none: switched off by the setting inherit_context", "") == (silent.context_refusal, silent.context)
 
 
 async def test_an_unreadable_conversation_is_said_before() -> None:
@@ -96,8 +96,8 @@ async def test_follow_up() -> None:
     engine = FakeEngine(run, presets=[a_preset("another"), a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "s")
-        await deck.until_text(f"goes on with 550e8400… of run {SHORT}")
-        assert "Follow up repo-scout" in deck.screen_text
+        await deck.until_text(f"continues 550e8400… of run {SHORT}")
+        assert "Follow up with repo-scout" in deck.screen_text
         assert "as in that run" in deck.screen_text
         assert dialog.query_one("#cwd", Input).disabled
         await deck.type("and now?")

@@ -13,7 +13,7 @@ from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownR
 from subdeck.core.launch.memory import LastValues, change_memory
 from subdeck.core.run.finalization import INSTRUCTION
 from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
-from subdeck.tui.launch.form import LaunchForm, Takes
+from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues, asked_prompt, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER
@@ -113,7 +113,7 @@ async def test_a_prompt_that_cannot_be_read() -> None:
     engine.meta = gone  # type: ignore[method-assign]
     async with opened(engine) as deck:
         dialog = await dialog_on(deck, "R")
-        assert "The prompt of that run could not be read" in deck.toasts[0]
+        assert "The system prompt of that run could not be read" in deck.toasts[0]
         assert request_of(dialog).prompt == ""
 
 
@@ -124,7 +124,7 @@ async def test_a_task_that_had_the_word_keeps_it() -> None:
         dialog = await dialog_on(deck, "R")
         await deck.until_text("(•) as written")
         assert request_of(dialog).previous is None
-    form = LaunchForm(a_preset(), Settings(), "/", run=a_run(1, "completed"), takes=Takes.ALL)
+    form = LaunchForm(a_preset(), Settings(), "/", run=a_run(1, "completed"), reuse=Reuse.EVERYTHING)
     assert form.request(LaunchValues(task="check {previous}", runner="process")).previous == run_id(1)
 
 
@@ -133,7 +133,7 @@ def test_what_a_run_had_is_written_as_the_fields_have_it() -> None:
     written = [asked_tools(a_run(1, meta_tools=Tools("allow", tools)).meta) for tools in (None, (), ("read", "ls"))]
     assert written == ["", "none", "read ls"]
     form = LaunchForm(
-        None, Settings(), "/", run=a_run(1, **ADHOC | {"meta_tools": Tools("allow", ())}), takes=Takes.ALL
+        None, Settings(), "/", run=a_run(1, **ADHOC | {"meta_tools": Tools("allow", ())}), reuse=Reuse.EVERYTHING
     )
     assert form.request(form.first).tools == ()
     assert asked_prompt("Look.", a_run(1).meta) == "Look."
@@ -199,7 +199,7 @@ async def fill_in(deck: Deck, name: str, where: str = PROJECT, description: str 
     dialog.query_one("#prompt", TextArea).text = "Be brief."
     dialog.query_one("#save-name", Input).value = name
     dialog.query_one("#save-where", Choice).put(where)
-    await deck.until_text("For what")
+    await deck.until_text("Purpose")
     dialog.query_one("#save-description", Input).value = description
     return dialog
 
@@ -244,7 +244,7 @@ async def test_a_preset_is_never_replaced(project_dir: Path) -> None:
     async with opened(an_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         dialog = await fill_in(deck, "worker")
         await deck.until(
-            lambda: 'there is a preset "worker" already (global)' in problem_of(dialog, "save"), "the problem"
+            lambda: 'a preset "worker" exists already (global)' in problem_of(dialog, "save"), "the problem"
         )
         await deck.press("ctrl+s")
         await deck.until(lambda: dialog.focused is dialog.query_one("#save-name"), "the cursor in the field")

@@ -48,7 +48,7 @@ async def dialog_on(deck: Deck, key: str = "n") -> LaunchScreen:
 
 
 def problem_of(dialog: LaunchScreen, field: str) -> str:
-    place = dialog._fields._place(field) if field else dialog.query_one("#problems", Problem)
+    place = dialog._fields._problem_of(field) if field else dialog.query_one("#problems", Problem)
     assert place is not None
     return place.text
 
@@ -208,7 +208,7 @@ async def test_last_values_are_remembered() -> None:
         assert read_memory(engine.project).values_of("repo-scout") == LastValues(model="b/c", copies=2)
         dialog = await dialog_on(deck)
         await deck.until_text("as last time: model, copies")
-        assert dialog._fields.filled == LaunchValues(model="b/c", cwd="/src/shop", runner="process", copies="2")
+        assert dialog._fields.values == LaunchValues(model="b/c", cwd="/src/shop", runner="process", copies="2")
         assert "b/c" in deck.screen_text
 
 
@@ -218,12 +218,12 @@ async def test_the_way_back_to_the_presets_own() -> None:
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", CHOSEN))
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
-        await deck.until_text("as last time: model, where, how, copies")
+        await deck.until_text("as last time: model, where, runner, copies")
         assert request_of(dialog) == RunRequest(task="", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
         dialog.query_one("#model", Input).value = ""
         await deck.until_text("fake/test from the preset")
         assert request_of(dialog).model is None
-        await deck.pilot.click("#usual")
+        await deck.pilot.click("#defaults")
         await deck.until(lambda: "as last time" not in deck.screen_text, "the note to go")
         assert request_of(dialog) == RunRequest(task="", preset="repo-scout")
         dialog._fields.task_area.text = "t"

@@ -172,11 +172,11 @@ async def test_a_cancelled_task_is_offered_again() -> None:
         await leave(deck)
         await deck.press("k")
         dialog = await dialog_of(deck, "n")
-        await deck.until_text("Typed before and not launched")
+        await deck.until_text("A draft that was not launched")
         assert text_of(dialog) == "half a thought"
         await deck.type("new")
         assert text_of(dialog) == "new"
-        await deck.until(lambda: "Typed before" not in deck.screen_text, "the note to go")
+        await deck.until(lambda: "A draft that" not in deck.screen_text, "the note to go")
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
         assert engine.launched == [RunRequest(task="new", preset="repo-scout")]
@@ -216,7 +216,7 @@ async def test_what_cannot_be_kept_is_told() -> None:
         await dialog_of(deck, "n")
         await deck.type("later")
         await leave(deck)
-        await deck.until(lambda: any("could not be kept" in toast for toast in deck.toasts), "the toast")
+        await deck.until(lambda: any("could not be saved" in toast for toast in deck.toasts), "the toast")
         assert text_of(await dialog_of(deck, "n")) == "later"
 
 

@@ -58,9 +58,9 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
         await until_dialog(deck, LaunchScreen)
         await deck.until_text("! grepp is left out: the agent does not offer it")
         shown = deck.screen_text
-        for text in ("project", "Finds things", "Thinks   high", "Tools    read, grep, subagent_finalize"):
+        for text in ("project", "Finds things", "Thinking high", "Tools    read, grep, subagent_finalize"):
             assert text in shown
-        assert "Limits   timeout 10:00, asked for its result 3 times at most" in shown
+        assert "Limits   timeout 10:00, asked for its result at most 3 times" in shown
 
 
 def test_facts_as_written() -> None:

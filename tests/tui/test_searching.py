@@ -207,7 +207,7 @@ async def test_a_time_is_gone_to() -> None:
         await deck.until_text("Go to a time")
         await deck.type("soon")
         await deck.press("enter")
-        await deck.until_text("this is no time")
+        await deck.until_text("this is not a time")
         field = deck.app.screen.query_one(Input)
         assert field.value == "soon"
         field.value = "+49s"

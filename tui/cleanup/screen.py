@@ -1,4 +1,4 @@
-"""Choose which old runs go, with what that frees before the eyes; asks before it does anything."""
+"""The dialog that deletes old runs by rules: shows what would go and what that frees, and asks before it does."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from textual.widgets import Button, Input, Static
 
 from ...core import paths
 from ...core.config.settings import Retention
+from ...core.errors import UsageError
 from ...core.project.retention import Selection, Stock, Stored, choose, read_stock
 from ...core.run import artifacts
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..widgets.choice import Choice
-from .form import FIELDS, loss_text, now_line, read_rule, room_line, spared_line, taken_line, written
+from .rules import FIELDS, loss_text, now_line, read_rule, room_line, spared_line, taken_line, written
 
-TRASH, PURGE = "to the trash", "removed for good"
+TRASH, PURGE = "moved to the trash", "removed for good"
 _WORDS = {
     "days": ("Older than", "days"),
-    "keep": ("Keep", "newest runs, the others go"),
-    "max_mb": ("At most", "MB in all, the oldest go first"),
+    "keep": ("Keep", "newest runs"),
+    "max_mb": ("At most", "MB in all (the oldest go first)"),
 }
 
-Asked = Callable[[str, str, str], Coroutine[None, None, bool]]
-"""Puts a question with its detail and its word for yes."""
+Ask = Callable[[str, str, str], Coroutine[None, None, bool]]
+"""Asks a question, with its detail and the label of the yes button."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class CleanUp:
 
 
 class CleanUpScreen(ModalScreen[CleanUp | None]):
-    """Answers what is to go, or None."""
+    """Returns what is to be deleted, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "cleanup.tcss"]
     BINDINGS = bindings(KeyContext.CLEAN_UP)
@@ -54,7 +55,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         self,
         bridge: Bridge,
         rule: Retention,
-        ask: Asked,
+        ask: Ask,
         *,
         needed: Collection[str],
         unread: Collection[str],
@@ -89,7 +90,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
             with Horizontal(classes="field"):
                 yield Static("They are", classes="label")
                 yield Choice((TRASH, PURGE), TRASH, name="how")
-            yield Static("Looking at the runs…", id="now")
+            yield Static("Reading the runs…", id="now")
             yield Static("", id="taken")
             yield Static("", id="ends", classes="muted")
             yield Static("", id="spared", classes="muted")
@@ -113,13 +114,17 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
     @on(Input.Changed)
     @on(Choice.Changed)
     def show_what_goes(self) -> None:
-        rule, problems = read_rule({name: self.query_one(f"#{name}", Input).value for name in FIELDS})
+        rule, problems = None, ""
+        try:
+            rule = read_rule({name: self.query_one(f"#{name}", Input).value for name in FIELDS})
+        except UsageError as error:
+            problems = error.what
         _say(self.query_one("#problems", Static), problems)
         stock = self._stock
         if stock is None:
             return
         now = time.time()
-        selection = self._selection = None if problems else choose(stock, rule, now, self._needed)
+        selection = self._selection = choose(stock, rule, now, self._needed) if rule else None
         _say(self.query_one("#now", Static), now_line(stock))
         _say(self.query_one("#taken", Static), taken_line(selection) if selection else "")
         _say(self.query_one("#spared", Static), spared_line(selection) if selection else "")
@@ -152,7 +157,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         if self._asking or selection is None:
             return
         if not selection.going:
-            _say(self.query_one("#problems", Static), "The rules take nothing: write a number in one of the fields.")
+            _say(self.query_one("#problems", Static), "Nothing to delete: enter a number in one of the fields.")
             return
         self._asking = True
         self._bridge.spawn(self._confirm, selection, self._purge)

@@ -11,7 +11,7 @@ from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
 from ..deck.protocol import DeckView
-from ..launch.form import LaunchForm, Takes
+from ..launch.form import LaunchForm, Reuse
 from ..launch.memory import Remembered
 from ..launch.values import request_again
 from .base import Commands, first_of, name_of
@@ -40,13 +40,13 @@ class LaunchCommands(Commands):
             "rerun_edited": self._rerun_edited,
         }
 
-    def _ask(self, preset: Preset | None, takes: Takes = Takes.NOTHING) -> None:
+    def _ask(self, preset: Preset | None, reuse: Reuse = Reuse.NOTHING) -> None:
         """Open the dialog at once: no key that is typed after this one may reach the deck."""
         from ..launch.screen import LaunchScreen
 
         engine, run = self._bridge.engine, self._deck.run
         marked = [target for target in self._deck.runs.targets if target != run]
-        form = LaunchForm(preset, engine.settings, engine.cwd, run=run, takes=takes, marked=len(marked))
+        form = LaunchForm(preset, engine.settings, engine.cwd, run=run, reuse=reuse, marked=len(marked))
         keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
         run_store = self._deck.run_store
         screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: run_store.runs)
@@ -59,7 +59,7 @@ class LaunchCommands(Commands):
     def _with_context(self) -> None:
         """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
         run, presets = self._deck.run, self._deck.presets
-        self._ask(presets.preset or (presets.named(run.meta.preset) if run else None), Takes.CONTEXT)
+        self._ask(presets.preset or (presets.named(run.meta.preset) if run else None), Reuse.CONTEXT)
 
     def _follow_up(self) -> None:
         run = self._deck.run
@@ -71,10 +71,10 @@ class LaunchCommands(Commands):
             )
             self._say(str(error), error=True)
             return
-        self._ask(preset, Takes.SESSION)
+        self._ask(preset, Reuse.SESSION)
 
     def _rerun_edited(self) -> None:
-        self._ask(self._own_preset(self._deck.run), Takes.ALL)
+        self._ask(self._own_preset(self._deck.run), Reuse.EVERYTHING)
 
     def _own_preset(self, run: RunSnapshot | None) -> Preset | None:
         return self._deck.presets.named(run.meta.preset) if run and run.meta.preset else None

@@ -23,7 +23,7 @@ from ..text.format import short_path
 from ..transcript.export import exists, file_name, full_path, save
 from ..transcript.search.errors import Errors
 from ..transcript.search.scanner import find
-from ..transcript.time import FORMS, offset_at, read_wish
+from ..transcript.time import FORMS, offset_at, parse_time
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ class FindingCommands(Commands):
         self._app.push_screen(AskScreen(self._bridge, "Go to a time", self._go_to_time, hint=TIME_HINT))
 
     async def _go_to_time(self, written: str) -> bool:
-        wish = read_wish(written)
+        time = parse_time(written)
         shown = self._deck.transcript.shown
         if shown[2] is None:
             return True
-        offset = await self._bridge.call(offset_at, LineFile(shown[2]), wish)
+        offset = await self._bridge.call(offset_at, LineFile(shown[2]), time)
         if shown == self._deck.transcript.shown:
             self._deck.transcript.show_offset(offset)
         return True

@@ -1,4 +1,4 @@
-"""What a launch dialog learns of its preset from files; asked in a thread, so that the dialog is there at once."""
+"""What a launch dialog shows of its preset: read from files in a thread, after the dialog is there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def written_facts(preset: Preset | None) -> LaunchFacts:
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
-def looked_up(engine: Engine, preset: Preset | None) -> LaunchFacts:
+def read_facts(engine: Engine, preset: Preset | None) -> LaunchFacts:
     """Return what a run of the preset would really get here. Reads files."""
     from ...core.launch.model import model_choices
     from ...core.launch.preview import preview
@@ -48,7 +48,7 @@ def _facts(preset: Preset, view: Preview | None, models: tuple[str, ...]) -> Lau
     tools = tools_words(preset, view.tools if view else None) or _written_tools(preset)
     limits = limits_words(view.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
-    finalize = f"asked for its result {tries} times at most" if tries else "asked for its result"
+    finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"
     thinking = (view.model.thinking if view and view.model else None) or preset.thinking
     return LaunchFacts(
         thinking=one_line(thinking or "", 40),

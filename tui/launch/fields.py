@@ -1,4 +1,4 @@
-"""All the fields of a launch dialog: what they show at first, what stands in them, what is said beside them."""
+"""The fields of a launch dialog: what they show first, what is in them, what is said beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.events import Paste
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
@@ -22,55 +21,23 @@ from ..presets.draft import PROJECT, USER
 from ..widgets.choice import Choice
 from ..widgets.field import Fact, Field, Note, Problem
 from ..widgets.model_input import ModelInput
+from ..widgets.text_area import PlainTextArea
 from .facts import LaunchFacts
 from .form import PREVIOUS, LaunchForm
 from .path_input import PathInput
 from .problems import REST
 from .values import COPIES, LaunchValues, SaveAs
 
-
-class CountInput(Input):
-    """Takes digits; up and down count."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "count(1)", show=False),
-        Binding("down", "count(-1)", show=False),
-    ]
-
-    def __init__(self, value: str, most: int, *, name: str) -> None:
-        super().__init__(value, id=name, compact=True, restrict=r"[0-9]*", max_length=len(str(most)))
-        self._most = most
-
-    def action_count(self, step: int) -> None:
-        now = int(self.value) if self.value.isdecimal() else 0
-        self.value = str(max(1, min(self._most, now + step)))
-        self.cursor_position = len(self.value)
-
-
-class TaskArea(TextArea):
-    """Takes several lines; Tab leaves it."""
-
-    def on_paste(self, event: Paste) -> None:
-        # Terminals send a carriage return for each newline of what is pasted.
-        event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
-
-    def put(self, text: str) -> None:
-        """Replace the text; what stood there comes back by undo."""
-        self.history.checkpoint()
-        self.replace(plain(text), (0, 0), self.document.end, maintain_selection_offset=False)
-        self.history.checkpoint()
-
-
 FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
 NO_CONTEXT, AS_WRITTEN = "none", "as written"
-DRAFT = "Typed before and not launched: type to replace it, → keeps it."
+DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
 
 
 class LaunchFields(VerticalScroll, can_focus=False):
     """Scrolls where the screen is too low for all of them."""
 
     class Changed(Message):
-        """Something else stands in a field."""
+        """A field has changed."""
 
     def __init__(self, form: LaunchForm, facts: LaunchFacts) -> None:
         super().__init__(id="fields")
@@ -78,7 +45,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._facts = facts
         self._shown = form.first
         """What was put into the fields; what differs from it was typed."""
-        self._telling = False
+        self._change_is_pending = False
 
     # --- what is there -------------------------------------------------------------------------------------------
 
@@ -86,8 +53,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         form, first = self.form, self.form.first
         if form.description:
             yield Static(Content(form.description), classes="muted", id="description")
-        hint = f"What shall the agent do?{f'  ({form.previous})' if form.previous else ''}"
-        yield TaskArea(first.task, id="task", placeholder=hint, compact=True)
+        hint = f"What should the agent do?{f'  ({form.previous})' if form.previous else ''}"
+        yield PlainTextArea(first.task, id="task", placeholder=hint, compact=True)
         yield Note(name="draft", classes="muted")
         if form.previous:
             chosen = form.previous if first.previous else AS_WRITTEN
@@ -95,15 +62,17 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Problem(name="task-problem")
         origin = Static(Content(form.origin_of(first.model)), id="origin", classes="muted")
         yield Field("Model", ModelInput(first.model), origin, name="model")
-        yield Fact("Thinks", "thinking")
+        yield Fact("Thinking", "thinking")
         directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="empty: this directory")
-        directory.disabled = form.goes_on
+        directory.disabled = form.continues
         yield Field("Where", directory, name="cwd")
-        yield Field("How", Choice(tuple(RunnerKind), first.runner, name="runner"), *self._count(first), name="runner")
+        yield Field(
+            "Runner", Choice(tuple(RunnerKind), first.runner, name="runner"), *self._count(first), name="runner"
+        )
         yield Problem(name="copies-problem")
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
-            yield Button("back to what is usual", id="usual", compact=True)
+            yield Button("use the defaults", id="defaults", compact=True)
         if form.preset is None:
             yield from self._adhoc(first)
         yield Fact("Tools", "tools-shown")
@@ -122,29 +91,29 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield CountInput(first.copies, COPIES, name="copies")
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
-        hint = "like: read, grep, find, ls; or none; empty: the agent's own"
+        hint = "e.g. read, grep, find, ls; none; empty: the agent's own"
         yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
-        prompt = TaskArea(first.prompt, id="prompt", compact=True, placeholder="system prompt, may stay empty")
+        prompt = PlainTextArea(first.prompt, id="prompt", compact=True, placeholder="system prompt (optional)")
         yield Field("Prompt", prompt, name="prompt")
-        name = Input(id="save-name", compact=True, placeholder="a name; empty: not saved")
+        name = Input(id="save-name", compact=True, placeholder="a name (optional): saves it as a preset")
         yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
         about = Input(id="save-description", compact=True, placeholder="one sentence: what the preset is for")
-        yield Field("For what", about, name="about")
+        yield Field("Purpose", about, name="about")
 
     def on_mount(self) -> None:
         self.task_area.move_cursor(self.task_area.document.end)
         self.task_area.focus()
-        self._show_what_matters()
+        self._show_relevant()
         self.show_facts(self._facts)
 
-    # --- what stands in it ---------------------------------------------------------------------------------------
+    # --- what is in them -----------------------------------------------------------------------------------------
 
     @property
-    def task_area(self) -> TaskArea:
-        return self.query_one("#task", TaskArea)
+    def task_area(self) -> PlainTextArea:
+        return self.query_one("#task", PlainTextArea)
 
     @property
-    def filled(self) -> LaunchValues:
+    def values(self) -> LaunchValues:
         return LaunchValues(
             task=self.task_area.text,
             model=self._written("model"),
@@ -152,7 +121,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             runner=self.query_one("#runner", Choice).value,
             copies=self._written("copies"),
             tools=self._written("tools"),
-            prompt="".join(area.text for area in self.query("#prompt").results(TaskArea)),
+            prompt="".join(area.text for area in self.query("#prompt").results(PlainTextArea)),
             context=all(choice.value != NO_CONTEXT for choice in self.query("#context").results(Choice)),
             previous=all(choice.value != AS_WRITTEN for choice in self.query("#previous").results(Choice)),
             save_as=self._save_as,
@@ -173,27 +142,27 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.form = self.form.with_last(last)
         self._put(self.form.remembered)
         if draft and not self.task_area.text and not self.form.first.task:
-            self.task_area.put(draft)
+            self.task_area.put(plain(draft))
             self.task_area.select_all()
             self.query_one("#draft", Note).say(DRAFT)
 
     def take_prompt(self, prompt: str) -> None:
         """Put the system prompt of the run that is repeated, unless something was typed there."""
         self.form = self.form.with_prompt(prompt)
-        for area in self.query("#prompt").results(TaskArea):
+        for area in self.query("#prompt").results(PlainTextArea):
             if not area.text:
                 area.put(self.form.first.prompt)
 
-    @on(Button.Pressed, "#usual")
-    def put_usual(self, event: Button.Pressed) -> None:
-        """Take the values of the preset again instead of those of the last launch."""
+    @on(Button.Pressed, "#defaults")
+    def put_defaults(self, event: Button.Pressed) -> None:
+        """Put the values of the preset and the settings in place of those of the last launch."""
         event.stop()
         self.form = self.form.with_last(LastValues())
         self._put(self.form.first)
         self.query_one("#model").focus()
 
     def _put(self, values: LaunchValues) -> None:
-        now, shown = self.filled, self._shown
+        now, shown = self.values, self._shown
         self._shown = values
         if now.model == shown.model:
             self.query_one(ModelInput).value = values.model
@@ -203,7 +172,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             self.query_one("#runner", Choice).put(values.runner)
         if now.copies == shown.copies:
             self.query_one(CountInput).value = values.copies
-        self._show_what_matters()
+        self._show_relevant()
 
     # --- what is said --------------------------------------------------------------------------------------------
 
@@ -219,13 +188,13 @@ class LaunchFields(VerticalScroll, can_focus=False):
     @property
     def problem_fields(self) -> tuple[str, ...]:
         """The fields beside which a problem can be said."""
-        return tuple(name for name in FIELDS if self._place(name))
+        return tuple(name for name in FIELDS if self._problem_of(name))
 
     def show_problems(self, problems: Mapping[str, str]) -> None:
-        """Say these and no others, each by its field."""
+        """Say these problems and no others, each beside its field."""
         for name in self.problem_fields:
-            if place := self._place(name):
-                place.say(problems.get(name, ""))
+            if problem := self._problem_of(name):
+                problem.say(problems.get(name, ""))
         self.query_one("#problems", Problem).say(problems.get(REST, ""))
         self.call_after_refresh(self._keep_in_sight)
 
@@ -240,22 +209,22 @@ class LaunchFields(VerticalScroll, can_focus=False):
         if focused is not None and self in focused.ancestors:
             self.scroll_to_widget(focused, animate=False)
 
-    def _place(self, name: str) -> Problem | None:
+    def _problem_of(self, name: str) -> Problem | None:
         query = f"#{name}-problem" if name in ("task", "copies") else f"#{name}-field Problem"
         return next(iter(self.query(query).results(Problem)), None)
 
     @on(Input.Changed)
     @on(Choice.Changed)
     @on(TextArea.Changed)
-    def tell_soon(self) -> None:
-        """Show what was typed first: what is said of it is worked out once for all letters of a packet."""
-        if not self._telling:
-            self._telling = True
-            self.call_after_refresh(self._tell)
+    def _changed_soon(self) -> None:
+        """Show what was typed before working out what to say of it, once for all keys that came together."""
+        if not self._change_is_pending:
+            self._change_is_pending = True
+            self.call_after_refresh(self._tell_changed)
 
-    def _tell(self) -> None:
-        self._telling = False
-        self._show_what_matters()
+    def _tell_changed(self) -> None:
+        self._change_is_pending = False
+        self._show_relevant()
         self.post_message(self.Changed())
 
     @on(Input.Submitted)
@@ -263,17 +232,17 @@ class LaunchFields(VerticalScroll, can_focus=False):
         """Enter in a line goes on to the next field."""
         self.screen.focus_next()
 
-    def _show_what_matters(self) -> None:
-        """Show what is only of interest for what stands in the fields now."""
-        filled = self.filled
+    def _show_relevant(self) -> None:
+        """Show only what matters for what is in the fields now."""
+        values = self.values
         for field in self.query("#previous-field"):
-            field.display = PREVIOUS in filled.task
+            field.display = PREVIOUS in values.task
         for field in self.query("#about-field"):
-            field.display = filled.save_as is not None
+            field.display = values.save_as is not None
         draft = self.query_one("#draft", Note)
         if draft.display and self.task_area.selection.is_empty:
             draft.say("")
-        said = self.form.as_last_time(filled)
+        said = self.form.as_last_time(values)
         self.query_one("#last-note", Note).say(said)
         self.query_one("#last").display = bool(said)
         self._show_origin()
@@ -283,3 +252,21 @@ class LaunchFields(VerticalScroll, can_focus=False):
         offered = f"↓ {len(model.known)} known" if model.known else ""
         said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
         self.query_one("#origin", Static).update(Content(said))
+
+
+class CountInput(Input):
+    """Takes digits; up and down count."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "count(1)", show=False),
+        Binding("down", "count(-1)", show=False),
+    ]
+
+    def __init__(self, value: str, most: int, *, name: str) -> None:
+        super().__init__(value, id=name, compact=True, restrict=r"[0-9]*", max_length=len(str(most)))
+        self._most = most
+
+    def action_count(self, step: int) -> None:
+        now = int(self.value) if self.value.isdecimal() else 0
+        self.value = str(max(1, min(self._most, now + step)))
+        self.cursor_position = len(self.value)

@@ -1,4 +1,4 @@
-"""What a launch dialog shows at first, and the request its fields ask for; pure."""
+"""What a launch dialog shows first, and the request that its fields make; pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from ...core.errors import UsageError
 from ...core.launch.memory import ADHOC, LastValues
 from ...core.run.model import RunRequest
 from ...core.text.plain import one_line, plain
@@ -23,19 +24,17 @@ if TYPE_CHECKING:
 PREVIOUS = "{previous}"
 """In a task: the answer of an earlier run."""
 
-EMPTY_TASK = "The task is empty: say what the agent shall do"
 
-
-class Takes(Enum):
-    """What a new run has of the earlier one it is launched from, besides `{previous}`."""
+class Reuse(Enum):
+    """What a new run takes over from the earlier one it is launched from, besides `{previous}`."""
 
     NOTHING = "nothing"
     CONTEXT = "context"
     """Its conversation goes before the task."""
     SESSION = "session"
-    """The same child session goes on: same preset, same directory, same agent."""
-    ALL = "all"
-    """It is asked for again, with edits."""
+    """Its child session is continued: same preset, same directory, same agent."""
+    EVERYTHING = "everything"
+    """All that was requested, to be edited."""
 
 
 class LaunchForm:
@@ -48,29 +47,29 @@ class LaunchForm:
         cwd: str,
         *,
         run: RunSnapshot | None = None,
-        takes: Takes = Takes.NOTHING,
+        reuse: Reuse = Reuse.NOTHING,
         marked: int = 0,
     ) -> None:
-        """`run` is the highlighted one, `marked` how many others are meant by keys that act on runs."""
+        """`run` is the highlighted one, `marked` how many others are marked."""
         self.preset = preset
         self._settings = settings
         self.launcher_cwd = cwd
         self._run = run
         self._marked = marked
-        self._takes = takes if run else Takes.NOTHING
+        self._reuse = reuse if run else Reuse.NOTHING
         self._last = LastValues()
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
         self._usual_runner = (preset.runner if preset else None) or settings.runner
         self.first = self._first()
-        """What stands in the fields before anything is remembered or typed."""
+        """What is in the fields before anything is remembered or typed."""
 
     def _first(self) -> LaunchValues:
         usual = LaunchValues(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
         if not self._run or not self.repeats:
             return usual
         meta = self._run.meta
-        again = self._takes is Takes.ALL
+        again = self._reuse is Reuse.EVERYTHING
         task = plain(meta.task) if again else ""
         return structs.replace(
             usual,
@@ -86,8 +85,8 @@ class LaunchForm:
 
     @property
     def title(self) -> str:
-        verb = {Takes.SESSION: "Follow up", Takes.ALL: "Rerun"}.get(self._takes, "Launch")
-        of_run = f" ({self._run.meta.short_id})" if self._run and self._takes is Takes.ALL else ""
+        verb = {Reuse.SESSION: "Follow up with", Reuse.EVERYTHING: "Rerun"}.get(self._reuse, "Launch")
+        of_run = f" ({self._run.meta.short_id})" if self._run and self._reuse is Reuse.EVERYTHING else ""
         if self.preset:
             return f"{verb} {one_line(self.preset.name, 50)}{of_run}"
         return "Run without a preset" if verb == "Launch" else f"{verb} a run without a preset{of_run}"
@@ -101,9 +100,9 @@ class LaunchForm:
         """What the preset is for; or that the run's own is gone."""
         if self.preset:
             return one_line(self.preset.description, 200)
-        if self._run and self._takes is Takes.ALL and self._run.meta.preset:
+        if self._run and self._reuse is Reuse.EVERYTHING and self._run.meta.preset:
             name = one_line(self._run.meta.preset, 40)
-            return f'! The preset "{name}" is gone or broken: prompt and tools are the run\'s.'
+            return f'! The preset "{name}" is gone or broken; prompt and tools are those of the run.'
         return ""
 
     @property
@@ -112,14 +111,14 @@ class LaunchForm:
         return self.preset.name if self.preset else ADHOC
 
     @property
-    def goes_on(self) -> bool:
-        """Whether a child session goes on, so that preset and directory are settled."""
-        return self._takes is Takes.SESSION
+    def continues(self) -> bool:
+        """Whether a child session is continued, so that preset and directory are settled."""
+        return self._reuse is Reuse.SESSION
 
     @property
     def repeats(self) -> bool:
         """Whether the values are those of a run; then none are remembered."""
-        return self._takes in (Takes.SESSION, Takes.ALL)
+        return self._reuse in (Reuse.SESSION, Reuse.EVERYTHING)
 
     @property
     def prompt_source(self) -> str | None:
@@ -134,28 +133,28 @@ class LaunchForm:
     @property
     def session(self) -> str:
         """Which conversation this run has, where that is not simply a new one."""
-        if self._run and self.goes_on:
-            return f"goes on with {(self._run.meta.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
+        if self._run and self.continues:
+            return f"continues {(self._run.meta.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
         if self.preset and self.preset.sticky:
-            return "goes on with the newest one of this preset in the directory (sticky)"
-        return "" if self.preset is None or self.preset.keeps_session else "none is kept"
+            return "continues the newest one of this preset in the directory (sticky)"
+        return "" if self.preset is None or self.preset.keeps_session else "not kept"
 
     @property
     def context(self) -> str:
         """What can be handed over, for a choice; empty when that was not asked for or is not taken."""
-        if not self._run or self._takes is not Takes.CONTEXT or self.context_refusal:
+        if not self._run or self._reuse is not Reuse.CONTEXT or self.context_refusal:
             return ""
-        return f"from {self._run.meta.short_id} (its conversation)"
+        return f"the conversation of {self._run.meta.short_id}"
 
     @property
     def context_refusal(self) -> str:
         """Why the conversation that was asked for is not handed over; empty when it is."""
-        if self._takes is not Takes.CONTEXT:
+        if self._reuse is not Reuse.CONTEXT:
             return ""
         wish = self.preset.inherit_context if self.preset else None
         if wish is False:
             return "none: this preset takes none (inherit_context: false)"
-        return "" if wish or self._settings.inherit_context else "none: it is off by the setting inherit_context"
+        return "" if wish or self._settings.inherit_context else "none: switched off by the setting inherit_context"
 
     @property
     def previous(self) -> str:
@@ -192,22 +191,22 @@ class LaunchForm:
             copies=str(last.copies),
         )
 
-    def as_last_time(self, filled: LaunchValues) -> str:
+    def as_last_time(self, values: LaunchValues) -> str:
         """Say which of the values are remembered ones; empty for none."""
         now, first = self.remembered, self.first
         names = [
             label
-            for label, attribute in (("model", "model"), ("where", "cwd"), ("how", "runner"), ("copies", "copies"))
-            if getattr(filled, attribute) == getattr(now, attribute) != getattr(first, attribute)
+            for label, attribute in (("model", "model"), ("where", "cwd"), ("runner", "runner"), ("copies", "copies"))
+            if getattr(values, attribute) == getattr(now, attribute) != getattr(first, attribute)
         ]
         return f"as last time: {', '.join(names)}" if names else ""
 
-    def to_remember(self, filled: LaunchValues) -> LastValues | None:
+    def to_remember(self, values: LaunchValues) -> LastValues | None:
         """Return what the operator chose, for the next launch; None where the values were those of a run."""
         if self.repeats:
             return None
-        request = self.request(filled)
-        return LastValues(request.model or "", request.cwd or "", request.runner or "", max(1, filled.count))
+        request = self.request(values)
+        return LastValues(request.model or "", request.cwd or "", request.runner or "", max(1, values.count))
 
     def origin_of(self, model: str) -> str:
         """Say where a model in the field comes from."""
@@ -222,62 +221,63 @@ class LaunchForm:
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 
-    def request(self, filled: LaunchValues) -> RunRequest:
+    def request(self, values: LaunchValues) -> RunRequest:
         """Return the request for what stands in the fields."""
-        model = filled.model.strip()
+        model = values.model.strip()
         adhoc = self.preset is None
         request = RunRequest(
-            task=filled.task,
+            task=values.task,
             preset=self.preset.name if self.preset else None,
             model=None if model in ("", self._usual_model) else model,
-            cwd=self._cwd(filled.cwd),
-            runner=None if filled.runner == self._usual_runner else filled.runner,
-            tools=tool_names(filled.tools) if adhoc else None,
-            prompt=self._prompt if filled.prompt == self.first.prompt else filled.prompt,
+            cwd=self._cwd(values.cwd),
+            runner=None if values.runner == self._usual_runner else values.runner,
+            tools=tool_names(values.tools) if adhoc else None,
+            prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,
         )
         if self._run is None:
             return request
         meta = self._run.meta
-        if filled.previous and PREVIOUS in filled.task:
+        if values.previous and PREVIOUS in values.task:
             request = structs.replace(request, previous=meta.run_id)
-        match self._takes:
-            case Takes.SESSION:
+        match self._reuse:
+            case Reuse.SESSION:
                 session = meta.child_session_id
                 return structs.replace(
                     request, cwd=meta.cwd, agent=meta.agent, child_session=session, follow_up=meta.run_id
                 )
-            case Takes.ALL:
-                same = filled.task == self.first.task
+            case Reuse.EVERYTHING:
+                same = values.task == self.first.task
                 return structs.replace(
                     request,
-                    task=meta.task if same else filled.task,
+                    task=meta.task if same else values.task,
                     description=meta.description if same else "",
                     agent=meta.agent,
                     rerun=meta.run_id,
                 )
-            case Takes.CONTEXT if filled.context and self.context:
+            case Reuse.CONTEXT if values.context and self.context:
                 return structs.replace(request, parent_session=meta.session_path)
             case _:
                 return request
 
-    def to_check(self, filled: LaunchValues) -> RunRequest:
+    def to_check(self, values: LaunchValues) -> RunRequest:
         """Return the request as far as it can be checked while the task is still being typed."""
-        request = self.request(filled)
+        request = self.request(values)
         return request if request.previous else structs.replace(request, task="-")
 
-    def refusals(self, filled: LaunchValues) -> dict[str, str]:
-        """Say by field what is wrong without asking the engine; the task not yet typed is part of it."""
-        refusals = {"task": "" if filled.task.strip() else EMPTY_TASK, "copies": self._count_refusal(filled.count)}
-        return {field: refusal for field, refusal in refusals.items() if refusal}
-
-    def _count_refusal(self, count: int) -> str:
-        if not count:
-            return f"Copies: a number from 1 to {COPIES}"
-        if count > 1 and self.goes_on:
-            return "Copies: only one, because the conversation goes on in one run at a time"
-        if count > 1 and self.preset and self.preset.sticky:
-            return "Copies: only one, because this preset is sticky: its runs share one conversation"
-        return ""
+    def problems(self, values: LaunchValues) -> tuple[UsageError, ...]:
+        """Return what is wrong without asking the engine; a task not yet typed is part of it."""
+        problems: list[UsageError] = []
+        if not values.task.strip():
+            problems.append(UsageError("The task is empty", where="task", hint="say what the agent should do"))
+        if not values.count:
+            problems.append(UsageError(f"Copies: enter a number from 1 to {COPIES}", where="copies"))
+        elif values.count > 1 and self.continues:
+            what = "Copies: only one, because one run at a time can continue a conversation"
+            problems.append(UsageError(what, where="copies"))
+        elif values.count > 1 and self.preset and self.preset.sticky:
+            what = "Copies: only one, because this preset is sticky: its runs share one conversation"
+            problems.append(UsageError(what, where="copies"))
+        return tuple(problems)
 
     def _cwd(self, written: str) -> str | None:
         """Return the directory that is meant; None for the launcher's own."""

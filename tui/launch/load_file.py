@@ -1,4 +1,4 @@
-"""Ask for a file and answer its text."""
+"""The dialog that loads a task from a file."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def read_text(path: str) -> str:
     if os.path.isdir(path):
         raise UsageError(f"{shown} is a directory", hint="choose a file in it")
     if not os.path.isfile(path):
-        raise UsageError(f"{shown} is no plain file", hint="choose a text file")
+        raise UsageError(f"{shown} is not a regular file", hint="choose a text file")
     try:
         with open(path, "rb") as file:
             content = file.read(LIMIT + 1)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise UsageError(
-            f"{shown} cannot be read: {one_line(error.strerror or '')}", hint="check its rights"
+            f"{shown} cannot be read: {one_line(error.strerror or '')}", hint="check its permissions"
         ) from error
     if len(content) > LIMIT:
         hint = "name the file in the task instead: the agent can read it"
@@ -56,7 +56,7 @@ ABOUT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ goes throug
 
 
 class LoadFileScreen(ModalScreen[str]):
-    """Answers the text, or None."""
+    """Returns the text, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS = bindings(KeyContext.ASK)

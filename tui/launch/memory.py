@@ -1,4 +1,4 @@
-"""What is remembered of launches, as the app holds it: read and written in threads, one change at a time."""
+"""The memory of launches as the app holds it: read and written in threads, one change at a time."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from ...core.text.plain import one_line
 from ..text.format import format_error
 
 REST = ""
-"""Stands for the foot of the dialog."""
+"""The foot of the dialog."""
 
-_FIELDS = {"task": "task", "previous": "task", "cwd": "cwd", "tools": "tools", "save": "save"}
-"""Field by what an error calls its place."""
+_FIELDS = {"task": "task", "previous": "task", "cwd": "cwd", "copies": "copies", "tools": "tools", "save": "save"}
+"""Field by the `where` of an error."""
 
 
 def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, str]:
@@ -37,5 +37,5 @@ def field_of(problem: Exception) -> str:
 
 
 def beside(problem: SubdeckError) -> str:
-    """Say a problem where its place is seen: what, and what to do."""
+    """Return what is wrong and what to do, for a place that shows where."""
     return one_line(f"{problem.what}: {problem.hint}" if problem.hint else problem.what, 600)

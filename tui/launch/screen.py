@@ -1,4 +1,4 @@
-"""Ask for what a launch needs, say what would fail before launching, keep the text when it does."""
+"""The launch dialog: asks for what a launch needs, says what would fail, keeps the text when it does."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from textual.timer import Timer
 from textual.widgets import Button, Static
 
 from ...core.errors import SubdeckError
+from ...core.text.plain import plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error
-from .facts import looked_up, written_facts
-from .fields import LaunchFields, TaskArea
+from ..widgets.text_area import PlainTextArea
+from .facts import read_facts, written_facts
+from .fields import LaunchFields
 from .load_file import LoadFileScreen
 from .memory import Remembered
 from .problems import by_field
@@ -50,7 +52,7 @@ def at_once(place: KeyContext) -> list[BindingType]:
 
 
 class LaunchScreen(ModalScreen[str]):
-    """Answers the id of the (first) run that was launched, or None."""
+    """Returns the id of the (first) run that was launched, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
     BINDINGS = at_once(KeyContext.LAUNCH)
@@ -81,8 +83,8 @@ class LaunchScreen(ModalScreen[str]):
         """How often it was asked; an answer counts only until the next question."""
         self._problems: tuple[Exception, ...] = ()
         """What the engine said of it."""
-        self._refused = False
-        """True once launching was tried: from then on a missing task is said too."""
+        self._has_tried = False
+        """Whether launching was tried: from then on a missing task is said too."""
         self._launching = False
         self._saved = ""
         """The preset that an ad hoc run was saved as, when launching failed after that."""
@@ -121,13 +123,13 @@ class LaunchScreen(ModalScreen[str]):
                 if self.is_attached:
                     self._fields.take_prompt(meta.system_prompt or "")
         except SubdeckError as error:
-            what = f"The prompt of that run could not be read. {format_error(error)}"
+            what = f"The system prompt of that run could not be read. {format_error(error)}"
             self.notify(what, severity="warning", markup=False)
         finally:
             self._ready.set()
 
     async def _look_up(self) -> None:
-        facts = await self._bridge.call(looked_up, self._bridge.engine, self.form.preset)
+        facts = await self._bridge.call(read_facts, self._bridge.engine, self.form.preset)
         if self.is_attached:
             self._fields.show_facts(facts)
 
@@ -142,24 +144,23 @@ class LaunchScreen(ModalScreen[str]):
         self._check_timer = self.set_timer(CHECK_AFTER, self._check)
 
     def _check(self) -> None:
-        filled = self._fields.filled
-        asked = (self.form.to_check(filled), filled.save_as)
+        values = self._fields.values
+        asked = (self.form.to_check(values), values.save_as)
         if asked != self._checked and not self._launching:
             self._checked = asked
             self._checks += 1
-            self._bridge.spawn(self._ask_what_would_fail, filled, self._checks)
+            self._bridge.spawn(self._ask_what_would_fail, values, self._checks)
 
-    async def _ask_what_would_fail(self, filled: LaunchValues, check: int) -> None:
-        problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, filled, self._saved)
+    async def _ask_what_would_fail(self, values: LaunchValues, check: int) -> None:
+        problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, values, self._saved)
         if self.is_attached and self._checks == check and not self._launching:
             self._problems = problems
             self._show_problems()
 
     def _show_problems(self) -> None:
-        refusals = self.form.refusals(self._fields.filled)
-        if not self._refused:
-            refusals.pop("task", None)
-        self._fields.show_problems(by_field(self._problems, self._fields.problem_fields) | refusals)
+        own = self.form.problems(self._fields.values)
+        shown = own if self._has_tried else tuple(problem for problem in own if problem.where != "task")
+        self._fields.show_problems(by_field((*shown, *self._problems), self._fields.problem_fields))
 
     # --- fetching a task -----------------------------------------------------------------------------------------
 
@@ -167,12 +168,12 @@ class LaunchScreen(ModalScreen[str]):
         """Hand the text that is being written, else the task, to the operator's editor."""
         if self._launching:
             return
-        area = self.focused if isinstance(self.focused, TaskArea) else self._fields.task_area
+        area = self.focused if isinstance(self.focused, PlainTextArea) else self._fields.task_area
         text, problem = edit_text(cast("App[Any]", self.app), area.text, name=f"{area.id}.md")
         if problem:
             self.notify(problem, severity="error", markup=False)
         elif (text := text.rstrip("\n")) != area.text:
-            area.put(text)
+            area.put(plain(text))
         area.focus()
 
     def action_load_task(self) -> None:
@@ -189,7 +190,7 @@ class LaunchScreen(ModalScreen[str]):
 
     def _take_task(self, text: str | None) -> None:
         if text is not None:
-            self._fields.task_area.put(text)
+            self._fields.task_area.put(plain(text))
         self._fields.task_area.focus()
 
     # --- launching -----------------------------------------------------------------------------------------------
@@ -202,27 +203,26 @@ class LaunchScreen(ModalScreen[str]):
 
     async def _start(self) -> None:
         await self._ready.wait()
-        filled = self._fields.filled
-        refusals = self.form.refusals(filled)
-        if refusals:
-            self._refused = True
+        values = self._fields.values
+        if problems := self.form.problems(values):
+            self._has_tried = True
             self._set_launching(False)
             self._show_problems()
-            self._fields.go_to(next(iter(refusals)))
+            self._fields.go_to(problems[0].where)
             return
         form = self.form
         try:
-            launched = await self._bridge.call(launch, self._bridge.engine, form, filled, self._saved)
+            launched = await self._bridge.call(launch, self._bridge.engine, form, values, self._saved)
         except Exception as error:  # whatever it was, the text must not be lost with the dialog
             if not self.is_current:
-                await self._keep(lambda memory: memory.after_cancel(form.key, filled.task))
-            self._tell_failure(error, filled)
+                await self._keep(lambda memory: memory.after_cancel(form.key, values.task))
+            self._say_failure(error, values)
         else:
-            values = form.to_remember(filled)
-            await self._keep(lambda memory: memory.after_launch(form.key, filled.task, values))
-            self._tell_launched(launched)
+            chosen = form.to_remember(values)
+            await self._keep(lambda memory: memory.after_launch(form.key, values.task, chosen))
+            self._say_launched(launched)
 
-    def _tell_failure(self, error: Exception, filled: LaunchValues) -> None:
+    def _say_failure(self, error: Exception, values: LaunchValues) -> None:
         if not self.is_current:
             self._bridge.notify(f"Not launched: {format_error(error)}", severity="error", markup=False)
             return
@@ -231,13 +231,13 @@ class LaunchScreen(ModalScreen[str]):
             error = error.reason
         self._set_launching(False)
         self._checks += 1
-        self._checked = (self.form.to_check(filled), filled.save_as)
+        self._checked = (self.form.to_check(values), values.save_as)
         self._problems = (error,)
         self._show_problems()
         if field := next(iter(by_field(self._problems, self._fields.problem_fields)), ""):
             self._fields.go_to(field)
 
-    def _tell_launched(self, launched: Launched) -> None:
+    def _say_launched(self, launched: Launched) -> None:
         if launched.saved:
             self._bridge.notify(launched.saved, markup=False)
         if self.is_current:
@@ -251,12 +251,12 @@ class LaunchScreen(ModalScreen[str]):
         self._label_button()
 
     def _label_button(self) -> None:
-        count = self._fields.filled.count
+        count = self._fields.values.count
         many = f"Launch {count}" if count > 1 else "Launch"
         self.query_one("#go", Button).label = "launching…" if self._launching else many
 
     def action_cancel(self) -> None:
-        """Leave; what was typed is kept, and a launch that was begun goes on."""
+        """Leave; what was typed is kept, and a launch that was begun is not stopped."""
         if not self._launching and (self._ready.is_set() or self._fields.task_area.text):
             self._keep_draft(self.form, self._fields.task_area.text)
         self.dismiss(None)
@@ -271,4 +271,4 @@ class LaunchScreen(ModalScreen[str]):
         try:
             await self._remembered.change(change)
         except OSError as error:
-            self._bridge.notify(f"What you chose could not be kept: {error}", severity="warning", markup=False)
+            self._bridge.notify(f"Your choices could not be saved: {error}", severity="warning", markup=False)

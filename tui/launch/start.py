@@ -1,4 +1,4 @@
-"""What a launch dialog has the engine do; called in threads."""
+"""What a launch dialog asks of the engine: checking, saving a preset, starting runs; called in threads."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ if TYPE_CHECKING:
     from .form import LaunchForm
     from .values import LaunchValues
 
-PLACE = "save"
-"""What an error calls the fields of the preset to be saved."""
+SAVE_FIELDS = "save"
+"""The `where` of errors about the preset to be saved."""
 
 
-def refuse_name(engine: Engine, filled: LaunchValues) -> None:
-    """Raise PresetError for a preset that cannot be saved under its name, as far as that is told by the files."""
+def check_name(engine: Engine, values: LaunchValues) -> None:
+    """Raise PresetError for a preset that cannot be saved under its name, as far as its files tell."""
     from ...core.presets.catalog import tiers
 
-    save_as = filled.save_as
+    save_as = values.save_as
     if save_as is None:
         return
     name = save_as.name.strip()
     taken = tiers(name, engine.workspace)
     if taken:
         where = "is broken" if not taken[0].usable else str(taken[0].source)
-        what = f'there is a preset "{one_line(name, 60)}" already ({where})'
-        raise PresetError(what, where=PLACE, hint="choose another name")
+        what = f'a preset "{one_line(name, 60)}" exists already ({where})'
+        raise PresetError(what, where=SAVE_FIELDS, hint="choose another name")
     if not save_as.description.strip():
-        raise PresetError("the preset needs a description", where=PLACE, hint="say in one sentence what it is for")
+        raise PresetError(
+            "the preset needs a description", where=SAVE_FIELDS, hint="say in one sentence what it is for"
+        )
 
 
-def save(engine: Engine, filled: LaunchValues) -> str:
-    """Save the preset and answer its path. Raises SubdeckError; never replaces a file."""
+def save(engine: Engine, values: LaunchValues) -> str:
+    """Save the preset and return its path; never replaces a file. Raises SubdeckError."""
     from ...core.presets.write import save_preset
 
-    refuse_name(engine, filled)
-    save_as = filled.save_as
+    check_name(engine, values)
+    save_as = values.save_as
     assert save_as is not None
     directory = preset_dir(engine, save_as.where)
-    tools = tool_names(filled.tools)
+    tools = tool_names(values.tools)
     try:
-        return save_preset(directory, save_as.name, save_as.description, filled.model, tools, filled.prompt)
+        return save_preset(directory, save_as.name, save_as.description, values.model, tools, values.prompt)
     except PresetError as error:
-        raise PresetError(error.what, where=PLACE, hint=error.hint) from error
+        raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error
 
 
 class FailedAfterSaving(Exception):
@@ -74,39 +76,39 @@ class Launched(Struct, frozen=True):
 
 
 def what_would_fail(
-    engine: Engine, form: LaunchForm, filled: LaunchValues, saved: str = ""
+    engine: Engine, form: LaunchForm, values: LaunchValues, saved: str = ""
 ) -> tuple[SubdeckError, ...]:
-    """Return everything that would keep what is filled in from being launched, but for a task not yet typed.
+    """Return everything that would keep what is values in from being launched, but for a task not yet typed.
 
     `saved` is a preset saved by an earlier try.
     """
-    problems = engine.check(form.to_check(filled))
+    problems = engine.check(form.to_check(values))
     try:
-        if filled.save_as is None or filled.save_as.name.strip() != saved:
-            refuse_name(engine, filled)
+        if values.save_as is None or values.save_as.name.strip() != saved:
+            check_name(engine, values)
     except SubdeckError as error:
         return (*problems, error)
     return problems
 
 
-def launch(engine: Engine, form: LaunchForm, filled: LaunchValues, saved: str = "") -> Launched:
-    """Save the preset where that is wished, then start the runs; `saved` is a preset saved by an earlier try.
+def launch(engine: Engine, form: LaunchForm, values: LaunchValues, saved: str = "") -> Launched:
+    """Save the preset where that is asked for, then start the runs; `saved` is a preset saved by an earlier try.
 
     Raises what the engine raises, and FailedAfterSaving.
     """
-    request, told = form.request(filled), ""
-    if filled.save_as is not None:
-        name = filled.save_as.name.strip()
+    request, saved_note = form.request(values), ""
+    if values.save_as is not None:
+        name = values.save_as.name.strip()
         if name != saved:
             if problems := engine.check(request):
                 raise problems[0]
-            told = f"Saved the preset {one_line(name, 40)} as {short_path(save(engine, filled))}"
+            saved_note = f"Saved the preset {one_line(name, 40)} as {short_path(save(engine, values))}"
         request = replace(request, preset=name, tools=None, prompt="")
         try:
-            return _launched(engine, (request,) * filled.count, told)
+            return _launched(engine, (request,) * values.count, saved_note)
         except Exception as error:
             raise FailedAfterSaving(name, error) from error
-    return _launched(engine, (request,) * filled.count)
+    return _launched(engine, (request,) * values.count)
 
 
 def _launched(engine: Engine, requests: tuple[RunRequest, ...], saved: str = "") -> Launched:

@@ -1,4 +1,4 @@
-"""Choose a task from the earlier ones, by typing words of it."""
+"""Earlier tasks, launched or not, and the dialog that finds one by its words."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="earlier") as dialog:
             dialog.border_title = "Earlier tasks"
-            dialog.border_subtitle = "⏎ takes it   esc cancel"
-            yield _Words(placeholder="type words of it", compact=True, id="words")
+            dialog.border_subtitle = "⏎ use it   esc cancel"
+            yield _Words(placeholder="type to search", compact=True, id="words")
             yield OptionList(markup=False, compact=True)
             yield Static("", id="shown", classes="muted")
 
@@ -117,7 +117,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
         if not self._tasks:
             return "No task was launched or typed here before."
         if len(self._listed) == LISTED:
-            return f"the first {LISTED}; words find the others"
+            return f"the first {LISTED}; type to find others"
         return f"{len(self._listed)} of {len(self._tasks)}"
 
     def action_move(self, where: str) -> None:

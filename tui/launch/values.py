@@ -1,4 +1,4 @@
-"""What stands in the fields of a launch dialog; pure."""
+"""What is in the fields of a launch dialog, or would be for a run that exists; pure."""
 
 from __future__ import annotations
 

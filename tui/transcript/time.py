@@ -1,4 +1,4 @@
-"""Go to a time in a run's events: what a person writes, and where in the file that is."""
+"""Times in a run's events: how a person types one, and where in the file it is."""
 
 from __future__ import annotations
 
@@ -49,64 +49,64 @@ class Share(Struct, frozen=True):
     """Of the file, from 0 to 1."""
 
 
-Wish = Clock | Span | Share
+Time = Clock | Span | Share
 
 
-def read_wish(written: str) -> Wish:
-    """Read where somebody wants to go. Raises UsageError."""
+def parse_time(written: str) -> Time:
+    """Parse a time as a person types it. Raises UsageError."""
     text = written.strip().lower().replace(" ", "")
     if found := _CLOCK.fullmatch(text):
         hour, minute, second = (None if part is None else int(part) for part in found.groups())
         if hour is not None and minute is not None and hour < 24 and minute < 60 and (second or 0) < 60:
             return Clock(hour, minute, second)
-        raise UsageError(f"{text} is no time of day", hint="hours go to 23, minutes and seconds to 59")
+        raise UsageError(f"{text} is not a time of day", hint="hours go to 23, minutes and seconds to 59")
     if found := _SPAN.fullmatch(text):
         seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(found[2]))
         return Span(seconds, found[1] == "-")
     if found := _SHARE.fullmatch(text):
         if float(found[1]) <= 100:
             return Share(float(found[1]) / 100)
-        raise UsageError(f"{text} is more than there is", hint="100% is the end")
-    raise UsageError("this is no time" if text else "nothing is written", hint=f"write {FORMS}")
+        raise UsageError(f"{text} is beyond the end", hint="100% is the end")
+    raise UsageError("this is not a time" if text else "enter a time", hint=f"for example {FORMS}")
 
 
-def offset_at(file: LineFile, wish: Wish) -> int:
+def offset_at(file: LineFile, time: Time) -> int:
     """Return where the first event at that time or after it begins. Raises UsageError for a time that is not there."""
     mark = file.mark()
     size = file.end_of_lines(mark.size) if mark else 0
     if not size:
         raise UsageError("nothing has been written yet")
-    if isinstance(wish, Share):
-        return _line_before(file, min(size - 1, int(size * wish.part)))
+    if isinstance(time, Share):
+        return _line_before(file, min(size - 1, int(size * time.part)))
     first, last = _first_time(file, 0, size), _last_time(file, size)
     if first is None or last is None:
-        raise UsageError("nothing here says its time", hint="50% goes to the middle")
+        raise UsageError("this file has no times", hint="50% goes to its middle")
     last = max(first, last)
-    return _bisect(file, size, _wanted(wish, first, last))
+    return _bisect(file, size, _wanted(time, first, last))
 
 
-def _wanted(wish: Clock | Span, first: datetime, last: datetime) -> datetime:
-    if isinstance(wish, Span):
+def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
+    if isinstance(time, Span):
         try:
-            span = timedelta(seconds=wish.seconds)
-            wanted = last - span if wish.from_end else first + span
+            span = timedelta(seconds=time.seconds)
+            wanted = last - span if time.from_end else first + span
         except OverflowError:
             raise UsageError("that is longer than anything lasts") from None
         return min(max(wanted, first), last)
     begin, end = first.astimezone(), last.astimezone()
-    length = timedelta(seconds=59.999) if wish.second is None else timedelta(milliseconds=999)
-    wanted = begin.replace(hour=wish.hour, minute=wish.minute, second=wish.second or 0, microsecond=0)
+    length = timedelta(seconds=59.999) if time.second is None else timedelta(milliseconds=999)
+    wanted = begin.replace(hour=time.hour, minute=time.minute, second=time.second or 0, microsecond=0)
     if wanted + length < begin:
         wanted += timedelta(days=1)
     if wanted > end:
         raise UsageError(
             "nothing was written at that time",
-            hint=f"this goes from {_said(begin, end, begin)} to {_said(begin, end, end)}",
+            hint=f"the events are from {_clock(begin, end, begin)} to {_clock(begin, end, end)}",
         )
     return max(wanted, begin)
 
 
-def _said(begin: datetime, end: datetime, when: datetime) -> str:
+def _clock(begin: datetime, end: datetime, when: datetime) -> str:
     return f"{when:%H:%M:%S}" if begin.date() == end.date() else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
