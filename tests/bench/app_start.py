@@ -13,7 +13,7 @@ from .pane import APP, MINIMAL, Panes, Screen
 
 RUNS = 1000
 REPEATS = 11
-MOST = 1.3
+MOST = 1.15
 
 
 def measure() -> Iterator[Figure]:

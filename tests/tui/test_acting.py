@@ -58,7 +58,7 @@ async def test_delete_and_undo() -> None:
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
         await deck.until(lambda: deck.main.run.run_id == run_id(2), "its selection")
         await deck.press("u")
-        await deck.until(lambda: "Nothing was deleted that could come back." in deck.toasts, "the refusal")
+        await deck.until(lambda: "There is nothing to bring back." in deck.toasts, "the refusal")
 
 
 async def test_undo_twice_at_once() -> None:
@@ -72,7 +72,7 @@ async def test_undo_twice_at_once() -> None:
         deck.main.action_act("undo")
         deck.main.action_act("undo")
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
-        await deck.until(lambda: "Nothing was deleted that could come back." in deck.toasts, "the refusal")
+        await deck.until(lambda: "There is nothing to bring back." in deck.toasts, "the refusal")
         assert not [toast for toast in deck.toasts if "pop" in toast]
 
 
@@ -123,7 +123,7 @@ async def test_the_question_names_what_is_lost(tmp_path: Path) -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.press("d")
         await deck.until_text("(2.0 KB)")
-        assert "there is no following up then" in " ".join(deck.screen_text.split())
+        assert "it cannot be followed up then" in " ".join(deck.screen_text.split())
 
 
 async def test_rerun_asks_for_the_same() -> None:

@@ -106,7 +106,7 @@ async def test_an_impossible_action_says_why() -> None:
     """A key that cannot act tells the reason instead of doing nothing."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("x")
-        assert deck.toasts == ["This run has ended already (completed)."]
+        assert deck.toasts == ["This run has already ended (completed)."]
 
 
 async def test_palette_offers_actions_and_runs_them() -> None:

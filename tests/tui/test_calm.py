@@ -88,7 +88,7 @@ async def test_sort_and_folds_are_remembered() -> None:
 
 
 def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
-    """Whatever stands in the file, the list begins as at first."""
+    """Whatever stands in the file, the list begins in its usual order."""
     memory = RunListMemory("/a")
     memory.write(ListLayout("x", Sort.COST))
     for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):

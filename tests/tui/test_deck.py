@@ -136,7 +136,7 @@ async def test_quit_says_what_goes_on() -> None:
     async with opened(engine) as deck:
         await deck.press("escape", "escape", "ctrl+c")
         assert deck.app.is_running
-        assert "q quits; runs go on in the background." in deck.toasts
+        assert "q quits; runs continue in the background." in deck.toasts
         await deck.press("q")
     assert deck.app.return_value == "2 runs are still running; subdeck status shows them"
     assert engine.stopped == []
@@ -182,7 +182,7 @@ async def test_next_run_that_needs_me() -> None:
     engine = FakeEngine(a_run(1), a_run(2), a_run(3))
     async with opened(engine) as deck:
         await deck.press("]")
-        assert deck.toasts == ["No run needs you."]
+        assert deck.toasts == ["No run needs your attention."]
         engine.tell(a_run(1, "failed", message="401"))
         await deck.until_text("1 needs you")
         await deck.press("]")

@@ -36,8 +36,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 """The keys by which each dialog is opened from the deck of `an_engine`."""
 
-ELSEWHERE = {"ChangedFileScreen"}
-"""Dialogs that need a file which changes while it is edited; the tests of the preset editor open them."""
+ELSEWHERE = {"ActionPalette", "ChangedFileScreen", "LoadingScreen"}
+"""The palette is Textual's, LoadingScreen a base; the tests of the preset editor open the other one."""
 
 
 def an_engine() -> FakeEngine:

@@ -121,7 +121,7 @@ async def test_a_running_run_is_not_followed_up() -> None:
     """Its session is in use; the refusal says so."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
-        assert deck.toasts == ["This run is running: it goes on by itself."]
+        assert deck.toasts == ["This run is running: it cannot be followed up yet."]
 
 
 async def test_follow_up_without_its_preset() -> None:

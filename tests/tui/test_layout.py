@@ -137,7 +137,7 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_keys_move_the_borders() -> None:
-    """`>` and `<` are for the presets, `-` and `+` for the transcript, `=` is as at first; the next app knows it."""
+    """`>` and `<` are for the presets, `-` and `+` for the transcript, `=` resets both; the next app knows it."""
     async with opened(an_engine()) as deck:
         columns, rows = sizes(deck)
         await deck.press(">", ">", "<", ">", "-")

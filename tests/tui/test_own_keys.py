@@ -50,13 +50,13 @@ def test_spellings() -> None:
     ("keys", "words"),
     [
         ({"stpo": "k"}, "did you mean stop"),
-        ({"stop": "ctlr+x"}, '"ctlr+x" is no key'),
-        ({"stop": ""}, "is no key"),
+        ({"stop": "ctlr+x"}, '"ctlr+x" is not a key'),
+        ({"stop": ""}, "is not a key"),
         ({"stop": "d"}, "delete"),
         ({"stop": "j"}, "down"),
         ({"stop": "escape"}, "back"),
         ({"stop": "o", "kill": "o"}, '"o" means'),
-        ({"start": "l"}, "would be written into a field"),
+        ({"start": "l"}, "would be typed into a field"),
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:

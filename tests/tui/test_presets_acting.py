@@ -70,7 +70,7 @@ async def test_a_broken_file_is_not_copied() -> None:
     async with opened(FakeEngine(a_run(1), problems=[problem])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the broken file")
         await deck.press("1", "b")
-        assert deck.toasts == ["This file is broken: mend it first (e)."]
+        assert deck.toasts == ["This file is broken: fix it first (e)."]
 
 
 async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
@@ -199,14 +199,14 @@ async def test_a_read_text_is_filtered_and_scrolled() -> None:
         await deck.until_text("message 7")
         await deck.until(lambda: "message 1\n" not in deck.screen_text, "the others to go")
         await deck.type("zz")
-        await deck.until_text("Nothing here has these words in it.")
+        await deck.until_text("Nothing matches.")
         for _ in "OF 7zz":
             await deck.press("backspace")
         await deck.until_text("message 0")
         await deck.press("down")
         await deck.until(lambda: "message 0" not in deck.screen_text, "the text to scroll")
         screen.show([], "note")
-        await deck.until_text("There is nothing here.")
+        await deck.until_text("There is nothing to show.")
         await deck.press("escape")
         await until_screen(deck, MainScreen)
 

@@ -367,7 +367,7 @@ async def test_next_and_previous_that_need_me(monkeypatch: pytest.MonkeyPatch) -
         for key in ("]", "["):
             deck.app.clear_notifications()
             await deck.press(key)
-            await deck.until(lambda: deck.toasts == ["No run needs you."], "the answer")
+            await deck.until(lambda: deck.toasts == ["No run needs your attention."], "the answer")
         await unseen_deck(deck, engine)
         visited: list[str] = []
         for key in ("]", "]", "]", "["):

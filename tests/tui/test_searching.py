@@ -194,7 +194,7 @@ async def test_errors_are_gone_to() -> None:
         await deck.until(lambda: "first" in line_at_cursor(deck), "the first error")
         await deck.press("E")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error again")
-        assert deck.toasts == ["No error before this: went on from the end."]
+        assert deck.toasts == ["No error before this one: continued from the end."]
     async with opened(an_engine(*haystack())) as deck:
         await deck.press("3", "e")
         await deck.until(lambda: deck.toasts == ["There is no error in this transcript."], "the word")
@@ -285,12 +285,12 @@ async def test_the_run_is_saved(tmp_path: Path) -> None:
         await deck.press("S")
         await deck.until_text(name)
         await deck.press("enter")
-        await deck.until_text("Write over this file?")
+        await deck.until_text("Overwrite this file?")
         await deck.press("escape")
         await deck.until_text("as markdown")
         assert (tmp_path / name).read_text() == "mine"
         await deck.press("enter")
-        await deck.until_text("Write over this file?")
+        await deck.until_text("Overwrite this file?")
         await deck.press("y")
         await deck.until(lambda: (tmp_path / name).read_text() == saved, "the file")
         assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -82,13 +82,13 @@ async def test_all_messages_can_be_read_again() -> None:
         await deck.until(lambda: deck.toasts, "the refusal")
         shown = await messages_shown(deck)
         assert "401 [bold]key" in shown
-        assert "! " in shown and "Nothing was deleted that could come back." in shown
+        assert "! " in shown and "There is nothing to bring back." in shown
 
 
 async def test_no_messages_yet() -> None:
     """Before anything was told, the list says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        assert "Nothing has been told yet." in await messages_shown(deck)
+        assert "There are no messages yet." in await messages_shown(deck)
 
 
 async def test_a_project_that_goes_away(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_a_project_that_goes_away(tmp_path: Path) -> None:
         assert len([toast for toast in deck.toasts if "was moved or deleted" in toast]) == 1
         (tmp_path / "elsewhere").rename(root)
         engine.tell(a_run(1))
-        await deck.until(lambda: "The project directory is there again." in deck.toasts, "the good news")
+        await deck.until(lambda: "The project directory is back." in deck.toasts, "the good news")
         assert "! gone" not in deck.screen_text
 
 

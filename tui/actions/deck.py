@@ -15,7 +15,7 @@ DECK = (
     Action("wider", at(KeyContext.DECK, ">"), "wider", "Make the presets wider.", needs_beside),
     Action("lower", at(KeyContext.DECK, "-"), "lower", "Make the transcript lower.", needs_above),
     Action("higher", at(KeyContext.DECK, "+"), "higher", "Make the transcript higher.", needs_above),
-    Action("reset_layout", at(KeyContext.DECK, "="), "as at first", "Give the panes the sizes that they had at first."),
+    Action("reset_layout", at(KeyContext.DECK, "="), "reset layout", "Give the panes their original sizes."),
     Action(
         "theme", at(KeyContext.DECK, "T"), "theme", "Go to the next theme: dark, light, the terminal's own colours."
     ),
@@ -32,7 +32,7 @@ DECK = (
         name_here=lambda context: "back" if context.zoomed else "",
     ),
     Action("help", at(KeyContext.DECK, "?"), "help", "Show every key.", footer=3),
-    Action("quit", at(KeyContext.DECK, "q"), "quit", "Quit; runs go on in the background.", footer=12),
+    Action("quit", at(KeyContext.DECK, "q"), "quit", "Quit; runs continue in the background.", footer=12),
     Action(
         "palette",
         (*at(KeyContext.DECK, ":"), *at(KeyContext.APP, "ctrl+p")),
@@ -45,8 +45,8 @@ DECK = (
     Action("up", in_panes("k", "up"), "up", "One row up.", do="move('up')"),
     Action("page_down", in_panes("pagedown"), "page down", "One page down.", do="move('page_down')"),
     Action("page_up", in_panes("pageup"), "page up", "One page up.", do="move('page_up')"),
-    Action("first", in_panes("g", "home"), "first", "To the beginning.", do="move('first')"),
-    Action("last", in_panes("G", "end"), "last", "To the end.", do="move('last')"),
+    Action("first", in_panes("g", "home"), "first", "Go to the beginning.", do="move('first')"),
+    Action("last", in_panes("G", "end"), "last", "Go to the end.", do="move('last')"),
 )
 
 
@@ -77,7 +77,7 @@ DIALOGS = (
         "cancel",
         (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(KeyContext.CONFIRM, "n")),
         "cancel",
-        "Close the dialog; nothing happens.",
+        "Close the dialog without doing anything.",
         do="screen.cancel",
         footer=2,
         name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel",
@@ -92,6 +92,6 @@ DIALOGS = (
 
 DOCTOR = (
     Action(
-        "doctor", at(KeyContext.DECK, "!"), "doctor", "Look at what is missing here, and at the command that mends it."
+        "doctor", at(KeyContext.DECK, "!"), "doctor", "Check what is missing here, and see the command that fixes it."
     ),
 )

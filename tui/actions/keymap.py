@@ -59,7 +59,7 @@ def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
         return ACTIONS
     for name in keys:
         if name not in BY_ID:
-            raise _fault(name, "no action is called that", nearest(name, BY_ID) or f"known are {', '.join(BY_ID)}")
+            raise _fault(name, "there is no such action", nearest(name, BY_ID) or f"known are {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
     _refuse_collisions(actions, keys)
     return actions
@@ -85,7 +85,7 @@ def _remapped(action: Action, written: str) -> Action:
         kept = tuple(key for key in former if key in KEPT and key not in fitting)
         changed += [(place, key) for key in ((*fitting, *kept) if fitting else former)]
     if all(place in TEXT_PLACES for place in places) and any(len(key) == 1 for key in own):
-        raise _fault(action.id, f'"{written}" would be written into a field there', "take a key like ctrl+l or f5")
+        raise _fault(action.id, f'"{written}" would be typed into a field there', "use a key like ctrl+l or f5")
     return replace(action, keys=tuple(changed))
 
 
@@ -96,7 +96,7 @@ def _checked(action: Action, written: str) -> str:
     shown = character if len(character) == 1 and character.isprintable() and character != " " else name
     if not shown or not _MODIFIERS.issuperset(modifiers) or (len(shown) > 1 and shown not in _NAMED):
         hint = 'write it like "k", "X", "ctrl+x", "f5" or "pagedown", with commas between several'
-        raise _fault(action.id, f'"{one_line(written, 40)}" is no key', hint)
+        raise _fault(action.id, f'"{one_line(written, 40)}" is not a key', hint)
     if modifiers == ["shift"] and len(shown) == 1:
         return shown.upper()
     return "+".join((*modifiers, shown))
@@ -112,7 +112,7 @@ def _refuse_collisions(actions: Sequence[Action], keys: Mapping[str, str]) -> No
                 raise _fault(
                     own.id,
                     f'"{key_label(key)}" means "{rival.name or rival.id}" there ({rival.id}, {place})',
-                    f"take another key, or give {rival.id} one of its own",
+                    f"choose another key, or give {rival.id} one of its own",
                 )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem
     from ...core.run.model import RunSnapshot
 
-READONLY = "The app was opened with --readonly: nothing is changed from here."
+READONLY = "The app was opened with --readonly: it changes nothing."
 
 
 class KeyContext(StrEnum):
@@ -142,7 +142,7 @@ def at_a_run(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
 
 NO_PRESET = "No preset is selected: {presets} goes to the presets, {ad_hoc} runs without one."
 NO_RUN = "No run is selected."
-NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to go on from."
+NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to continue."
 
 
 def needs_preset(context: ActionContext) -> str:
@@ -164,7 +164,7 @@ def needs_active(context: ActionContext) -> str:
         return ""
     if not context.run:
         return NO_RUN
-    return f"This run has ended already ({context.run.status})." if context.run.has_ended else ""
+    return f"This run has already ended ({context.run.status})." if context.run.has_ended else ""
 
 
 def needs_terminal(context: ActionContext) -> str:
@@ -183,7 +183,7 @@ def needs_session(context: ActionContext) -> str:
     meta = context.run.meta
     if not meta.session_path or not meta.child_session_id:
         return NO_CONVERSATION
-    return "" if context.run.has_ended else f"This run is {context.run.status}: it goes on by itself."
+    return "" if context.run.has_ended else f"This run is {context.run.status}: it cannot be followed up yet."
 
 
 def needs_preset_file(context: ActionContext) -> str:
@@ -192,27 +192,27 @@ def needs_preset_file(context: ActionContext) -> str:
 
 def needs_own_preset(context: ActionContext) -> str:
     if context.preset and context.preset.source is PresetSource.BUNDLED:
-        return "This preset comes with subdeck: bundled_presets: false in the settings leaves it out."
+        return "This preset comes with subdeck; bundled_presets: false in the settings hides it."
     return needs_preset_file(context)
 
 
 def needs_copyable(context: ActionContext) -> str:
     """Where no preset is selected, one that comes with subdeck is copied."""
-    return "This file is broken: mend it first ({edit_preset})." if context.problem else ""
+    return "This file is broken: fix it first ({edit_preset})." if context.problem else ""
 
 
 def needs_undoable(context: ActionContext) -> str:
-    return "" if context.undoable else "Nothing was deleted that could come back."
+    return "" if context.undoable else "There is nothing to bring back."
 
 
 def needs_unseen(context: ActionContext) -> str:
-    return "" if context.unseen else "No run needs you."
+    return "" if context.unseen else "No run needs your attention."
 
 
 def needs_beside(context: ActionContext) -> str:
     if {KeyContext.PRESETS, KeyContext.RUNS} <= context.shown:
         return ""
-    return "Presets and runs are not beside each other now: there is no border to move."
+    return "Presets and runs are not side by side now: there is no border to move."
 
 
 def needs_above(context: ActionContext) -> str:

@@ -14,7 +14,7 @@ TRANSCRIPT = (
         "open_entry",
         at(KeyContext.TRANSCRIPT, "enter", "space"),
         "open",
-        "Open what is folded at the cursor, arguments and results of a tool call or thinking; again folds it.",
+        "Unfold the tool call or the thinking at the cursor, or fold it again.",
         needs_run,
         footer=6,
     ),
@@ -22,18 +22,22 @@ TRANSCRIPT = (
         "open_all",
         at(KeyContext.TRANSCRIPT, "O"),
         "open all",
-        "Open all tool calls and thinking; again folds all.",
+        "Unfold all tool calls and thinking, or fold them again.",
         needs_run,
     ),
     Action(
         "view",
         at(KeyContext.DECK, "t"),
         "view",
-        "Show the transcript readable, as raw events, or what the agent wrote to stderr.",
+        "Show the transcript as text or as raw events, or what the agent wrote to stderr.",
         needs_run,
     ),
     Action(
-        "follow", at(KeyContext.DECK, "f"), "follow", "Follow the end of the transcript, or let go of it.", needs_run
+        "follow",
+        at(KeyContext.DECK, "f"),
+        "follow",
+        "Follow the end of the transcript, or stop following it.",
+        needs_run,
     ),
     Action("wrap", at(KeyContext.DECK, "w"), "wrap", "Wrap long lines of the transcript, or cut them."),
     Action("left", at(KeyContext.TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
@@ -54,22 +58,29 @@ FINDING = (
         "search",
         at(KeyContext.TRANSCRIPT, "/"),
         "search",
-        "Search the transcript, folded text included; a capital letter makes case count.",
+        "Search the transcript, folded text included; a capital letter makes it case-sensitive.",
         _needs_shown_run,
         footer=5,
     ),
     Action("next_match", at(KeyContext.SEARCH, "n"), "next", "Go to the next match.", footer=1),
     Action("previous_match", at(KeyContext.SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
-    Action("end_search", at(KeyContext.SEARCH, "escape"), "end", "End the search and take its marks away.", footer=1),
+    Action("end_search", at(KeyContext.SEARCH, "escape"), "end", "End the search and remove its highlights.", footer=1),
     Action(
         "keep",
         at(KeyContext.FILTER, "enter"),
         "keep",
-        "Keep it, and give the keys back to the pane.",
+        "Keep it and go back to the pane.",
         do="keep",
         footer=1,
     ),
-    Action("drop", at(KeyContext.FILTER, "escape"), "end", "Take it back: all is as before.", do="drop", footer=2),
+    Action(
+        "drop",
+        at(KeyContext.FILTER, "escape"),
+        "end",
+        "Discard it and go back to what was there before.",
+        do="drop",
+        footer=2,
+    ),
     Action(
         "next_error", at(KeyContext.TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run
     ),
@@ -108,13 +119,13 @@ FINDING = (
 
 
 _TABS = {
-    "transcript": "The end of what it did, as a person reads it.",
+    "transcript": "The end of its transcript.",
     "answer": "The answer, or what there is of it so far.",
-    "prompt": "What the child read, and its system prompt.",
-    "facts": "What was decided before the start, and how it ended.",
+    "prompt": "The prompt as the agent got it, and its system prompt.",
+    "facts": "How it was launched and how it ended.",
     "usage": "Tokens and cost of each message.",
     "files": "The files of the run.",
-    "events": "The last events, as they are written.",
+    "events": "The last events, as they stand in the file.",
 }
 
 DETAIL = (
@@ -122,7 +133,7 @@ DETAIL = (
         "detail",
         at(KeyContext.DECK, "i"),
         "detail",
-        "Open the highlighted run: why it is not done, answer, prompt, facts, usage, files.",
+        "Show the highlighted run in detail: why it is not done, answer, prompt, facts, usage, files.",
         needs_run,
         footer=13,
     ),
@@ -135,7 +146,7 @@ DETAIL = (
         "previous_tab",
         at(KeyContext.DETAIL, "left", "shift+tab"),
         "previous tab",
-        "Go to the tab before.",
+        "Go to the previous tab.",
         do="screen.turn(-1)",
     ),
     Action(
@@ -161,8 +172,8 @@ DETAIL = (
             ("up", ("k", "up"), "up", "One row up."),
             ("page_down", ("pagedown",), "page down", "One page down."),
             ("page_up", ("pageup",), "page up", "One page up."),
-            ("first", ("g", "home"), "first", "To the beginning."),
-            ("last", ("G", "end"), "last", "To the end."),
+            ("first", ("g", "home"), "first", "Go to the beginning."),
+            ("last", ("G", "end"), "last", "Go to the end."),
         )
     ),
 )

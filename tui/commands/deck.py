@@ -51,7 +51,7 @@ class DeckCommands(Commands):
             self._say("NO_COLOR is set: there are no colours to choose from.")
             return
         app.theme = next_theme(app.theme)
-        self._say(f"Theme {app.theme}; the setting theme keeps it.")
+        self._say(f"Theme {app.theme}; set theme in the settings to keep it.")
 
 
 STATE_WIDTH = 10
@@ -71,7 +71,7 @@ class DoctorCommands(Commands):
         self.table = {"doctor": self._open}
 
     def _open(self) -> None:
-        screen = ReadingScreen("Doctor", empty="Looking …")
+        screen = ReadingScreen("Doctor", empty="Checking …")
         self._app.push_screen(screen)
         self._spawn(self._examine, screen)
 
@@ -124,4 +124,4 @@ class TellingCommands(Commands):
 
     def _list_messages(self) -> None:
         entries = self._deck.notices.entries()
-        self._app.push_screen(ReadingScreen("Messages", entries, empty="Nothing has been told yet.", filterable=True))
+        self._app.push_screen(ReadingScreen("Messages", entries, empty="There are no messages yet.", filterable=True))

@@ -67,7 +67,7 @@ class LaunchCommands(Commands):
         if run and run.meta.preset and preset is None:
             error = PresetError(
                 f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
-                hint="a conversation goes on only with its own preset: bring the file back",
+                hint="a conversation continues only with its own preset: bring the file back",
             )
             self._say(str(error), error=True)
             return

@@ -79,7 +79,7 @@ class PresetCommands(Commands):
         self._say(saved_outside(found.path, checked), error=checked.preset is None)
 
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
-        detail = "It comes with subdeck and cannot be changed. A copy of it is yours, and is used in its place."
+        detail = "It comes with subdeck and cannot be changed. A copy of it is yours to change, and is used instead."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
             await self._copy(self._deck.presets.named(preset.name))
 

@@ -70,16 +70,16 @@ class RunCommands(Commands):
 
     async def _stop(self, runs: Runs) -> None:
         active = [run for run in runs if not run.has_ended]
-        several = f"{name_list(active)}\n\nEach keeps what it has."
+        several = f"{name_list(active)}\n\nEach keeps what it has done."
         if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", several, "Stop"):
             return
         told = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
-        self._say(f"Stopping {who(active)}" if told else f"{who(runs)} had ended already")
+        self._say(f"Stopping {who(active)}" if told else f"{who(runs)} had already ended")
 
     async def _kill(self, runs: Runs) -> None:
         active = [run for run in runs if not run.has_ended]
         if not active:
-            self._say(f"{who(runs)} had ended already")
+            self._say(f"{who(runs)} had already ended")
             return
         question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
         detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
@@ -119,9 +119,11 @@ def what_is_lost(runs: Runs, size: int) -> str:
     if active:
         parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
     whose = "Its" if len(runs) == 1 else "Their"
-    parts.append(f"{whose} transcript, answer and logs go to the trash ({size_text(size)}) and come back for 24 hours.")
+    parts.append(
+        f"{whose} transcript, answer and logs go to the trash ({size_text(size)}) and can be brought back for 24 hours."
+    )
     if any(run.meta.session_path for run in runs):
-        parts.append(f"{whose} conversation goes with them: there is no following up then.")
+        parts.append(f"{whose} conversation goes too: it cannot be followed up then.")
     return "\n".join(parts)
 
 
@@ -262,9 +264,9 @@ def attach_note(attach: AttachInfo) -> str:
     """Say what attaching does and how one comes back."""
     keys = ", then ".join(attach.leave)
     if attach.switches:
-        what = "This tmux shows the run's pane instead of the app; app and run go on."
-        return f"{what}\nTo come back here press {keys}."
-    return f"The terminal goes to the run's tmux pane; the run does not notice.\nTo come back here press {keys}."
+        what = "This tmux shows the run's pane instead of the app; both keep running."
+        return f"{what}\nTo come back here, press {keys}."
+    return f"The terminal shows the run's tmux pane; the run is not disturbed.\nTo come back here, press {keys}."
 
 
 def _switch(attach: AttachInfo) -> str:

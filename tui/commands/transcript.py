@@ -99,7 +99,7 @@ class FindingCommands(Commands):
         if match.offset == here and not transcript.following:
             self._say("This is the only error in this transcript.")
         elif match.wrapped:
-            self._say(f"No error {'after' if by > 0 else 'before'} this: went on from the {_OTHER_END[by]}.")
+            self._say(f"No error {'after' if by > 0 else 'before'} this one: continued from the {_OTHER_END[by]}.")
         transcript.show_offset(match.offset)
 
     def _ask_time(self) -> None:
@@ -176,7 +176,7 @@ class ExportCommands(Commands):
             text_path = os.path.join(directory, f"{run.meta.short_id}-{view}.txt")
             try:
                 if size := large(path):
-                    self._say(f"Writing {size_text(size)} as text for the pager; going to another run gives it up.")
+                    self._say(f"Writing {size_text(size)} as text for the pager; going to another run cancels it.")
                 written = partial(self._is_shown, run.run_id, view)
                 complete = await self._bridge.call(write_text, path, view, text_path, written)
                 if complete and (problem := page_file(self._app, text_path)):
@@ -201,7 +201,7 @@ class ExportCommands(Commands):
     async def _save(self, run: RunSnapshot, cwd: str, written: str) -> bool:
         path = full_path(written, cwd) if written.strip() else ""
         over = await self._bridge.call(exists, path)
-        if over and not await self._confirmed("Write over this file?", short_path(path, 70), "Write over"):
+        if over and not await self._confirmed("Overwrite this file?", short_path(path, 70), "Overwrite"):
             return False
         size = await self._bridge.call(save_run, self._bridge.engine, run, path, over=over)
         self._say(f"Saved {name_of(run)} to {short_path(path)}, {size_text(size)}.")

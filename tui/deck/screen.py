@@ -238,9 +238,9 @@ class MainScreen(StyledOnceScreen):
     def show_project(self, message: ProjectWent) -> None:
         self._header.show_gone(not message.is_here)
         if message.is_here:
-            self.notify("The project directory is there again.", markup=False)
+            self.notify("The project directory is back.", markup=False)
         else:
-            what = "The project directory was moved or deleted: bring it back, or open subdeck where it is now."
+            what = "The project directory was moved or deleted: bring it back, or start subdeck where it is now."
             self.notify(what, severity="error", markup=False)
 
     @on(EngineFailed)

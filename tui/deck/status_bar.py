@@ -1,4 +1,4 @@
-"""The last line: how many runs go on in the background, and the keys that do something here."""
+"""The last line: how many runs are still running in the background, and the keys that do something here."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class AskScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="ask") as dialog:
             dialog.border_title = Content(self._title)
-            dialog.border_subtitle = Content("⏎ goes on   esc cancels")
+            dialog.border_subtitle = Content("⏎ continue   esc cancel")
             yield Input(self._value, compact=True, id="answer")
             yield Static(Content(self._hint), classes="muted", id="hint")
             yield Static("", id="problems")

@@ -76,7 +76,7 @@ def help_text(
             for row in rows:
                 obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
                 lines += _explained(row, said(obstacle, actions))
-    return Content("\n").join(lines[1:]) if lines else Content("No key has to do with that.")
+    return Content("\n").join(lines[1:]) if lines else Content("No key matches.")
 
 
 def _holds(row: Explained, group: Group, wanted: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ class ReadingScreen(ModalScreen[None]):
         title: str,
         entries: Sequence[Content] = (),
         *,
-        empty: str = "There is nothing here.",
+        empty: str = "There is nothing to show.",
         filterable: bool = False,
     ) -> None:
         """An entry may have several lines; a filter keeps or leaves it whole."""
@@ -78,5 +78,5 @@ class ReadingScreen(ModalScreen[None]):
         self.query_one("#reading").border_subtitle = Content(self._note or "esc closes")
         words = self.query_one("#filter", Input).value.lower().split() if self._filterable else []
         matching = [entry for entry in self._entries if all(word in entry.plain.lower() for word in words)]
-        nothing = Content("Nothing here has these words in it." if self._entries and words else self._empty)
+        nothing = Content("Nothing matches." if self._entries and words else self._empty)
         self.query_one("#lines", Static).update(Content("\n").join(matching) if matching else nothing)
