@@ -57,7 +57,9 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
         raise UsageError("the app needs a terminal", where="subdeck", hint="subdeck --help lists the commands")
     from ..core.engine import Engine
     from ..core.run.model import LauncherKind
+    from ..core.system.log import log_thread_faults
 
+    log_thread_faults()
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
     from .app import SubdeckApp

@@ -346,3 +346,20 @@ async def test_handing_over_never_raises() -> None:
     """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert "cannot be lent" in hand_over(deck.app, [sys.executable, "-c", ""])
+
+
+async def test_a_fault_of_a_worker_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong in the background is in a toast, and with its traceback in the file that SUBDECK_LOG names."""
+    log = tmp_path / "faults.log"
+    monkeypatch.setenv("SUBDECK_LOG", str(log))
+    engine = FakeEngine(a_run(1))
+
+    def breaks(_names: object, **_more: object) -> tuple[str, ...]:
+        raise ZeroDivisionError("a fault of ours")
+
+    engine.stop = breaks  # type: ignore[method-assign]
+    async with opened(engine) as deck:
+        await deck.press("2", "x")
+        await deck.until(lambda: any("a fault of ours" in toast for toast in deck.toasts), "the toast")
+    written = log.read_text()
+    assert "ZeroDivisionError: a fault of ours" in written and "in breaks" in written

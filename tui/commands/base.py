@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ...core.errors import SubdeckError
+from ...core.system.log import log_fault
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.confirm import ConfirmScreen
@@ -57,6 +58,7 @@ class Commands:
             try:
                 await work(*args, **kwargs)
             except (SubdeckError, OSError) as error:
+                log_fault(f"while doing {getattr(work, '__name__', 'an action')}", error)
                 self._say(format_error(error), error=True)
 
         self._bridge.spawn(telling_errors)

@@ -37,7 +37,7 @@ ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
 
 
 class Shape(Struct, frozen=True):
-    """How the operator divided the deck, in shares that outlive another size of the terminal; None: the original shares."""
+    """How the operator divided the deck, in shares that outlive another size of the terminal; None where unchanged."""
 
     presets: float | None = None
     """Of the columns, for the presets where they are beside the runs."""

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 from textual import work
 from textual.screen import ModalScreen
 
-from ...core.errors import SubdeckError
+from ...core.system.log import log_fault
 from ..terminal.key_queue import LOADING, KeyQueueApp
 from ..text.format import format_error
 
@@ -41,11 +41,12 @@ class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
         """Show what was read; keys come when this is done."""
         raise NotImplementedError
 
-    @work
+    @work(exit_on_error=False)
     async def _read(self, load: Callable[[], Awaitable[Data]]) -> None:
         try:
             self.data = await load()
-        except (SubdeckError, OSError) as error:
+        except Exception as error:  # whatever it was, the dialog must not stay without its data
+            log_fault(f"while {type(self).__name__} was loading", error)
             self.app.notify(format_error(error), severity="error", markup=False)
             self.dismiss(None)
             cast(KeyQueueApp, self.app).forget_typed()

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from ...core.errors import SubdeckError
+from ...core.system.log import log_fault
 from ...core.text.plain import plain
 from ..terminal.gc import freeze_once
 from .coalesce import FramePace, merged
@@ -238,8 +239,10 @@ class Bridge(Widget):
 
     @on(Worker.StateChanged)
     def worker_ended(self, event: Worker.StateChanged) -> None:
-        if event.state is WorkerState.ERROR and not self._stop.is_set():
-            self.post_message(EngineFailed(plain(str(event.worker.error))))
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None and not self._stop.is_set():
+            log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
+            self.post_message(EngineFailed(plain(str(error)) or type(error).__name__))
         if event.worker.group == "transcript" and event.worker.is_finished:
             self._reading = False
             if self._read_again:

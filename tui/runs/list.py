@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.geometry import Region
+from textual.worker import Worker
 
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..messages import RunHighlighted
+from ..text.format import notify_failure
 from ..widgets.row_list import CURSOR, RowList
 from .columns import (
     FOLDED,
@@ -79,6 +81,9 @@ class RunList(RowList):
         if self.memory is not None:
             # After the first paint, which comes before the first run anyway.
             self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        notify_failure(self, event)
 
     async def _recall_layout(self) -> None:
         """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""

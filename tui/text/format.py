@@ -11,6 +11,7 @@ from textual.worker import Worker, WorkerState
 
 from ...core.run.describe import moment, runs_word
 from ...core.run.model import Counts, Queued, RunSnapshot
+from ...core.system.log import log_fault
 from ...core.text.plain import one_line, plain
 
 
@@ -69,8 +70,9 @@ def format_error(error: Exception) -> str:
 
 
 def notify_failure(node: Widget, event: Worker.StateChanged) -> None:
-    """Notify the operator of a worker that failed; do nothing for one that ended otherwise."""
+    """Log and show why a worker failed; do nothing for one that ended otherwise."""
     error = event.worker.error
     if event.state is WorkerState.ERROR and error is not None:
+        log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
         text = format_error(error) if isinstance(error, Exception) else type(error).__name__
         node.notify(text, severity="error", markup=False)
