@@ -45,6 +45,7 @@ check:
 	"$(BIN)/ruff" check .
 	@echo pyright
 	@$(PYRIGHT_ENV) "$(BIN)/pyright" --pythonpath "$(BIN)/python"
+	@$(PYRIGHT_ENV) "$(BIN)/pyright" --pythonpath "$(BIN)/python" --project tests/pyrightconfig.json
 	"$(BIN)/lint-imports" --no-logo --cache-dir .cache/import-linter
 	@"$(BIN)/python" -m tests.house.sizes
 	@$(MAKE) --no-print-directory test

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import ToolResult
@@ -13,8 +14,8 @@ from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.detail.page import Tab
 from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.presets.editor import PresetEditorScreen
-from subdeck.tui.runs.filter_line import FilterInput
 from subdeck.tui.theme import DARK, LIGHT, TERMINAL
+from subdeck.tui.widgets.prompt_line import PromptInput
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -26,6 +27,7 @@ from . import shop
 SIZE = (120, 30)
 SMALL = (80, 24)
 
+AnyScreen = TypeVar("AnyScreen", bound=Screen[object])
 Picture = Callable[[SubdeckApp, str], None]
 
 
@@ -68,7 +70,7 @@ async def tour(engine: Engine, picture: Picture) -> None:
         await watching(deck, picture)
         await looking_closer(deck, picture)
         await keeping_order(deck, picture)
-        running = [run.run_id for run in engine.snapshots() if not run.is_terminal]
+        running = [run.run_id for run in engine.snapshots() if not run.has_ended]
         await asyncio.to_thread(engine.stop, running, force=True)
         await asyncio.to_thread(engine.wait, running, timeout=30)
 
@@ -112,8 +114,8 @@ async def looking_closer(deck: Deck, picture: Picture) -> None:
     await deck.press("3", "z", "g", "j", "j", "enter", "j", "j", "j", "enter")
     await deck.until_text("src/auth.py:")
     await deck.press("g", "slash")
-    await deck.until(lambda: isinstance(deck.app.focused, FilterInput), "the search")
-    deck.app.focused.value = "authenticate"
+    await deck.until(lambda: isinstance(deck.app.focused, PromptInput), "the search")
+    deck.main.query_one("PromptInput:focus", PromptInput).value = "authenticate"
     await deck.press("enter")
     await deck.until_text("match 1/")
     picture(deck.app, "transcript")
@@ -142,8 +144,9 @@ async def keeping_order(deck: Deck, picture: Picture) -> None:
     await back(deck)
 
 
-async def until_screen(deck: Deck, kind: type[Screen]) -> Screen:
+async def until_screen(deck: Deck, kind: type[AnyScreen]) -> AnyScreen:
     await deck.until(lambda: isinstance(deck.app.screen, kind), kind.__name__)
+    assert isinstance(deck.app.screen, kind)
     return deck.app.screen
 
 

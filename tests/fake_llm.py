@@ -61,11 +61,11 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-def _text(value):
+def _text(value) -> str:
     if isinstance(value, dict) and "repeat" in value:
         unit, count = value["repeat"]
-        return unit * count
-    return value
+        return str(unit) * count
+    return str(value)
 
 
 def _message_text(message):
@@ -169,10 +169,10 @@ class FakeLLM:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    fake = None
+    fake: FakeLLM
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *args):
+    def log_message(self, format, *args):  # noqa: A002 - the name of the method that it replaces
         pass
 
     def _json(self, status, body, headers=None):

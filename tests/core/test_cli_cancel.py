@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_killed_waiter_leaves_the_run(project: Path) -> None:
 def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None:
     """A run that says nothing notices it too when nobody is left to read its answer or its progress."""
     reader, writer = os.pipe()
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
     words = ("run", "scout", "sleep", "--agent", "sleeper")
     runner = subprocess.Popen([*SUBDECK, *words], cwd=project, stdin=subprocess.DEVNULL, **streams)
     os.close(writer)

@@ -98,7 +98,7 @@ def test_the_cap_of_a_project(project_dir: Path, tmp_path: Path) -> None:
     ids = [run.run_id for run in runs]
     wait_until(lambda: status(engine, ids).count("running") == 2, "two to run")
     assert ["queued"] * 3 + ["running"] * 2 == status(engine, ids)
-    assert [0, 1, 2] == sorted(ahead_of(run) for run in engine.snapshots(ids) if ahead_of(run) is not None)
+    assert [0, 1, 2] == sorted(ahead for run in engine.snapshots(ids) if (ahead := ahead_of(run)) is not None)
     gate.touch()
     assert ["completed"] * 5 == [run.status for run in engine.wait(ids, timeout=30)]
 

@@ -18,7 +18,7 @@ from subdeck.core.project import liveness
 from subdeck.core.project.liveness import Proof, hold, reconcile
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
-from subdeck.core.run.events import AssistantText, RunEnded, RunStarted, encode_event
+from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, encode_event
 from subdeck.core.run.model import StopRequest
 from subdeck.core.system import locks, processes
 
@@ -37,7 +37,7 @@ def facts(**others: object) -> RunnerFacts:
     return RunnerFacts(**{"kind": "process", "pid": 1, "pid_started": 0, **HERE, **others})
 
 
-def abandoned(project: Project, *events: object, runner: RunnerFacts | None = None) -> tuple[str, Path]:
+def abandoned(project: Project, *events: Event, runner: RunnerFacts | None = None) -> tuple[str, Path]:
     """Make a run that nobody holds; return its id and directory."""
     meta, lock = make_run(project)
     directory = Path(project.run_dir(meta.run_id))

@@ -216,14 +216,16 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     checks = (
         "enum" not in schema or value in schema["enum"],
         "const" not in schema or value == schema["const"],
-        "pattern" not in schema or re.search(schema["pattern"], value),
-        "minLength" not in schema or len(value) >= schema["minLength"],
+        "pattern" not in schema or re.search(schema["pattern"], str(value)),
+        "minLength" not in schema or len(str(value)) >= schema["minLength"],
         "minimum" not in schema or value >= schema["minimum"],
         "exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"],
         "anyOf" not in schema or any(accepts(part, value) for part in schema["anyOf"]),
         all(accepts(part, value) for part in schema.get("allOf", ())),
         "not" not in schema or not accepts(schema["not"], value),
-        all(accepts(schema["items"], item) for item in value) if "items" in schema else True,
+        all(accepts(schema["items"], item) for item in (value if isinstance(value, list) else ()))
+        if "items" in schema
+        else True,
     )
     if not all(checks):
         return False

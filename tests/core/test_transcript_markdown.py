@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.run.events import (
@@ -28,7 +29,7 @@ TS = "2026-03-04T05:06:07.000Z"
 RUN_ID = "20260304-050607-7f3a9c"
 
 
-def document(*events: Event, task: str = "look", **fields: object) -> str:
+def document(*events: Event, task: str = "look", **fields: Any) -> str:
     meta = make_meta(RUN_ID, task=task, preset="repo-scout", resolved_model="fake/test")
     return "".join(markdown(make_snapshot(meta, **fields), events))
 

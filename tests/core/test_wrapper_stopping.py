@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -42,7 +43,7 @@ def ending(run: RunSnapshot) -> tuple[str, str]:
     return (run.status.value, run.reason.value if run.reason else "")
 
 
-def busy(engine: Engine, place: Path, *script: str, **others: object) -> tuple[RunSnapshot, list[int]]:
+def busy(engine: Engine, place: Path, *script: str, **others: Any) -> tuple[RunSnapshot, list[int]]:
     """Start a child with two processes in sessions of their own; return the run and all their pids."""
     run = start(engine, *script, f"detach {place}/a", f"detach-unmarked {place}/b", "say Working.", "hang", **others)
     return run, [started(engine, run).child_pid, pid_in(place / "a"), pid_in(place / "b")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -234,7 +235,7 @@ def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_errors(tmp_path: Path) -> None:
     """Errors, failed tools and a bad end are found; what only speaks of errors is not."""
-    events: list[Event] = [
+    events: list[Any] = [
         AssistantText(text='the "type":"error" and "isError":true'),
         ErrorReported(message="boom"),
         ToolResult(tool_call_id="1", tool_name="bash", is_error=True, content=""),

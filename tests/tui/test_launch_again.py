@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.config.settings import Settings
@@ -73,7 +74,12 @@ async def test_rerun_with_edits() -> None:
         dialog.query_one("#model", Input).value = ""
         await deck.press("ctrl+s")
         await deck.until(lambda: engine.launched, "the launch")
-        expected = {"task": "find\nit now", "preset": "repo-scout", "cwd": "/src/other", "runner": "tmux"}
+        expected: dict[str, Any] = {
+            "task": "find\nit now",
+            "preset": "repo-scout",
+            "cwd": "/src/other",
+            "runner": "tmux",
+        }
         assert engine.launched == [RunRequest(**expected, agent="offline", rerun=run.run_id)]
 
 

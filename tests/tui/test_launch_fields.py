@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.config.settings import Settings
@@ -179,7 +180,7 @@ async def test_copies_are_one_group() -> None:
         ({}, "0", "a number from 1 to 16"),
     ],
 )
-async def test_copies_that_cannot_be(preset: dict[str, bool], copies: str, said: str) -> None:
+async def test_copies_that_cannot_be(preset: dict[str, Any], copies: str, said: str) -> None:
     """The reason stands in the dialog at once, and nothing is launched."""
     engine = FakeEngine(presets=[a_preset(**preset)])
     async with opened(engine, (80, 24)) as deck:

@@ -48,7 +48,7 @@ async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: s
         await until_screen(deck, CopyPresetScreen)
         deck.app.screen.query_one("#name", Input).value = name
         await deck.press("ctrl+s")
-        await deck.until(lambda: deck.app.screen.query_one("#problems").render().plain.strip(), "the reason")
+        await deck.until(lambda: str(deck.app.screen.query_one("#problems").render()).strip(), "the reason")
         assert deck.app.screen.query_one("#name", Input).value == name
         assert ["scout.md"] == [path.name for path in project_place(project_dir).glob("*.md")]
 

@@ -14,7 +14,7 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
 from subdeck.core.run.model import RunReason, RunSnapshot, Tools, Usage
 from subdeck.tui.detail import screen as run_detail
-from subdeck.tui.detail.page import Tab
+from subdeck.tui.detail.page import PageView, Tab
 from subdeck.tui.detail.screen import RunDetailScreen
 
 from tests.factories import make_finished, make_meta, make_result
@@ -305,7 +305,7 @@ async def test_a_text_that_grows_is_followed(going: Scene) -> None:
         await deck.until_text("line 0 ")
         with log.open("a") as file:
             file.write("line 101\n")
-        page = deck.app.screen.query_one("#page")
+        page = deck.app.screen.query_one("#page", PageView)
         await deck.until(lambda: len(page._page.rows) == 102, "the new line to be read")
         assert page.scroll_offset.y == 0
 

@@ -50,7 +50,7 @@ def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def write_anew(pytestconfig: pytest.Config) -> bool:
-    return pytestconfig.getoption("--write-snapshots")
+    return bool(pytestconfig.getoption("--write-snapshots"))
 
 
 async def compare(deck: Deck, name: str, write_anew: bool) -> None:
@@ -63,8 +63,8 @@ async def compare(deck: Deck, name: str, write_anew: bool) -> None:
     kept = file.read_text(encoding="utf-8")
     with suppress(AssertionError):
         await deck.until(lambda: screen(deck) == kept, file.name, timeout=8)
-    lines = (text.splitlines(keepends=True) for text in (kept, screen(deck)))
-    if differing := "".join(difflib.unified_diff(*lines, file.name, "the screen")):
+    before, now = (text.splitlines(keepends=True) for text in (kept, screen(deck)))
+    if differing := "".join(difflib.unified_diff(before, now, file.name, "the screen")):
         pytest.fail(differing, pytrace=False)
 
 

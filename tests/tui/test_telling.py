@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
@@ -41,7 +41,9 @@ def test_a_sequence_passes_through_tmux() -> None:
 
 
 @pytest.mark.parametrize(("desktop", "asked"), [("off", 0), ("osc9", 1)])
-async def test_the_desktop_is_told_on_request(monkeypatch: pytest.MonkeyPatch, desktop: str, asked: int) -> None:
+async def test_the_desktop_is_told_on_request(
+    monkeypatch: pytest.MonkeyPatch, desktop: Literal["off", "osc9"], asked: int
+) -> None:
     """Ends that come together ask for one notification, where the settings want any."""
     sent: list[str] = []
     monkeypatch.setattr("subdeck.tui.notify.toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))

@@ -99,7 +99,9 @@ async def test_growing_lays_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         laid_out: list[bool] = []
         original = view.refresh
         monkeypatch.setattr(
-            view, "refresh", lambda *args, **kwargs: (laid_out.append(kwargs.get("layout")), original(*args, **kwargs))
+            view,
+            "refresh",
+            lambda *args, layout=False, **kwargs: (laid_out.append(layout), original(*args, layout=layout, **kwargs)),
         )
         grow(view, Size(38, 30))
         await pilot.pause()

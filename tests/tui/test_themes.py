@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from rich.style import Style
 from subdeck.core.config.settings import Settings
 from subdeck.tui.theme import OURS, next_theme
 from textual.color import Color
@@ -27,7 +28,7 @@ def an_engine(**settings: object) -> FakeEngine:
     return engine
 
 
-def segments(deck: Deck) -> Iterator[tuple[str, object]]:
+def segments(deck: Deck) -> Iterator[tuple[str, Style]]:
     for strip in deck.app.screen._compositor.render_strips(deck.app.size):
         for text, style, _ in strip:
             if style is not None and text.strip():
