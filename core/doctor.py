@@ -1,12 +1,13 @@
-"""What subdeck needs on this machine and in this project: what is there, what is missing, what mends it.
+"""Checks of what subdeck needs on this machine and in this project, each with the step that fixes what is missing.
 
-Nothing is started and nothing is changed by looking.
+A check starts nothing and changes nothing.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -23,8 +24,7 @@ from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
 from .system import locks, processes
 
-ROOM = 100 * 1024 * 1024
-"""Bytes of free disk below which it is worth a word."""
+LOW_DISK_BYTES = 100 * 1024 * 1024
 
 
 class State(StrEnum):
@@ -32,11 +32,11 @@ class State(StrEnum):
     WARN = "warn"
     """Something works less well, or not yet."""
     PROBLEM = "problem"
-    """Runs cannot be started here, or not truthfully watched."""
+    """Runs cannot be started here, or their state cannot be proven."""
 
 
-SIGNS = {State.OK: "✓", State.WARN: "!", State.PROBLEM: "✗"}
-"""Beside the word, on every surface."""
+SYMBOLS = {State.OK: "✓", State.WARN: "!", State.PROBLEM: "✗"}
+"""Shown beside the word, in the app and on the command line."""
 
 
 class Check(Struct, frozen=True):
@@ -44,11 +44,11 @@ class Check(Struct, frozen=True):
     state: State
     detail: str
     fix: str = ""
-    """The command or the step that mends it."""
+    """The command or the step that fixes it."""
 
 
 def examine(cwd: str | None = None) -> tuple[Check, ...]:
-    """Look at everything as it concerns a launch from `cwd` (default: the current directory)."""
+    """Run all checks, for a launch from `cwd` (default: the current directory)."""
     where = os.path.abspath(cwd or os.getcwd())
     project = paths.find_project(where)
     try:
@@ -84,31 +84,23 @@ def _system(project: paths.Project) -> Iterator[Check]:
             "use Linux (WSL 2 and containers too)",
         )
         return
-    features: dict[str, Callable[[], bool]] = {
-        "flock": lambda: _can_lock(project),
-        "pidfd": _has_pidfd,
-        "/proc": lambda: processes.start_time(os.getpid()) is not None,
+    features: dict[str, tuple[Callable[[], bool], str]] = {
+        "flock": (lambda: _can_lock(project), "keep the project on a local file system"),
+        "pidfd": (_has_pidfd, "use Linux 5.3 or newer, or a sandbox that allows pidfd_open"),
+        "/proc": (lambda: processes.start_time(os.getpid()) is not None, "mount /proc"),
     }
-    missing = [name for name, works in features.items() if not works()]
+    fixes = {name: fix for name, (works, fix) in features.items() if not works()}
     kernel = f"{platform.system()} {platform.release()}"
-    if missing:
-        fixes = {
-            "flock": "keep the project on a local file system",
-            "pidfd": "use Linux 5.3 or newer, or a sandbox that allows pidfd_open",
-            "/proc": "mount /proc",
-        }
-        yield Check(
-            "system",
-            State.PROBLEM,
-            f"{kernel}: {', '.join(missing)} do not work",
-            "; ".join(fixes[name] for name in missing),
-        )
+    if fixes:
+        verb = "does" if len(fixes) == 1 else "do"
+        detail = f"{kernel}: {', '.join(fixes)} {verb} not work"
+        yield Check("system", State.PROBLEM, detail, "; ".join(fixes.values()))
     else:
         yield Check("system", State.OK, f"{kernel}: {', '.join(features)}")
 
 
 def _can_lock(project: paths.Project) -> bool:
-    """Try a lock on a nameless file in the project's file system; where that cannot be, nothing speaks against it."""
+    """Try a lock on a nameless file in the project's file system; assume success where none can be made."""
     try:
         descriptor = os.open(_nearest(project.runs), os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError:
@@ -128,14 +120,14 @@ def _has_pidfd() -> bool:
 
 
 def _project(project: paths.Project) -> Iterator[Check]:
-    place = _nearest(project.home)
-    if not os.access(place, os.W_OK | os.X_OK):
-        yield Check("project", State.PROBLEM, f"{place} cannot be written", f"chmod u+rwx {_quoted(place)}")
+    directory = _nearest(project.home)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        yield Check("project", State.PROBLEM, f"{directory} cannot be written", f"chmod u+rwx {shlex.quote(directory)}")
         return
     kind = "git repository" if os.path.lexists(os.path.join(project.root, ".git")) else "directory without git"
-    disk = os.statvfs(place)
+    disk = os.statvfs(directory)
     free = disk.f_bavail * disk.f_frsize
-    if free < ROOM:
+    if free < LOW_DISK_BYTES:
         yield Check(
             "project", State.WARN, f"{project.root}: only {free >> 20} MB of disk are free", "subdeck rm --purge RUN"
         )
@@ -166,7 +158,7 @@ def _presets(workspace: Workspace) -> Iterator[Check]:
         looked = ", ".join(catalog.places)
         yield Check("presets", State.WARN, f"none in {looked}", "subdeck presets shows how to write one")
     for problem in catalog.problems:
-        yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", f"edit {_quoted(problem.path)}")
+        yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", f"edit {shlex.quote(problem.path)}")
 
 
 def _agent(settings: Settings) -> Iterator[Check]:
@@ -202,7 +194,7 @@ def _programs() -> Iterator[Check]:
             yield Check(name, State.OK, path)
         elif name == "fd" and (debian := shutil.which("fdfind")):
             link = os.path.join(own_bin, "fd")
-            fix = f"mkdir -p {_quoted(own_bin)} && ln -s {debian} {_quoted(link)}"
+            fix = f"mkdir -p {shlex.quote(own_bin)} && ln -s {debian} {shlex.quote(link)}"
             yield Check(name, State.WARN, f"only as {debian}, which pi does not look for; needed for {what_for}", fix)
         else:
             yield Check(name, State.WARN, f"not on PATH; needed for {what_for}", _install(name))
@@ -216,7 +208,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
     "sudo zypper install": {"rg": "ripgrep", "node": "nodejs"},
     "brew install": {"rg": "ripgrep"},
 }
-"""How each package manager calls the packages that have another name than their program."""
+"""Install command -> program -> package, where the package is not named like the program."""
 
 
 def _install(program: str) -> str:
@@ -228,13 +220,7 @@ def _install(program: str) -> str:
 
 
 def _nearest(path: str) -> str:
-    """Return the nearest directory, upwards, that exists."""
+    """Return the path, or its nearest ancestor that is a directory."""
     while not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path
-
-
-def _quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)

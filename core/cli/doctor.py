@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..doctor import SIGNS, Check, State, examine
+from ..doctor import SYMBOLS, Check, State, examine
 from ..text.plain import one_line
 from .options import json_option
 from .output import document, say
@@ -29,5 +29,5 @@ def command(as_json: bool) -> int:
 
 
 def _lines(check: Check) -> list[str]:
-    first = f"{SIGNS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}"
+    first = f"{SYMBOLS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}"
     return [first, f"  {'':<8} {'':<9} → {one_line(check.fix)}"] if check.fix else [first]

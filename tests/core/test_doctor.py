@@ -116,7 +116,7 @@ def test_missing_kernel_features_are_problems(
     monkeypatch.setattr(owner, broken, lambda *_: None)
     found = checks(project_dir)["system"]
     assert State.PROBLEM is found.state
-    assert f"{name} do not work" in found.detail
+    assert f"{name} does not work" in found.detail
     assert found.fix
 
 

@@ -96,14 +96,14 @@ _COUNTED = (("problem", "problem"), ("warn", "warning"))
 
 def check_lines(check: Check) -> Content:
     """Glyph, word, what was looked at and what was found; below it the command that mends it."""
-    from ...core.doctor import SIGNS
+    from ...core.doctor import SYMBOLS
 
     first, *more = wrap(one_line(check.detail), DETAIL_WIDTH)
     indent = " " * (STATE_WIDTH + NAME_WIDTH)
     colour = COLOURS[check.state]
     lines = [
         Content.assemble(
-            (f"{SIGNS[check.state]} {check.state}".ljust(STATE_WIDTH), colour),
+            (f"{SYMBOLS[check.state]} {check.state}".ljust(STATE_WIDTH), colour),
             (check.name.ljust(NAME_WIDTH), "bold"),
             first,
         ),
