@@ -112,8 +112,9 @@ def test_run_deleted_under_us_is_told(project: Path) -> None:
     """A run directory that vanishes ends the waiting with an error and no traceback, and the child too."""
     runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
-    facts = json.loads((project / ".pi/subagents/runs" / run_id / "runner.json").read_bytes())
-    subprocess.run(["rm", "-rf", str(project / ".pi/subagents/runs" / run_id)], check=True)
+    run_dir = project / ".pi/subagents/runs" / run_id
+    facts = json.loads((run_dir / "runner.json").read_bytes())
+    run_dir.rename(project / "gone")  # at once, where rm would race with what the wrapper writes
     _, err = runner.communicate(timeout=30)
     assert 1 == runner.returncode
     assert "was deleted while it was waited for" in err.decode()
