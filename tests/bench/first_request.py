@@ -81,19 +81,17 @@ def _pi() -> str:
 
 
 def _configure(project: Path, model_server: str) -> dict[str, str]:
-    """Write settings, a preset and pi's models below the project; return the environment that goes with them."""
+    """Write a preset and pi's models below the project; return the environment that goes with them."""
     home = project / "home"
     agent_dir = home / ".pi" / "agent"
     presets = project / ".pi" / "subagents"
-    settings = home / ".config" / "subdeck"
-    for directory in (agent_dir, presets, settings):
+    for directory in (agent_dir, presets):
         directory.mkdir(parents=True)
     provider = {"baseUrl": model_server, "api": "openai-completions", "apiKey": "sk-fake", "models": [{"id": "test"}]}
     (agent_dir / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
-    (settings / "config.yaml").write_text(json.dumps({"agent": "pi", "agents": {"pi": {"command": [_pi()]}}}))
     (presets / "greeter.md").write_text(
         "---\nname: greeter\ndescription: says hello\nmodel: fake/test\n---\nYou are friendly.\n"
     )
     node = MCP_CLIENTS_HOME / "node_modules" / "node" / "bin"
     kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
-    return kept | {"HOME": str(home), "PATH": f"{node}{os.pathsep}{os.environ['PATH']}"}
+    return kept | {"HOME": str(home), "PATH": os.pathsep.join((os.path.dirname(_pi()), str(node), os.environ["PATH"]))}

@@ -52,7 +52,7 @@ def test_without_files_everything_is_a_default(project: Project) -> None:
 
 
 def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> None:
-    """Without a settings file no start pays for the YAML library; with one it is used."""
+    """Without a settings file, or with one of plain lines, no start pays for the YAML library; else it is used."""
     code = (
         "import sys\n"
         "from subdeck.core.paths import Project\n"
@@ -66,9 +66,11 @@ def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> 
     argv = [sys.executable, "-c", code, project.root]
     without = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     user_file.write_text("theme: nord\n")
-    with_file = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    plain = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    user_file.write_text("notifications:\n  bell: true\n")
+    nested = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
-    assert ("False\n", "True\n") == (without, with_file)
+    assert ("False\n", "False\n", "True\n") == (without, plain, nested)
 
 
 def test_every_key_of_the_user(project: Project, user_file: Path, home: Path) -> None:

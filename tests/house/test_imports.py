@@ -58,10 +58,10 @@ def test_quick_commands_load_nothing_heavy(arguments: list[str], project_dir: Pa
 
 
 def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:
-    """YAML is loaded when a settings file exists, and only that is added."""
+    """YAML is loaded for a settings file of more than plain lines, and only that is added."""
     settings = home / ".config" / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True)
-    settings.write_text("agent: offline\n")
+    settings.write_text("notifications:\n  bell: true\n")
     packages = loaded("from subdeck.core.engine import Engine; Engine.open()", cwd=project_dir)
     assert {"yaml"} == packages & HEAVY
 
