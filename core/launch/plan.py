@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.choice import AgentChoice, catalog_of, choose_agent
-from ..config.settings import Settings
 from ..config.workspace import Workspace
-from ..errors import RunnerUnavailable, SubdeckError, UsageError, nearest
+from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..run.artifacts import read_result
 from ..run.finalization import INSTRUCTION
@@ -26,13 +25,13 @@ from ..run.model import (
     PresetSource,
     PromptMode,
     RunMeta,
-    RunnerKind,
     RunRequest,
     Tools,
     effective_limits,
 )
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.base import Runner
+from ..runners.choice import runner_of
 from ..text.plain import one_line
 from .child_session import ChildSession, own_session, sticky_session
 from .inherit import Inherited, inherit_from, inherits, prompt_with_context
@@ -172,7 +171,8 @@ class Plan:
     @cached_property
     def runner(self) -> Runner:
         preset = self.preset
-        runner = runner_of(self._request.runner or (preset and preset.runner) or self._settings.runner, self._settings)
+        name = self._request.runner or (preset and preset.runner) or self._settings.runner
+        runner = runner_of(name, self._settings.tmux.socket)
         runner.check()
         return runner
 
@@ -292,17 +292,3 @@ def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
         session_path=first.session_path,
         session_lock=first.session_lock,
     )
-
-
-def runner_of(name: str, settings: Settings) -> Runner:
-    """Return a runner by its name; libtmux is loaded only for the one that needs it."""
-    if name == RunnerKind.PROCESS:
-        from ..runners.process import ProcessRunner
-
-        return ProcessRunner()
-    if name == RunnerKind.TMUX:
-        from ..runners.tmux import TmuxRunner
-
-        return TmuxRunner(settings.tmux.socket)
-    hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
-    raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)

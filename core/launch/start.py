@@ -15,9 +15,10 @@ from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners.base import Started, WrapperCall
+from ..runners.choice import runner_of
 from ..system import files
 from .child_session import prepare
-from .plan import PlannedRun, runner_of
+from .plan import PlannedRun
 from .slots import remove_old_slots, slot_options
 
 PATIENCE = 60.0
@@ -66,7 +67,8 @@ def launch(
         try:
             if on_created:
                 on_created(launching.meta)
-            launching.started = runner_of(launching.meta.runner, settings).launch(_call(project, launching.meta))
+            runner = runner_of(launching.meta.runner, settings.tmux.socket)
+            launching.started = runner.launch(_call(project, launching.meta))
         except (SubdeckError, OSError) as error:
             os.close(launching.lock)
             _fail(project, launching.meta, str(error))

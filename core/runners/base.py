@@ -19,7 +19,7 @@ class WrapperCall(Struct, frozen=True):
     """Its root."""
     run_dir: str
     arguments: tuple[str, ...]
-    """Run directory, doorbell and places."""
+    """Run directory, activity file, and what it waits for."""
     environment: Mapping[str, str]
     """The launcher's."""
 

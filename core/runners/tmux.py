@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 import libtmux
+from libtmux import Pane
 from libtmux.common import tmux_cmd
-from libtmux.exc import LibTmuxException
-from msgspec import Struct
+from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
 from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
@@ -83,13 +83,6 @@ def _bound(line: str) -> tuple[str, str, tuple[str, ...]] | None:
 
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_PLACE = "#{pane_id} #{session_name} #{window_name}"
-
-
-class Pane(Struct, frozen=True):
-    id: str
-    session: str
-    window: str
 
 
 class TmuxRunner:
@@ -149,10 +142,14 @@ def window_name(title: str, short_id: str) -> str:
 
 
 def find_pane(place: TmuxPlace) -> Pane | None:
-    """Find the pane of a run; None when it was closed, or its tmux server has gone."""
-    answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PLACE))
-    panes = [Pane(*fields) for line in answer.stdout if len(fields := line.split(" ")) == 3]
-    return next((pane for pane in panes if (pane.session, pane.window) == (place.session, place.window)), None)
+    """Find the pane of a run; None when it was closed, or its server has gone. Raises SubdeckError without tmux."""
+    try:
+        panes = libtmux.Server(socket_name=place.socket).panes
+    except (TmuxCommandNotFound, OSError) as error:
+        raise _cannot_run(place.socket, error) from error
+    except LibTmuxException:
+        return None  # no server, or one that is just ending
+    return next(iter(panes.filter(session_name=place.session, window_name=place.window)), None)
 
 
 def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachInfo:
@@ -169,21 +166,23 @@ def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachIn
     leaving = keys.keys_to("detach-client", usual="d")
     around = environment.get("TMUX", "").partition(",")[0]
     if not around:
-        return AttachInfo((*ours, "attach-session", "-t", pane.id), in_words(leaving))
+        return AttachInfo((*ours, "attach-session", "-t", f"{pane.pane_id}"), in_words(leaving))
     if os.path.basename(around) == place.socket:
         back = keys.keys_to("switch-client", "-l", usual="L")
-        return AttachInfo((*ours, "switch-client", "-t", pane.id), in_words(back), switches=True)
+        return AttachInfo((*ours, "switch-client", "-t", f"{pane.pane_id}"), in_words(back), switches=True)
     # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
     outer = KeyTable(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout)
-    argv = ("env", "-u", "TMUX", *ours, "attach-session", "-t", pane.id)
+    argv = ("env", "-u", "TMUX", *ours, "attach-session", "-t", f"{pane.pane_id}")
     return AttachInfo(argv, in_words(through(outer, leaving)))
 
 
 def close_pane(place: TmuxPlace) -> None:
     """Close the pane of a run that is being deleted, where it still stands."""
-    pane = find_pane(place)
-    if pane is not None:
-        _tmux(place.socket, ("kill-pane", "-t", pane.id))
+    if pane := find_pane(place):
+        try:
+            pane.kill()
+        except LibTmuxException:
+            return  # somebody else has
 
 
 def _tmux(socket: str, command: Sequence[str]) -> tmux_cmd:
@@ -194,8 +193,11 @@ def _ask(server: libtmux.Server, command: Sequence[str]) -> tmux_cmd:
     try:
         return server.cmd(*command)
     except (LibTmuxException, OSError) as error:
-        where = f"tmux -L {server.socket_name or server.socket_path}"
-        raise SubdeckError(f"tmux could not be run: {error}", where=where) from error
+        raise _cannot_run(f"{server.socket_name or server.socket_path}", error) from error
+
+
+def _cannot_run(socket: str, error: Exception) -> SubdeckError:
+    return SubdeckError(f"tmux could not be run: {error}", where=f"tmux -L {socket}")
 
 
 def _leave_environment(run_dir: str, environment: Mapping[str, str]) -> None:
