@@ -1,4 +1,4 @@
-"""Write a file that somebody asked for, whole or not at all."""
+"""Take a run out of the app: the path and the writing of a saved file, and the text of a view for the pager."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def file_name(name: str, short_id: str) -> str:
 
 
 def full_path(written: str, cwd: str) -> str:
+    """Return the absolute path that is meant by what was typed; `~` is the home directory."""
     return os.path.abspath(os.path.join(cwd, os.path.expanduser(written.strip())))
 
 
 def exists(path: str) -> bool:
-    """Return whether a file is there already. Raises SubdeckError for a place where none can be."""
+    """Return whether a file exists already. Raises SubdeckError for a path that no file can have."""
     if not path:
-        raise SubdeckError("no file is named", hint="name one")
+        raise SubdeckError("no file was named", hint="enter a path")
     if os.path.isdir(path):
         raise SubdeckError(f"{one_line(path)} is a directory", hint="name a file in it")
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        raise SubdeckError(f"there is no directory {one_line(directory)}", hint="make it first, or choose another")
+        raise SubdeckError(f"there is no directory {one_line(directory)}", hint="create it first, or choose another")
     return os.path.lexists(path)
 
 
@@ -67,19 +68,19 @@ TIME_WIDTH = 10
 """Cells of the time in front of a line."""
 
 BODY_PREFIX = "  │ "
-_REST = 1024 * 1024
-"""Bytes of an unfinished last line that are shown."""
+_UNFINISHED = 1024 * 1024
+"""Bytes of an unfinished last line that are included."""
 
 
 def text_of(file: LineFile, view: str) -> Iterator[str]:
-    """Yield pieces of the text: every line that the view has, opened, and with no control character in it."""
+    """Yield the text in pieces: every line of the view, opened, without control characters."""
     formatter = ProgressFormatter()
     end = 0
     for _, block, following in blocks(file, 0):
         end = following
         said = (text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
         yield "".join(f"{text}\n" for text in said if text is not None)
-    if view == View.STDERR and (rest := file.read(end, _REST)):
+    if view == View.STDERR and (rest := file.read(end, _UNFINISHED)):
         yield f"{text_of_line(view, rest, formatter)}\n"
 
 
