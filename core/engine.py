@@ -74,7 +74,7 @@ class Engine:
             checked_session(session)
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
-            raise UsageError(f"{one_line(where)} is no directory", hint="choose a directory that exists")
+            raise UsageError(f"{one_line(where)} is not a directory", hint="choose a directory that exists")
         return cls(paths.find_project(where), where, session, kind, readonly=readonly)
 
     @property

@@ -46,7 +46,7 @@ class AgentChoice(Struct, frozen=True):
 def choose_agent(name: str, settings: Settings) -> AgentChoice:
     """Return the agent of that name; `auto` is pi where it is found, else the offline agent.
 
-    Raises AgentUnavailable for a program that is missing or cannot be executed, and for a name nobody knows.
+    Raises AgentUnavailable for a program that is missing or cannot be executed, and for an unknown name.
     """
     if name == AgentKind.OFFLINE:
         return _offline()

@@ -63,7 +63,7 @@ def _absolute(project: Project, named: str) -> str:
 
 
 def _inside(project: Project, dirs: _Sourced) -> _Sourced:
-    """Resolve a project's own directories; a checkout must not make us read files elsewhere, by a link neither."""
+    """Resolve a project's own directories; a checkout must not make us read files elsewhere, not even by a link."""
     root = os.path.realpath(project.root)
     for named in dirs.value:
         real = os.path.realpath(os.path.join(root, named))

@@ -92,7 +92,7 @@ _HEAD = """\
 
 _PROJECT = {
     ProjectMay.NOTHING: "",
-    ProjectMay.OVERRIDES: " [project: goes before yours]",
+    ProjectMay.OVERRIDES: " [project: overrides yours]",
     ProjectMay.ADDS: " [project: is added to yours]",
     ProjectMay.LOWERS: " [project: may lower it]",
 }

@@ -172,7 +172,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         dict[Role, RoleModel],
         Spelling('lines of the form "role: provider/id"', dict),
         Setting(
-            'What "@fast" and the like stand for; goes before providers.json in the agent\'s directory.',
+            'What "@fast" and the like stand for; overrides providers.json in the agent\'s directory.',
             "{fast: anthropic/claude-haiku-4-5, deep: anthropic/claude-opus-4-5:high}",
             _ADDS,
         ),

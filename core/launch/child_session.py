@@ -34,9 +34,9 @@ class ChildSession(Struct, frozen=True):
 
     id: str
     source: str | None = None
-    """The file of the run it goes on from, copied at launch."""
+    """The file of the run that it continues, copied at launch."""
     shared: str | None = None
-    """The file of a sticky one: it outlives the run, and one run at a time goes on with it."""
+    """The file of a sticky one: it outlives the run, and one run at a time uses it."""
 
     @property
     def lock(self) -> str | None:
@@ -75,7 +75,7 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
 
 
 def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
-    """Write the file: a copy of where it goes on from, or a header with the id, which the agent takes over.
+    """Write the file: a copy of the one that it continues, or a header with the id, which the agent takes over.
 
     Raises OSError.
     """

@@ -59,7 +59,7 @@ def inherit_from(path: str, inheritance: Inheritance) -> Inherited:
 def compact(conversation: Conversation, inheritance: Inheritance) -> Inherited:
     """Keep the last turns, thin out those beyond the tool-output window, and cut the middle of what is still too long.
 
-    A summary is no turn: it goes first, whole, and the cut is all that can shorten it.
+    A summary is not a turn: it comes first, whole, and only the cut can shorten it.
     """
     turns = conversation.turns[-inheritance.recent_turns :] if inheritance.recent_turns > 0 else ()
     parts = _Parts(conversation.summary, turns, inheritance.tool_output_window)

@@ -102,7 +102,7 @@ def read_memory(project: Project) -> LaunchMemory:
 
 
 def change_memory(project: Project, change: Callable[[LaunchMemory], LaunchMemory]) -> LaunchMemory:
-    """Change what is remembered, as it is in the file by now, and answer it. Raises OSError."""
+    """Change what is remembered, as it is in the file now, and return it. Raises OSError."""
     memory = replace(change(read_memory(project)), project=project.root.encode("utf-8", "replace").decode())
     write_state(memory_file(project), msgspec.json.format(msgspec.json.encode(memory), indent=1))
     return memory

@@ -110,7 +110,7 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
         if probe.error:
             raise unusable(reference.text, f"cannot be resolved: {probe.error}", _missed(reference, probe))
         if reference.text.startswith("@"):
-            raise unusable(reference.text, "names a role, and nobody here resolves roles", _role_hint(reference.text))
+            raise unusable(reference.text, "names a role, and no roles are set up here", _role_hint(reference.text))
         literal = read_literal(reference.text, catalog)
     except ModelError as error:
         raise ModelError(error.what, where=reference.where, hint=error.hint) from error

@@ -138,7 +138,7 @@ class Plan:
         """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
-            raise UsageError("the task is empty", where="task", hint="say what the child shall do")
+            raise UsageError("the task is empty", where="task", hint="say what the child is to do")
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous
@@ -157,7 +157,7 @@ class Plan:
         named = os.path.expanduser(self._request.cwd or "")
         cwd = os.path.normpath(os.path.join(self._workspace.cwd, named))
         if not os.path.isdir(cwd):
-            state = "is no directory" if os.path.lexists(cwd) else "does not exist"
+            state = "is not a directory" if os.path.lexists(cwd) else "does not exist"
             raise UsageError(f"{one_line(cwd)} {state}", where="cwd", hint="choose a directory that exists")
         if not os.access(cwd, os.R_OK | os.X_OK):
             raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
@@ -222,7 +222,7 @@ class Plan:
             return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd)
         if wanted is not None:
             raise UsageError(
-                f'the preset "{one_line(name)}" keeps no child session to go on with',
+                f'the preset "{one_line(name)}" keeps no child session that could be continued',
                 where="session id",
                 hint='remove "session: none" from the preset, or leave the id out',
             )
@@ -230,9 +230,9 @@ class Plan:
 
     @cached_property
     def inherited(self) -> Inherited | None:
-        """What a parent's conversation hands over; None without a parent, or where it is not wished."""
+        """What a parent's conversation hands over; None without a parent, or where nothing is to be handed over."""
         request, preset, settings = self._request, self.preset, self._settings
-        wished = inherits(
+        wanted = inherits(
             setting=settings.inherit_context,
             exposed=settings.expose_isolated,
             isolated=request.isolated,
@@ -240,7 +240,7 @@ class Plan:
             known_parent=request.parent_session is not None,
         )
         path = self._parent_session()
-        if not wished or path is None:
+        if not wanted or path is None:
             return None
         return inherit_from(path, settings.inheritance)
 
@@ -255,7 +255,7 @@ class Plan:
 
     @cached_property
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
-        """What ends the run from outside, and which wishes of the preset have no effect."""
+        """What ends the run from outside, and which limits of the preset have no effect."""
         preset = self.preset
         return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
 

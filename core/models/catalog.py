@@ -92,6 +92,6 @@ class Catalog:
 
 
 def settings_listing(refs: Iterable[str]) -> Listing:
-    """Make a listing of what the settings offer; bare ids and roles in it are no models of their own."""
+    """Make a listing of what the settings offer; bare ids and roles in it are left out."""
     split = (ref.partition("/") for ref in refs if "/" in ref and not ref.startswith("@"))
     return Listing(tuple(Model(provider, model_id, "settings") for provider, _, model_id in split))

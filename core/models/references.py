@@ -28,7 +28,7 @@ _AS_LITERAL = "write it as provider/id"
 
 class Literal(Struct, frozen=True):
     resolved: str
-    """`provider/id`; only where there is no catalog maybe a bare id."""
+    """`provider/id`; without a catalog it may be a bare id."""
     thinking: str | None = None
     notices: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
         hidden = model.source == "built in" and catalog.is_complete
         notice = f"{ref} is not in the list of models that the agent has now: its key may be missing"
         return Literal(model.ref, thinking, (notice,) if hidden else ())
-    # An id may have a slash of its own: `openai/gpt-oss-120b` of one provider is no model of the provider openai.
+    # An id may have a slash of its own: `openai/gpt-oss-120b` of one provider is not a model of the provider openai.
     first, *others = [model.ref for model in catalog.named(ref)] or [""]
     if not first:
         return None

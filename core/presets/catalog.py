@@ -125,7 +125,7 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
 
 
 def _with_warning(preset: Preset, broken: PresetProblem | None) -> Preset:
-    """Say it when a preset stands in for a nearer one that is broken."""
+    """Add a warning to a preset that is used in place of a nearer one that is broken."""
     if broken is None:
         return preset
     return structs.replace(

@@ -46,11 +46,11 @@ FIELDS: dict[str, PresetField] = {
     "description": PresetField(Words, "One sentence: what it is for and when to choose it."),
     "model": PresetField(
         Words,
-        'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). The model of a call goes before.',
+        'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). A call may override it.',
         "model",
     ),
     "thinking": PresetField(
-        Literal[LEVELS], "How hard the model thinks; a suffix of the model goes before.", "thinking"
+        Literal[LEVELS], "How hard the model thinks; a suffix of the model overrides it.", "thinking"
     ),
     "tools": PresetField(
         TOOLS,
@@ -61,7 +61,7 @@ FIELDS: dict[str, PresetField] = {
     "denied_tools": PresetField(
         TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
     ),
-    "prompt": PresetField(Verbatim, "The system prompt; goes before the text below the frontmatter."),
+    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
     "prompt_mode": PresetField(
         PromptMode,
         "Whether the prompt follows the agent's own or replaces it.",
@@ -74,7 +74,7 @@ FIELDS: dict[str, PresetField] = {
     ),
     "inherit_context": PresetField(
         Switch,
-        "Whether a parent's conversation goes before the task. Without it: as the settings say.",
+        "Whether a parent's conversation is put before the task. Without it: as the settings say.",
         "inherit_context",
     ),
     "finalize": PresetField(
@@ -82,7 +82,7 @@ FIELDS: dict[str, PresetField] = {
     ),
     "max_attempts": PresetField(Count, "How often a result is asked for in all, with finalize.", "max_attempts"),
     "sticky": PresetField(
-        Switch, "Whether one child session goes on from run to run, for this preset and directory.", "sticky"
+        Switch, "Whether one child session is continued from run to run, for this preset and directory.", "sticky"
     ),
     "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
     "agent": PresetField(AgentName, "pi, offline, or an agent of your settings.", "agent"),

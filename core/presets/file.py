@@ -76,7 +76,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     model: str | None = None
     """As written; None when absent or blank."""
     thinking: str | None = None
-    """One of `thinking.LEVELS`; a suffix of the model goes before it."""
+    """One of `references.LEVELS`; a suffix of the model overrides it."""
     tools: tuple[str, ...] | None = None
     """The allowlist; None means the agent's own set, empty means no tools."""
     denied_tools: tuple[str, ...] | None = None
@@ -92,7 +92,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     max_attempts: int | None = None
     """How often a finalization is asked for in all; None: as the settings have it."""
     sticky: bool = False
-    """One child session of the preset and directory goes on from run to run."""
+    """One child session of the preset and directory is continued from run to run."""
     keeps_session: bool = True
     """False for `session: none`: the child session is never on disk."""
     agent: str | None = None
@@ -200,7 +200,7 @@ def _values(fields: Fields) -> dict[str, Any]:
 
 
 def _refuse_unkept(preset: Preset, fields: Fields) -> None:
-    """A session that is never on disk can neither go on later nor be asked again for its result."""
+    """Raise ContentError: a session that is never on disk can neither be continued nor asked again for its result."""
     for key, wanted in (("sticky", preset.sticky), ("finalize", preset.finalize)):
         if wanted and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
@@ -239,7 +239,7 @@ def _unknown(fields: Fields) -> Iterator[str]:
 
 def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
     if prompt and body:
-        yield 'the text below the frontmatter is not used: "prompt" goes first'
+        yield 'the text below the frontmatter is not used, because "prompt" is set'
     if preset.prompt_mode == PromptMode.REPLACE and not preset.prompt.strip():
         yield '"prompt_mode: replace" has no effect: there is no prompt'
     if preset.max_attempts is not None and not preset.finalize:

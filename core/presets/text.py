@@ -48,7 +48,7 @@ def read_preset_text(path: str) -> PresetText:
     try:
         return text_of(read_content(path))
     except FileNotFoundError:
-        hint = "it may have been renamed or deleted; a name that is not UTF-8 has to be mended in a shell"
+        hint = "it may have been renamed or deleted; a file whose name is not UTF-8 has to be renamed in a shell"
         raise PresetError("there is no such file", where=path, hint=hint) from None
     except ContentError as error:
         raise PresetError(error.what, where=path, hint=error.hint) from error

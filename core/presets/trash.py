@@ -36,11 +36,11 @@ class DeletedPreset(Struct, frozen=True):
 
 
 def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedPreset:
-    """Move a preset's file to the trash. Raises PresetError for what is no such file, or cannot be moved."""
+    """Move a preset's file to the trash. Raises PresetError for what is not such a file or cannot be moved."""
     if source is PresetSource.BUNDLED:
         raise PresetError("it comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false")
     if not path.endswith(SUFFIX) or (os.path.isdir(path) and not os.path.islink(path)):
-        raise PresetError("it is no preset's file", where=path, hint="look at it in a shell")
+        raise PresetError("it is not the file of a preset", where=path, hint="look at it in a shell")
     trash = project.trash if source is PresetSource.DIR else os.path.join(os.path.dirname(path), "trash")
     _purge_old(trash)
     place = os.path.join(trash, _PREFIX + new_run_id())
@@ -54,7 +54,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
             files.remove_tree(place)
             raise
     except FileNotFoundError:
-        raise PresetError("there is no such file any more", where=path) from None
+        raise PresetError("the file does not exist any more", where=path) from None
     except OSError as error:
         hint = "check the rights of its directory; nothing was changed"
         raise PresetError(f"the preset cannot be deleted: {error.strerror}", where=path, hint=hint) from error
@@ -62,13 +62,13 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
 
 
 def restore_preset(deleted: DeletedPreset) -> None:
-    """Put it back where it was. Raises PresetError where another file is by now, or where it cannot be put."""
+    """Put it back where it was. Raises PresetError where another file is there now, or where it cannot be written."""
     hint = f"it is kept in {one_line(deleted.kept)}"
     try:
         files.make_private_directory(os.path.dirname(deleted.path))
         _put_back(deleted)
     except FileExistsError:
-        raise PresetError("there is another file of this name by now", where=deleted.path, hint=hint) from None
+        raise PresetError("there is another file of this name now", where=deleted.path, hint=hint) from None
     except FileNotFoundError:
         raise PresetError("it is not in the trash any more", where=deleted.kept) from None
     except OSError as error:

@@ -34,7 +34,7 @@ STEM_LIMIT = 200
 def save_preset(
     directory: str, name: str, description: str, model: str | None, tools: Sequence[str] | None, prompt: str
 ) -> str:
-    """Write a preset into a directory, made when missing, and answer its path; blank `model` and None `tools` are
+    """Write a preset into a directory, made when missing, and return its path; blank `model` and None `tools` are
     left out.
 
     Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError, or
@@ -61,7 +61,7 @@ def save_preset(
 
 
 def place_preset(directory: str, name: str, stem: str, text: str) -> str:
-    """Write the text of a preset into a directory, made when missing, and answer its path.
+    """Write the text of a preset into a directory, made when missing, and return its path.
 
     Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
     """
@@ -189,7 +189,7 @@ _MODEL = re.compile(r"^model:.*$", re.MULTILINE)
 
 
 def bundled_presets() -> tuple[Preset, ...]:
-    """Return the presets that come along, by name, whether they are offered or not."""
+    """Return the presets that come with subdeck, by name, whether they are offered or not."""
     found = (read_preset(path, PresetSource.BUNDLED) for path in sorted(preset_files(BUNDLED)))
     return tuple(preset for preset in found if isinstance(preset, Preset))
 
@@ -202,14 +202,14 @@ def needs_model(preset: Preset, settings: Settings) -> bool:
 
 
 def copy_bundled(name: str, directory: str, settings: Settings, model: str | None = None) -> str:
-    """Write a bundled preset into a directory of presets and answer its path; `model` stands in for its own.
+    """Write a bundled preset into a directory of presets and return its path; `model` replaces its own.
 
     Never replaces a file. Raises PresetError, and ModelError where it needs a model and none is given.
     """
     bundled = {preset.name: preset for preset in bundled_presets()}
     if name not in bundled:
         hint = nearest(name, bundled) or f"there are {', '.join(bundled)}"
-        raise PresetError(f'no preset "{one_line(name, 80)}" comes along', hint=hint)
+        raise PresetError(f'no preset "{one_line(name, 80)}" comes with subdeck', hint=hint)
     preset, chosen = bundled[name], (model or "").strip()
     if not chosen and needs_model(preset, settings):
         raise ModelError(
@@ -231,13 +231,13 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 
 def duplicate(preset: Preset, name: str, directory: str) -> str:
-    """Write a preset's file once more under another name, into a directory of presets, and answer its path.
+    """Write a preset's file once more under another name, into a directory of presets, and return its path.
 
     Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
     """
     now = read_preset(preset.path, preset.source)
     if not isinstance(now, Preset):
-        why = "its file is gone" if now is None else f"its file is broken by now: {now.message}"
+        why = "its file is gone" if now is None else f"its file is broken now: {now.message}"
         raise PresetError(f"it cannot be copied: {why}", where=preset.path)
     own = read_preset_text(preset.path)
     text = own.bytes_of(renamed(own.text, now, name.strip())).decode()

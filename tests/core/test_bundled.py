@@ -132,7 +132,7 @@ def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
 
 def test_a_copy_of_what_does_not_come_along(tmp_path: Path) -> None:
     """An unknown name is told with the near ones."""
-    with pytest.raises(PresetError, match='no preset "Explorer" comes along') as caught:
+    with pytest.raises(PresetError, match='no preset "Explorer" comes with subdeck') as caught:
         copy_bundled("Explorer", str(tmp_path), Settings(), "a/b")
 
     assert "did you mean Explore?" == caught.value.hint

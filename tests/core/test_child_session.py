@@ -208,7 +208,7 @@ def test_no_session_has_no_id(engine: Engine, project_dir: Path) -> None:
     write_preset(project_dir, "session: none")
     said = refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
 
-    assert 'the preset "scout" keeps no child session to go on with' in said
+    assert 'the preset "scout" keeps no child session that could be continued' in said
 
 
 def test_sessions_are_private(engine: Engine) -> None:

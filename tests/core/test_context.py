@@ -190,9 +190,9 @@ def make_claude(path: Path) -> None:
         (lambda path: path.mkdir(), "the parent session is not a file"),
         (lambda path: path.touch(), "the parent session is empty"),
         (lambda path: os.mkfifo(path), "the parent session is not a file"),
-        (make_claude, "this is no session file of pi: its first line is not a session header"),
-        (lambda path: path.write_bytes(os.urandom(4096)), "this is no session file of pi"),
-        (lambda path: path.write_bytes(b"x" * 5 * 1024**2), "this is no session file of pi"),
+        (make_claude, "this is not a session file of pi: its first line is not a session header"),
+        (lambda path: path.write_bytes(os.urandom(4096)), "this is not a session file of pi"),
+        (lambda path: path.write_bytes(b"x" * 5 * 1024**2), "this is not a session file of pi"),
     ],
 )
 @pytest.mark.parametrize("preset", ["scout", None])

@@ -107,7 +107,7 @@ def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
+        ("@fast", 'the model "@fast" names a role, and no roles are set up here'),
         ("@", "names a role"),
         ("-h", 'begins with "-"'),
         ("a/b\x00", "control character"),

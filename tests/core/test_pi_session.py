@@ -323,15 +323,18 @@ def test_recorded_sessions(recording: str, expected: str) -> None:
     ("content", "what"),
     [
         (b"", "is empty"),
-        (b"\n\n", "no session file of pi"),
-        (b"garbage\n", "no session file of pi"),
-        (bytes(range(256)) * 50, "no session file of pi"),
-        (line({"type": "user", "sessionId": "5f", "uuid": "1", "message": {"role": "user"}}), "no session file of pi"),
-        (line({"type": "session_meta", "payload": {"id": "0199"}}), "no session file of pi"),
-        (line({"type": "session", "version": "3", "id": "x"}), "no session file of pi"),
-        (line({"type": "session"}), "no session file of pi"),
-        (b'{"type":"session","id":"x"', "no session file of pi"),
-        (b"[" * 100_000, "no session file of pi"),
+        (b"\n\n", "not a session file of pi"),
+        (b"garbage\n", "not a session file of pi"),
+        (bytes(range(256)) * 50, "not a session file of pi"),
+        (
+            line({"type": "user", "sessionId": "5f", "uuid": "1", "message": {"role": "user"}}),
+            "not a session file of pi",
+        ),
+        (line({"type": "session_meta", "payload": {"id": "0199"}}), "not a session file of pi"),
+        (line({"type": "session", "version": "3", "id": "x"}), "not a session file of pi"),
+        (line({"type": "session"}), "not a session file of pi"),
+        (b'{"type":"session","id":"x"', "not a session file of pi"),
+        (b"[" * 100_000, "not a session file of pi"),
     ],
 )
 def test_files_that_are_no_session(tmp_path: Path, content: bytes, what: str) -> None:

@@ -276,7 +276,9 @@ def test_garbage_is_told_once() -> None:
     """Lines that are no events are counted, told once without control characters, and never end the run."""
     stream = PiStream()
     first = stream.feed(b"\x1b[31mDeprecationWarning\x1b[0m: old\x00")
-    assert [Notice(level="warning", text="the agent wrote a line that is no event: DeprecationWarning: old")] == first
+    assert [
+        Notice(level="warning", text="the agent wrote a line that is not an event: DeprecationWarning: old")
+    ] == first
     assert [] == [*stream.feed(b"{torn"), *stream.feed(b""), *stream.feed(b"  ")]
     assert 2 == stream.facts.unreadable
     stream.feed(message(text("Fine.")))

@@ -139,7 +139,7 @@ def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> Non
 def test_a_role_must_resolve_offline(project: Project) -> None:
     """The offline agent takes any literal id, but a role that nobody has set is refused there too."""
     assert "offline/reader" == meta(project, "model: never/seen", OFFLINE).resolved_model
-    with pytest.raises(ModelError, match="nobody here resolves roles"):
+    with pytest.raises(ModelError, match="no roles are set up here"):
         meta(project, 'model: "@fast"', OFFLINE)
     assert "offline/reader" == meta(project, 'model: "@fast"', replace(OFFLINE, roles={"fast": "a/b"})).resolved_model
 

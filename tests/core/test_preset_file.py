@@ -114,7 +114,7 @@ def test_a_prompt_field_goes_before_the_body() -> None:
     read = preset("prompt: |\n  Be fast.\n  ---\n  Stop.\n", body="Not this.")
 
     assert "Be fast.\n---\nStop." == read.prompt
-    assert ('the text below the frontmatter is not used: "prompt" goes first',) == read.warnings
+    assert ('the text below the frontmatter is not used, because "prompt" is set',) == read.warnings
     assert () == preset("prompt: x\n", body="").warnings
 
 

@@ -52,11 +52,11 @@ def silent(probe: Probe) -> None:
         ([ROLES, resolving("other/x")], "@slow", ResolvedModel("@slow", "other/x", "call")),
         ([ROLES, resolving("other/x")], "anthropic/haiku", ResolvedModel("anthropic/haiku", "other/x", "call")),
         ([ROLES, resolving("other/x")], "haiku", ResolvedModel("haiku", "other/x", "call")),
-        ([], "@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
+        ([], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
         ([], "anthropic/haiku", ResolvedModel("anthropic/haiku", "anthropic/haiku", "call")),
         ([], "haiku", ResolvedModel("haiku", "anthropic/haiku", "call")),
         ([], "haikuu", 'the model "haikuu" is not known here'),
-        ([silent], "@fast", 'the model "@fast" names a role, and nobody here resolves roles'),
+        ([silent], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
         ([ROLES], "@fst", 'the model "@fst" cannot be resolved: the role is unknown; did you mean fast?'),
     ],
 )

@@ -94,7 +94,7 @@ def test_no_roles_at_all() -> None:
     RolesResolver({}, KNOWN)(probe)
 
     assert (None, False) == (probe.error, probe.is_answered)
-    with pytest.raises(ModelError, match="names a role, and nobody here resolves roles"):
+    with pytest.raises(ModelError, match="names a role, and no roles are set up here"):
         resolved("@fast")
 
 

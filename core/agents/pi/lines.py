@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for torn lines, bytes that are no UTF-8, and absurd nesting."""
+"""What msgspec raises for torn lines, bytes that are not UTF-8, and absurd nesting."""
 
 _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
 _UPDATE = b'"assistantMessageEvent":{"type":"'
@@ -104,7 +104,7 @@ def text_delta(head: bytes) -> str | None:
 
 
 def _repaired(line: bytes) -> bytes:
-    """Put U+FFFD for halves of surrogate pairs and for bytes that are no UTF-8."""
+    """Put U+FFFD for halves of surrogate pairs and for bytes that are not UTF-8."""
     whole = line.decode("utf-8", "replace").encode()
     return _ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], whole)
 

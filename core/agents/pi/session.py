@@ -43,7 +43,7 @@ def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
 
     It is what pi itself would tell its model: the active branch, a compaction's summary for what it replaced, edits
     of the context applied. A torn last line, left by a pi that was killed or is just writing, is passed over.
-    Raises SessionFileError when the file is missing, cannot be read, or is no session of pi.
+    Raises SessionFileError when the file is missing, cannot be read, or is not a session of pi.
     """
     try:
         descriptor, status = open_regular(path)
@@ -77,7 +77,7 @@ def _version(descriptor: int, path: str) -> int:
     except UNREADABLE:
         header = _Header()
     if header.type != "session" or not header.id:
-        what = "this is no session file of pi: its first line is not a session header"
+        what = "this is not a session file of pi: its first line is not a session header"
         raise SessionFileError(what, where=path, hint=_HINT)
     return header.version
 

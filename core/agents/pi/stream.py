@@ -149,7 +149,7 @@ class PiStream:
         if self._unreadable > 1:
             return []
         beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
-        return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is no event: {beginning}")]
+        return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is not an event: {beginning}")]
 
     def _session(self, fields: dict[str, Any]) -> list[Event]:
         self._session_id = string(fields.get("id")) or self._session_id
