@@ -1,0 +1,33 @@
+"""`ARCHITECTURE.md` describes the tree as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+NAMED = set(re.findall(r"`((?:core|tui)/[\w/.]*)`", TEXT))
+
+
+def test_what_is_named_exists() -> None:
+    """Every module and package that it names is there."""
+    assert set() == {name for name in NAMED if not (ROOT / name).exists()}
+
+
+def test_every_package_is_named() -> None:
+    """A stranger finds a line about each package."""
+    packages = {
+        f"{path.parent.relative_to(ROOT)}/" for tree in ("core", "tui") for path in ROOT.glob(f"{tree}/**/__init__.py")
+    }
+    assert set() == packages - NAMED
+
+
+def test_journeys_are_short() -> None:
+    """Four journeys, each in at most twelve stations that name modules."""
+    journeys = [
+        re.findall(r"^\d+\. .*", part, re.M) for part in TEXT.split("\n## ") if re.search(r"^\d+\. ", part, re.M)
+    ]
+    assert 4 == len(journeys)
+    assert max(map(len, journeys)) <= 12
+    assert [] == [station for stations in journeys for station in stations if "`" not in station]
