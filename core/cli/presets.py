@@ -8,10 +8,10 @@ import click
 import msgspec
 
 from ..engine import Engine
-from ..launch.preview import Preview, limits_words, preview, tools_words
+from ..launch.preview import Preview, preview, tools_words
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
-from ..run.model import PromptMode
+from ..run.describe import limits_words, prompt_mode_words
 from ..text.plain import one_line, plain
 from .options import json_option
 from .output import document, say, terminal_width
@@ -66,9 +66,7 @@ def preset_text(preset: Preset, view: Preview) -> str:
         "Model": _model(preset, view),
         "Thinking": (view.model and view.model.thinking) or preset.thinking,
         "Tools": tools_words(preset, view.tools),
-        "Prompt": "replaces the agent's own"
-        if preset.prompt_mode == PromptMode.REPLACE
-        else "is added to the agent's own",
+        "Prompt": prompt_mode_words(preset.prompt_mode),
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
         "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,

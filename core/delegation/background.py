@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SubdeckError
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
-from ..run.describe import activity
+from ..run.describe import activity, background_counts
 from ..run.model import RunMeta, RunSnapshot, RunStatus
 from .arguments import background_arguments, status_arguments
 from .errors import argument_error, rejection
 from .launch import launch
 from .parent import Parent
-from .results import CallResult, counts_fields, counts_text, end_fields, result_text, run_fields, run_line
+from .results import CallResult, counts_fields, end_fields, result_text, run_fields, run_line
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -38,7 +38,7 @@ def background_agent(engine: Engine, params: object, *, parent: Parent) -> CallR
     if run.has_ended:
         fields |= end_fields(run, engine.result(run.run_id))
     return CallResult(
-        f"Started {run_line(run)}\nrunId: {run.run_id}\n{counts_text(counts)}",
+        f"Started {run_line(run)}\nrunId: {run.run_id}\n{background_counts(counts)}",
         {**fields, "entry": {"customType": BG_RUN, "data": launch_data(run.meta)}},
         fields,
         is_error=run.has_ended and run.status is not RunStatus.COMPLETED,
@@ -81,7 +81,7 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     rows = [_status_row(engine, run, ANSWER_LENGTH) for run in listed]
     fields = {"counts": counts_fields(counts), "runs": rows, "omitted": omitted}
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
-    lines = [f"{counts_text(counts)} ({ended})", *(f"- {run_line(run)}" for run in listed)]
+    lines = [f"{background_counts(counts)} ({ended})", *(f"- {run_line(run)}" for run in listed)]
     return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)
 
 

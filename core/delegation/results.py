@@ -94,11 +94,6 @@ def counts_fields(counts: Counts) -> dict[str, int]:
     return msgspec.to_builtins(counts)
 
 
-def counts_text(counts: Counts) -> str:
-    """`bg: 2 running / 5 total`."""
-    return f"bg: {counts.running} running / {counts.total} total"
-
-
 def run_line(run: RunSnapshot) -> str:
     """Return one line about a run: id, preset, status, what it is about, and what it does or how it ended."""
     reason = f" ({run.reason})" if run.reason else ""

@@ -8,11 +8,11 @@ from typing import Any
 from ..project.follower import Update
 from ..project.registry import count
 from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
-from ..run.describe import latest
+from ..run.describe import background_counts, latest
 from ..run.model import Counts, RunMeta, RunReason, RunSnapshot, RunStatus
 from ..text.plain import one_line
 from .background import is_own
-from .results import counts_fields, counts_text
+from .results import counts_fields
 
 NOTICE_LEVELS = {RunStatus.COMPLETED: "info", RunStatus.ABORTED: "warning", RunStatus.FAILED: "error"}
 """How urgent the notice of a run's end is."""
@@ -59,7 +59,7 @@ class SessionWatch:
         counts = count(self._runs.values())
         if counts != self._counts:
             self._counts = counts
-            yield {"type": "counts", **counts_fields(counts), "text": counts_text(counts)}
+            yield {"type": "counts", **counts_fields(counts), "text": background_counts(counts)}
 
     def _missing(self, update: Update) -> tuple[str, ...]:
         """Return the expected runs whose directory is not there."""

@@ -12,7 +12,6 @@ from ..config.workspace import Workspace
 from ..errors import SubdeckError
 from ..presets.catalog import PresetCatalog
 from ..presets.file import Preset
-from ..run.describe import clock
 from ..run.model import Limits, RunRequest, Tools
 from ..text.plain import one_line
 from .model import ResolvedModel
@@ -77,13 +76,3 @@ def tools_words(preset: Preset, tools: Tools | None) -> str:
         return OWN_SET
     names = ", ".join(tools.resolved) or "none"
     return f"{names} (all but {', '.join(preset.denied_tools)})" if preset.denied_tools else names
-
-
-def limits_words(limits: Limits) -> str:
-    """`timeout 30:00, 100 turns, stall 10:00`; empty where nothing ends a run from outside."""
-    said = (
-        "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
-        "" if limits.max_turns is None else f"{limits.max_turns} turns",
-        "" if limits.stall is None else f"stall {clock(limits.stall)}",
-    )
-    return ", ".join(filter(None, said))

@@ -6,7 +6,19 @@ from datetime import UTC, datetime
 
 from ..paths import EVENTS
 from ..text.plain import one_line
-from .model import Counts, Ended, Queued, Running, RunReason, RunSnapshot, RunStatus, WaitsFor, newer_schema
+from .model import (
+    Counts,
+    Ended,
+    Limits,
+    PromptMode,
+    Queued,
+    Running,
+    RunReason,
+    RunSnapshot,
+    RunStatus,
+    WaitsFor,
+    newer_schema,
+)
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
@@ -149,8 +161,28 @@ def unreadable_lines(count: int) -> str:
     return f"{count} line{'' if count == 1 else 's'} of {EVENTS} cannot be read"
 
 
+def limits_words(limits: Limits) -> str:
+    """`timeout 30:00, 100 turns, stall 10:00`; empty where nothing ends a run from outside."""
+    said = (
+        "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
+        "" if limits.max_turns is None else f"{limits.max_turns} turns",
+        "" if limits.stall is None else f"stall {clock(limits.stall)}",
+    )
+    return ", ".join(filter(None, said))
+
+
+def prompt_mode_words(mode: PromptMode) -> str:
+    """Say what becomes of the agent's own system prompt."""
+    return "replaces the agent's own" if mode == PromptMode.REPLACE else "appended to the agent's own"
+
+
 def runs_word(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
+
+
+def background_counts(counts: Counts) -> str:
+    """`bg: 2 running / 5 total`, the status line of parent agents and of the app."""
+    return f"bg: {counts.running} running / {counts.total} total"
 
 
 def counted(counts: Counts) -> str:

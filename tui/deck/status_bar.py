@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
+from ...core.run.describe import background_counts
 from ...core.run.model import Counts
 from ..actions import ACTIONS, Action, ActionContext, Hint, footer_hints
-from ..text.format import background_figure
 
 GAP = "  "
 
@@ -24,13 +24,13 @@ class StatusBar(Widget):
     def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
         super().__init__()
         self._actions = actions
-        self._figure = background_figure(Counts())
+        self._figure = background_counts(Counts())
         self._short_figure = ""
         """For a terminal that is hardly there."""
         self._hints: list[Hint] = []
 
     def show_counts(self, background: Counts) -> None:
-        figure = background_figure(background)
+        figure = background_counts(background)
         if figure != self._figure:
             self._figure = figure
             self._short_figure = f"●{background.running}/{background.total}"

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
-from ...core.run.describe import elapsed, moment, unreadable_lines
-from ...core.run.model import Limits, PromptMode, RunMeta, RunResult, RunSnapshot, Usage
+from ...core.run.describe import elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
+from ...core.run.model import RunMeta, RunResult, RunSnapshot, ToolPolicy, Usage
 from ...core.text.plain import one_line, plain
 from ..text.cells import wrap
 from ..text.format import short_path
@@ -80,8 +80,10 @@ def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "model requested", meta.requested_model or "none"
     yield "model used", (result and result.resolved_model) or meta.resolved_model
     yield "thinking", meta.thinking or ""
-    mode = "replaces the agent's own" if meta.prompt_mode == PromptMode.REPLACE else "appended to the agent's own"
-    yield "system prompt", mode if meta.system_prompt is not None else "only the agent's own"
+    yield (
+        "system prompt",
+        prompt_mode_words(meta.prompt_mode) if meta.system_prompt is not None else "only the agent's own",
+    )
     yield "prompt file", short_path(meta.system_prompt_path) if meta.system_prompt_path else ""
     if meta.context_files is not None:
         yield "context files", "read" if meta.context_files else "not read"
@@ -89,25 +91,20 @@ def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
 
 def _limits(meta: RunMeta) -> Facts:
     tools = meta.tools
-    policy = {"agent": "the agent's own set", "allow": "only the allowed ones", "deny": "all but the denied ones"}
+    policy = {
+        ToolPolicy.AGENT: "the agent's own set",
+        ToolPolicy.ALLOW: "only the allowed ones",
+        ToolPolicy.DENY: "all but the denied ones",
+    }
     yield "tools", policy.get(tools.policy, tools.policy)
     if tools.resolved is not None:
         yield "tools offered", ", ".join(tools.resolved) or "none"
     yield "tools left out", "\n".join(tools.warnings)
-    yield "limits", _limit_words(meta.limits) or "none"
+    yield "limits", limits_words(meta.limits) or "none"
     yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""
     yield "finalize", "the agent hands over its result with a tool call" if meta.finalize else ""
     yield "grace", f"{meta.grace_seconds:g} s between a stop request and a kill"
     yield "warnings", "\n".join(meta.warnings)
-
-
-def _limit_words(limits: Limits) -> str:
-    parts = (
-        f"{limits.timeout:g} s in total" if limits.timeout is not None else "",
-        f"{limits.max_turns} turns" if limits.max_turns is not None else "",
-        f"{limits.stall:g} s without output" if limits.stall is not None else "",
-    )
-    return ", ".join(filter(None, parts))
 
 
 def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:

@@ -11,8 +11,8 @@ from msgspec import Struct
 from ...core import paths
 from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
-from ...core.run.describe import size_text
-from ...core.run.model import PromptMode, RunSnapshot
+from ...core.run.describe import prompt_mode_words, size_text
+from ...core.run.model import RunSnapshot
 from ...core.run.tail import EventTail
 from ...core.run.usage import UsageReader
 from ...core.system.files import open_regular
@@ -110,8 +110,7 @@ class DetailReader:
         if system is None:
             blocks.append([heading("System prompt"), note("Only the agent's own; the preset adds nothing to it.")])
         else:
-            replaces = run.meta.prompt_mode == PromptMode.REPLACE
-            mode = "replaces the agent's own" if replaces else "appended to the agent's own"
+            mode = prompt_mode_words(run.meta.prompt_mode)
             title = heading("System prompt", f"{mode}, {size_text(system.size)}")
             blocks.append([title, *_shown(system, width)])
         copy = prompts[0][1].text if prompts else run.meta.task

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.launch.preview import limits_words, tools_words
+from ...core.launch.preview import tools_words
+from ...core.run.describe import limits_words
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:

@@ -51,11 +51,6 @@ def tries(run: RunSnapshot) -> str:
     return f"try {attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {attempt}"
 
 
-def background_figure(counts: Counts) -> str:
-    """Return the figure in the footer, worded as in the status line of parent agents."""
-    return f"bg: {counts.running} running / {counts.total} total"
-
-
 def farewell(counts: Counts) -> str:
     """Return the line printed after quitting; empty when nothing is running."""
     if not counts.running:
