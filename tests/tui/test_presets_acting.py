@@ -8,7 +8,7 @@ import pytest
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.model import PresetSource
-from subdeck.tui.commands.deck import check_lines, verdict
+from subdeck.tui.commands.doctor import check_lines, verdict
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.confirm import ConfirmScreen
 from subdeck.tui.dialogs.reading import ReadingScreen

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from ..deck.protocol import DeckView, Handlers
-from .deck import DeckCommands, DoctorCommands, TellingCommands
+from .attach import AttachCommands
+from .clean_up import CleaningCommands
+from .deck import DeckCommands
+from .detail import DetailCommands
+from .doctor import DoctorCommands
+from .export import ExportCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
-from .runs import AttachCommands, CleaningCommands, RunCommands, RunListCommands
-from .transcript import DetailCommands, ExportCommands, FindingCommands, TranscriptCommands
+from .run_list import RunListCommands
+from .runs import RunCommands
+from .transcript import FindingCommands, TranscriptCommands
 
 _ALL = (
     PresetCommands,
@@ -20,7 +26,6 @@ _ALL = (
     ExportCommands,
     DeckCommands,
     DoctorCommands,
-    TellingCommands,
     DetailCommands,
     CleaningCommands,
 )
