@@ -1,4 +1,4 @@
-"""Start runs that are planned: directories first, then wrappers, then a sign of life from each."""
+"""Start runs that are planned: directories first, then wrappers, then the first event of each."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .child_session import prepare
 from .plan import PlannedRun
 from .slots import remove_old_slots, slot_options
 
-PATIENCE = 60.0
-"""Seconds to wait for the first sign of a wrapper that has not gone; then its own lock speaks for it."""
-WITHOUT_EVENTS = 5.0
-"""Seconds to wait for a first event of a wrapper that is known to hold its run."""
-LOOK_AGAIN = 0.003
+START_TIMEOUT_S = 60.0
+"""How long to wait for the first event of a wrapper that has not exited; then its own lock speaks for it."""
+EVENT_TIMEOUT_S = 5.0
+"""How long to wait for the first event of a wrapper that is known to hold its run."""
+LOOK_INTERVAL_S = 0.003
 
 _IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 
@@ -72,9 +72,9 @@ def launch(
         except (SubdeckError, OSError) as error:
             os.close(launching.lock)
             _fail(project, launching.meta, str(error))
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + START_TIMEOUT_S
     for launching in created:
-        _await_sign(project, launching, deadline)
+        _await_first_event(project, launching, deadline)
 
 
 def _keep_session(project: paths.Project, run: PlannedRun) -> None:
@@ -106,17 +106,17 @@ def _prepare(project: paths.Project) -> None:
 def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
     run_dir = project.run_dir(meta.run_id)
     session = ("--session", meta.session_lock) if meta.session_lock else ()
-    bell = os.path.join(project.active, meta.run_id)
+    activity_file = os.path.join(project.active, meta.run_id)
     return WrapperCall(
         meta=meta,
         project=project.root,
         run_dir=run_dir,
-        arguments=(run_dir, bell, *session, *slot_options(project, meta)),
+        arguments=(run_dir, activity_file, *session, *slot_options(project, meta)),
         environment=dict(os.environ),
     )
 
 
-def _await_sign(project: paths.Project, launching: _Launching, deadline: float) -> None:
+def _await_first_event(project: paths.Project, launching: _Launching, deadline: float) -> None:
     if launching.started is None:
         return
     began = time.monotonic()
@@ -126,13 +126,13 @@ def _await_sign(project: paths.Project, launching: _Launching, deadline: float) 
     gone = False
     while not (gone or _has_content(events) or os.path.exists(result)):
         if not os.path.isdir(run_dir):
-            break  # deleted already: no sign will come
+            break  # deleted already: no event will come
         # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
         held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
-        if time.monotonic() > (began + WITHOUT_EVENTS if held else deadline):
+        if time.monotonic() > (began + EVENT_TIMEOUT_S if held else deadline):
             break
         gone = launching.started.has_gone()
-        time.sleep(LOOK_AGAIN)
+        time.sleep(LOOK_INTERVAL_S)
     os.close(launching.lock)
     if gone:
         reconcile(project, run_id, by="launcher")
@@ -171,4 +171,4 @@ def _touch(path: str) -> None:
     try:
         os.close(files.open_private(path, os.O_WRONLY))
     except OSError:
-        return  # only a doorbell
+        return  # readers also sweep the sizes of open runs

@@ -68,7 +68,7 @@ def _in_words(key: str) -> str:
 
 
 def _bound(line: str) -> tuple[str, str, tuple[str, ...]] | None:
-    """Read `bind-key [-r] -T prefix d detach-client`; None for what is no such line."""
+    """Read `bind-key [-r] -T prefix d detach-client`; None for any other line."""
     try:
         words = shlex.split(line)
     except ValueError:

@@ -27,7 +27,7 @@ class Intake:
         return self._stderr_tail.decode("utf-8", "replace")
 
     def stdout(self, chunk: bytes) -> bool:
-        """Take a chunk; True when it completed a line that is no mere update."""
+        """Take a chunk; return whether it completed a line that is more than an update."""
         return self._take(self._splitter.split(chunk))
 
     def rest(self) -> None:

@@ -45,7 +45,7 @@ def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None
     `show` gets each piece of transcript. Raises UsageError where a file cannot be read.
     """
     stdout = _chunks(recording.stdout)
-    first = next(stdout, b"")  # what cannot be read is told before anything exists
+    first = next(stdout, b"")  # a file that cannot be read is reported before anything exists
     stderr = b"".join(_chunks(recording.stderr)) if recording.stderr is not None else b""
     meta = _meta(recording)
     run_dir = os.path.join(directory, meta.run_id)

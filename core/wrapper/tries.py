@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 
 from msgspec.structs import replace
 
@@ -145,6 +144,8 @@ def _payload_problem(facts: StreamFacts) -> str:
 
 def _fault(reason: RunReason, error: Exception) -> Failure:
     """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
+    import traceback
+
     traceback.print_exception(error)
     log_fault("supervising a run", error)
     return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")

@@ -6,7 +6,7 @@ from ..run.model import Limits, RunReason
 
 
 class Watchdog:
-    """Is told of every byte and every turn, answers the limit that was overstepped."""
+    """Given every byte and every turn, it returns the limit that was exceeded."""
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
