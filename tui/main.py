@@ -14,7 +14,8 @@ start would be collections that find nothing; once the app is loaded it goes bac
 
 def program() -> NoReturn:
     """Run `main` and end the process at once: everything is written by then, and to free each object would take as long
-    as a tenth of a quick command."""
+    as a tenth of a quick command.
+    """
     os._exit(main())
 
 

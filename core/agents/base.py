@@ -62,7 +62,8 @@ class ChildStream(Protocol):
     @property
     def update_prefixes(self) -> tuple[bytes, ...]:
         """Lines that begin so repeat what a later line says whole: only their first `UPDATE_HEAD` bytes are looked at
-        and they are not kept in `stdout.log`."""
+        and they are not kept in `stdout.log`.
+        """
         ...
 
     def feed(self, line: bytes) -> Iterable[Event]:

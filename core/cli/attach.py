@@ -30,6 +30,6 @@ def command(ref: str, as_json: bool) -> int:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError("attach needs a terminal", where="attach", hint="subdeck logs -f does not")
     try:
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], argv)  # noqa: S606 - argv of tmux, without a shell
     except OSError as error:
         raise RunnerUnavailable(f"{argv[0]} could not be started: {error.strerror}", where="attach") from error

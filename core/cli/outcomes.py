@@ -33,7 +33,8 @@ def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
 
 def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
     """Return everything about a run but its system prompt: meta, result (null until it has ended), live activity,
-    paths of its files."""
+    paths of its files.
+    """
     meta = msgspec.to_builtins(run.meta)
     del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts
     result = engine.result(run.run_id) if run.has_ended else None

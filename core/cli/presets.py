@@ -122,7 +122,8 @@ Looked for *.md in:
 @json_option
 def command(name: str | None, schema: bool, as_json: bool) -> int:
     """List the presets with their source and model, and the files that cannot be used; or show one preset in full, with
-    the model, tools and limits that a run would get here."""
+    the model, tools and limits that a run would get here.
+    """
     if schema:
         document(preset_schema())
         return 0

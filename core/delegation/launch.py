@@ -102,7 +102,8 @@ class _Models:
 
     def of(self, task: TaskArguments, index: int | None) -> tuple[str | None, str | None]:
         """Return the model that the request shall name, None to leave it to preset and settings; and what was written
-        where the parent resolved that. Raises CallRejected."""
+        where the parent resolved that. Raises CallRejected.
+        """
         if task.model is None and self._parent.resolve is None:
             return None, None
         preset = find_preset(self.presets, task.preset)

@@ -67,7 +67,8 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
 
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
     """Return how a run ended, with at most `limit` characters of its answer; `finalized` only where the child handed
-    over its result."""
+    over its result.
+    """
     if result is None:
         end = run.end
         return {"answer": None, "error": (end and end.message) or None, "durationMs": end and end.duration_ms}

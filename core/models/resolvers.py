@@ -75,7 +75,8 @@ def ask(ref: str, resolvers: Iterable[Resolver]) -> Probe:
 @cache
 def installed_resolvers() -> tuple[Resolver, ...]:
     """Load the resolvers of other packages, by the names of their entry points; one that cannot be loaded answers
-    every question with that error."""
+    every question with that error.
+    """
     if not any(map(_may_have_resolvers, sys.path)):
         return ()
     from importlib.metadata import entry_points

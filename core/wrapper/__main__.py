@@ -82,7 +82,8 @@ def _load() -> Callable[..., None]:
 
 def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...]]:
     """Return the reservations in the order in which they are taken, a child session first, so that nobody waits for one
-    while it holds a slot; and where the pane is."""
+    while it holds a slot; and where the pane is.
+    """
     reservations: list[Reservation] = []
     tmux: tuple[str, ...] = ()
     while options:

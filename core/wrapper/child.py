@@ -33,7 +33,7 @@ class Child:
                 bufsize=0,
                 start_new_session=True,
             )
-        assert self._process.stdout and self._process.stderr
+        assert self._process.stdout and self._process.stderr  # noqa: S101 - for the type: both are pipes
         self.pid = self._process.pid
         self.started = processes.start_time(self.pid)
         self.stdout = self._process.stdout.fileno()

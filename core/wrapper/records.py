@@ -133,7 +133,8 @@ class Records:
         self, run_dir: str, activity_file: str, *, caps: tuple[int, int], written: int, show: Callable[[bytes], None]
     ) -> None:
         """`caps` are those of stdout and stderr in bytes; `written` counts events that are already in the file;
-        `show` gets each piece of transcript for the pane."""
+        `show` gets each piece of transcript for the pane.
+        """
         self.troubles = Troubles()
         self.seq = written
         self.stdout = AppendedFile(run_dir, paths.STDOUT, self.troubles, caps[0])

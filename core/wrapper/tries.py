@@ -103,7 +103,8 @@ def result_of(
     meta: RunMeta, facts: StreamFacts, outcome: Outcome, *, started: tuple[str, int] | None, attempts: int = 1
 ) -> RunResult:
     """Put together the result of a run; `started` is when its child started and how many ms it took, None where
-    there never was a child."""
+    there never was a child.
+    """
     started_at, duration_ms = started or (None, None)
     finalized = _finalized(facts) if meta.finalize else None
     return RunResult(

@@ -100,5 +100,5 @@ def test_what_cannot_be_written_is_said(project: Project) -> None:
     state = Path(memory_file(project)).parent.parent
     state.parent.mkdir(parents=True, exist_ok=True)
     state.write_text("")
-    with pytest.raises(OSError):
+    with pytest.raises(NotADirectoryError):
         change_memory(project, lambda memory: memory)

@@ -62,7 +62,8 @@ def silent(probe: Probe) -> None:
 )
 def test_the_behaviour_matrix(resolvers: Sequence[Resolver], ref: str, expected: ResolvedModel | str) -> None:
     """With the built-in roles, with another package, with none: only a role needs a resolver; literal forms always
-    work, and an unknown role, an unknown model and a missing resolver are told apart."""
+    work, and an unknown role, an unknown model and a missing resolver are told apart.
+    """
     if isinstance(expected, ResolvedModel):
         assert expected == resolve_model(ref, None, Settings(), "pi", catalog=KNOWN, resolvers=resolvers)
         return

@@ -173,7 +173,8 @@ def test_a_parent_that_dies_takes_its_calls_along(here: Lab) -> None:
 @pytest.mark.parametrize("session", ["s.jsonl", None], ids=["file", "branch"])
 def test_what_a_child_gets_from_its_parent(here: Lab, session: str | None) -> None:
     """The conversation goes before the task, from the session file or, without one, from pi itself; a preset's tools
-    are bounded by those the parent has active."""
+    are bounded by those the parent has active.
+    """
     write_preset(here.project, "looker", extra="tools: read, grep\n")
     here.script(called(("subagent", LOOK)), said("Done."))
     with here.parent(session, "--tools", "read,subagent") as parent:

@@ -63,7 +63,8 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         undo_key: str,
     ) -> None:
         """`rule` is what the fields begin with; `needed` are ids of runs that are never taken, `unread` of those whose
-        end was told and not looked at."""
+        end was told and not looked at.
+        """
         super().__init__()
         self._bridge = bridge
         self._rule = rule

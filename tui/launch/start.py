@@ -49,7 +49,7 @@ def save(engine: Engine, values: LaunchValues) -> str:
 
     check_name(engine, values)
     save_as = values.save_as
-    assert save_as is not None
+    assert save_as is not None  # noqa: S101 - for the type: only asked to save one comes here
     directory = preset_dir(engine, save_as.where)
     tools = tool_names(values.tools)
     try:

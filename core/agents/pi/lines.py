@@ -82,7 +82,8 @@ def will_retry(line: bytes) -> bool | None:
 
 def text_delta(head: bytes) -> str | None:
     """Return the new text in the head of a `message_update`: as much of it as is there, "" when a text block begins,
-    None when the line is about something else."""
+    None when the line is about something else.
+    """
     position = head.find(_UPDATE, 0, _UPDATE_WITHIN)
     found = _DELTA.match(head, position) if position >= 0 else None
     if found is None:
