@@ -11,8 +11,6 @@ from msgspec import Struct
 if TYPE_CHECKING:  # a launch needs the kinds alone
     from ..run.events import Event
     from ..run.model import RunMeta
-
-if TYPE_CHECKING:
     from ..run.outcome import StreamFacts
 
 
