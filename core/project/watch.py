@@ -21,6 +21,8 @@ DEBOUNCE_S = 0.02
 CALM_PAUSE_S = 0.14
 """Seconds between two looks while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
+CHECK_S = 1.0
+"""Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
 
 
 class Stop(Protocol):
@@ -76,7 +78,7 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
     wanted = (active, *presets)
     watched = _existing(wanted)
     paced_stop = _PacedStop(stop)
-    newest = time.monotonic()
+    newest = checked = time.monotonic()
     restarted = True
     for batch in watchfiles.watch(
         *watched,
@@ -90,17 +92,18 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
         force_polling=False,
     ):
         now = time.monotonic()
-        newest = now if batch else newest
-        paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
         places = [os.path.split(path) for _, path in batch]
-        yield Changes(
-            runs=frozenset(name for parent, name in places if parent == active and is_run_id(name)),
-            presets=restarted or any(parent in presets for parent, _ in places),
-            restarted=restarted,
-        )
+        runs = frozenset(name for parent, name in places if parent == active and is_run_id(name))
+        touches_presets = any(parent in presets for parent, _ in places)
+        if runs or touches_presets:
+            newest = now  # others may be busy in the directories above, which are no reason to hurry
+        paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
+        yield Changes(runs, presets=restarted or touches_presets, restarted=restarted)
         restarted = False
-        if _existing(wanted) != watched or any(path in watched for _, path in batch):
-            return  # a directory came or went; one that came back is another one
+        if len(places) > len(runs) or now - checked >= CHECK_S:
+            checked = now
+            if _existing(wanted) != watched or any(path in watched for _, path in batch):
+                return  # a directory came or went; one that came back is another one
 
 
 def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:

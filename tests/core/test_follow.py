@@ -394,6 +394,21 @@ def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.M
         wait_until(lambda: pauses.count(0.0) > pauses.count(watch.CALM_PAUSE_S), "more looks")
 
 
+def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the project is gone, what others do in the directory above it does not end the calm."""
+    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.2)
+    project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
+    pauses: list[float] = []
+    is_set = watch._PacedStop.is_set
+    monkeypatch.setattr(watch._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
+    begun = time.monotonic()
+    for number, _ in enumerate(watch.watch(project, tuple, stop)):
+        (tmp_path / str(number)).touch()
+        if watch.CALM_PAUSE_S in pauses or time.monotonic() - begun > 20:
+            stop.set()
+    assert watch.CALM_PAUSE_S in pauses
+
+
 def test_waiting_tells_progress(engine: Engine) -> None:
     """Who waits for a run gets its updates, and of no other run."""
     gate = Path(engine.project.root, "gate")
