@@ -22,8 +22,8 @@ from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make
 from .theme import DARK, OURS, TERMINAL
 
 if TYPE_CHECKING:
-    from ..core.engine import Engine
     from .deck.protocol import DeckView, Handlers
+    from .engine_api import EngineApi
 
 
 class SubdeckApp(KeyQueueApp, inherit_bindings=False):
@@ -35,7 +35,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     BINDINGS = bindings(KeyContext.APP)
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = set()
 
-    def __init__(self, engine: Engine, run_id: str | None = None, *, readonly: bool = False) -> None:
+    def __init__(self, engine: EngineApi, run_id: str | None = None, *, readonly: bool = False) -> None:
         """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing.
 
         Raises SettingsError for keys that cannot be had.

@@ -26,7 +26,7 @@ from subdeck.core.project.follower import Update
 from subdeck.core.project.registry import count
 from subdeck.core.project.watch import Stop
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
-from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunSnapshot
+from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult, RunSnapshot
 from subdeck.core.runners.base import AttachInfo
 from subdeck.core.system.line_file import Chunk, LineFile
 
@@ -121,7 +121,7 @@ class SlowFile(LineFile):
 
 
 class FakeEngine:
-    """Answers as core.engine.Engine does; `tell` is what would have happened on disk."""
+    """Returns what core.engine.Engine does; `tell` is what would have happened on disk."""
 
     def __init__(self, *runs: RunSnapshot, presets: Sequence[Preset] = (), problems: Sequence[PresetProblem] = ()):
         self.project = Project("/src/shop")
@@ -215,6 +215,9 @@ class FakeEngine:
 
     def meta(self, name: str) -> RunMeta:
         return self.runs[name].meta
+
+    def result(self, name: str) -> RunResult | None:
+        return None
 
     def stop(self, names: Iterable[str], *, force: bool = False) -> tuple[str, ...]:
         if self.stop_error:

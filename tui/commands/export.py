@@ -22,8 +22,8 @@ from ..transcript.export import exists, file_name, full_path, save
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.run.model import RunSnapshot
+    from ..engine_api import EngineApi
 
 CLIPBOARD = 74_994
 """Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""
@@ -132,12 +132,12 @@ def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) ->
     return wanted()
 
 
-def save_run(engine: Engine, run: RunSnapshot, path: str, *, over: bool) -> int:
+def save_run(engine: EngineApi, run: RunSnapshot, path: str, *, over: bool) -> int:
     """Write a run as markdown; return how many bytes. Raises OSError."""
     return save(path, _pieces(engine, run), over=over)
 
 
-def _pieces(engine: Engine, run: RunSnapshot) -> Iterator[str]:
+def _pieces(engine: EngineApi, run: RunSnapshot) -> Iterator[str]:
     from ...core.run.markdown import run_markdown
     from ...core.run.tail import EventTail
 

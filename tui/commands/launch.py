@@ -17,9 +17,9 @@ from ..launch.values import request_again
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.presets.catalog import Preset
     from ...core.run.model import RunRequest, RunSnapshot
+    from ..engine_api import EngineApi
 
 NAMED = 6
 """Runs that a question names; more are counted."""
@@ -120,7 +120,7 @@ def _named(run: RunSnapshot) -> str:
     return f"{name_of(run)}  {one_line(run.meta.task, 46)}"
 
 
-def _whole_request(engine: Engine, run: RunSnapshot) -> RunRequest:
+def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:
     """Ask for the same again, with what only the run's files have. Raises UnknownRun."""
     request = request_again(run)
     if request.preset is not None:
@@ -128,7 +128,7 @@ def _whole_request(engine: Engine, run: RunSnapshot) -> RunRequest:
     return structs.replace(request, prompt=engine.meta(run.run_id).system_prompt or "")
 
 
-def _faults(engine: Engine, runs: Sequence[RunSnapshot]) -> dict[str, str]:
+def _faults(engine: EngineApi, runs: Sequence[RunSnapshot]) -> dict[str, str]:
     """Return by run id why a run cannot be launched again."""
     faults: dict[str, str] = {}
     for run in runs:
@@ -141,7 +141,7 @@ def _faults(engine: Engine, runs: Sequence[RunSnapshot]) -> dict[str, str]:
     return faults
 
 
-def _launch_again(engine: Engine, runs: Sequence[RunSnapshot]) -> str:
+def _launch_again(engine: EngineApi, runs: Sequence[RunSnapshot]) -> str:
     """Launch the same again, several as a group; return the id of the first."""
     requests = [_whole_request(engine, run) for run in runs]
     return engine.launch(requests, background=True)[0].run_id

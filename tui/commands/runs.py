@@ -14,8 +14,8 @@ from ..deck.undo import Deletion, deletion_of
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.run.model import RunSnapshot
+    from ..engine_api import EngineApi
 
 NAMED = 5
 """Runs that a question names; more are counted."""
@@ -119,7 +119,7 @@ def what_is_lost(runs: Runs, size: int) -> str:
     return "\n".join(parts)
 
 
-def _size(engine: Engine, run_ids: Sequence[str]) -> int:
+def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
     """Return the bytes of these runs' files."""
     total = 0
     for run_id in run_ids:
@@ -131,7 +131,7 @@ def _size(engine: Engine, run_ids: Sequence[str]) -> int:
     return total
 
 
-def _delete(engine: Engine, run_ids: Sequence[str]) -> tuple[str, ...]:
+def _delete(engine: EngineApi, run_ids: Sequence[str]) -> tuple[str, ...]:
     """Delete runs, after stopping those that go on."""
     if stopped := engine.stop(run_ids):
         waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + PATIENCE)

@@ -50,7 +50,7 @@ from .undo import Undo
 from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
+    from ..engine_api import EngineApi
     from ..notify.toasts import Toasts
     from .protocol import DeckView, Handlers
 
@@ -74,7 +74,7 @@ class MainScreen(StyledOnceScreen):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: EngineApi,
         actions: Sequence[Action],
         notices: Notices,
         handlers: Callable[[DeckView], Handlers],

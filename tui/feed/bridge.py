@@ -33,9 +33,9 @@ from .reader import RunReader
 from .views import View
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.project.follower import Update
     from ...core.run.model import RunSnapshot
+    from ..engine_api import EngineApi
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -49,7 +49,7 @@ class Bridge(Widget):
 
     DEFAULT_CSS = "Bridge { display: none; }"
 
-    def __init__(self, engine: Engine, *, readonly: bool = False) -> None:
+    def __init__(self, engine: EngineApi, *, readonly: bool = False) -> None:
         super().__init__()
         self.engine = engine
         self.readonly = readonly

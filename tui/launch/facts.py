@@ -11,9 +11,9 @@ from ...core.run.describe import limits_words
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.launch.preview import Preview
     from ...core.presets.catalog import Preset
+    from ..engine_api import EngineApi
 
 WARNINGS = 2
 """Warnings that a dialog has room for; more are counted."""
@@ -35,7 +35,7 @@ def written_facts(preset: Preset | None) -> LaunchFacts:
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
-def read_facts(engine: Engine, preset: Preset | None) -> LaunchFacts:
+def read_facts(engine: EngineApi, preset: Preset | None) -> LaunchFacts:
     """Return what a run of the preset would really get here. Reads files."""
     from ...core.launch.model import model_choices
     from ...core.launch.preview import preview

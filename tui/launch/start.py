@@ -15,8 +15,8 @@ from ..text.format import short_path
 from .values import LaunchValues, tool_names
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.run.model import RunRequest
+    from ..engine_api import EngineApi
     from .form import LaunchForm
     from .values import LaunchValues
 
@@ -24,7 +24,7 @@ SAVE_FIELDS = "save"
 """The `where` of errors about the preset to be saved."""
 
 
-def check_name(engine: Engine, values: LaunchValues) -> None:
+def check_name(engine: EngineApi, values: LaunchValues) -> None:
     """Raise PresetError for a preset that cannot be saved under its name, as far as its files tell."""
     from ...core.presets.catalog import tiers
 
@@ -43,7 +43,7 @@ def check_name(engine: Engine, values: LaunchValues) -> None:
         )
 
 
-def save(engine: Engine, values: LaunchValues) -> str:
+def save(engine: EngineApi, values: LaunchValues) -> str:
     """Save the preset and return its path; never replaces a file. Raises SubdeckError."""
     from ...core.presets.write import save_preset
 
@@ -76,7 +76,7 @@ class Launched(Struct, frozen=True):
 
 
 def what_would_fail(
-    engine: Engine, form: LaunchForm, values: LaunchValues, saved: str = ""
+    engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = ""
 ) -> tuple[SubdeckError, ...]:
     """Return everything that would keep what is values in from being launched, but for a task not yet typed.
 
@@ -91,7 +91,7 @@ def what_would_fail(
     return problems
 
 
-def launch(engine: Engine, form: LaunchForm, values: LaunchValues, saved: str = "") -> Launched:
+def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = "") -> Launched:
     """Save the preset where that is asked for, then start the runs; `saved` is a preset saved by an earlier try.
 
     Raises what the engine raises, and FailedAfterSaving.
@@ -111,7 +111,7 @@ def launch(engine: Engine, form: LaunchForm, values: LaunchValues, saved: str = 
     return _launched(engine, (request,) * values.count)
 
 
-def _launched(engine: Engine, requests: tuple[RunRequest, ...], saved: str = "") -> Launched:
+def _launched(engine: EngineApi, requests: tuple[RunRequest, ...], saved: str = "") -> Launched:
     runs = engine.launch(requests, background=True)
     what = one_line(runs[0].meta.title, 40)
     summary = f"Launched {what} {runs[0].meta.short_id}" if len(runs) == 1 else f"Launched {runs_word(len(runs))}"

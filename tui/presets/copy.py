@@ -25,8 +25,8 @@ from ..widgets.model_input import ModelInput
 from .draft import PROJECT, USER, preset_dir
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.presets.catalog import Preset
+    from ..engine_api import EngineApi
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Template:
         return USER if self.source is PresetSource.GLOBAL else PROJECT
 
 
-def read_template(engine: Engine, preset: Preset | None, taken: Container[str]) -> Template:
+def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str]) -> Template:
     """Return a preset as a template, the first bundled one where there is none; `taken` are names in use."""
     from ...core.launch.model import model_choices
     from ...core.presets.write import bundled_presets, free_name, needs_model
@@ -73,7 +73,7 @@ def read_template(engine: Engine, preset: Preset | None, taken: Container[str]) 
     )
 
 
-def write_copy(engine: Engine, template: Template, name: str, where: str, model: str) -> str:
+def write_copy(engine: EngineApi, template: Template, name: str, where: str, model: str) -> str:
     """Write the copy and return its path; a blank `model` keeps the preset's own. Raises SubdeckError."""
     from ...core.presets.write import copy_bundled, duplicate
 

@@ -12,10 +12,10 @@ from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.engine import Engine
     from ...core.launch.preset_check import PresetCheck
     from ...core.presets.file import Preset, PresetProblem
     from ...core.presets.text import PresetText
+    from ..engine_api import EngineApi
 
 PROJECT, USER = "this project", "all my projects"
 
@@ -33,7 +33,7 @@ class Draft:
     own: PresetText
 
 
-def preset_dir(engine: Engine, where: str) -> str:
+def preset_dir(engine: EngineApi, where: str) -> str:
     """Return the directory for presets of this project, or of all projects."""
     from ...core.presets.catalog import project_place
 
@@ -61,7 +61,7 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
     return Draft(f"Edit {one_line(found.name, 50)}", found.source, found.path, own)
 
 
-def check(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetCheck:
+def check(engine: EngineApi, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
     from ...core.launch.preset_check import PresetDraft, check_preset
 
@@ -74,7 +74,7 @@ def check(engine: Engine, draft: Draft, where: str, content: bytes) -> PresetChe
     return check_preset(content, target, engine.workspace)
 
 
-def save(engine: Engine, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:
+def save(engine: EngineApi, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:
     """Write a text that passed the check, and return its path.
 
     Raises PresetError, and FileChanged where the file holds something else than `before`.

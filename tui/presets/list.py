@@ -23,8 +23,8 @@ from ..widgets.row_list import RowList
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
-    from ...core.engine import Engine
     from ...core.presets.catalog import Preset, PresetCatalog, PresetProblem
+    from ..engine_api import EngineApi
 
 PREVIEW_AFTER = 0.3
 """Seconds that the cursor stays on a preset before it is worked out what a run of it would get."""
@@ -35,7 +35,7 @@ class PresetList(RowList):
 
     BINDINGS = bindings(KeyContext.PRESETS)
 
-    def __init__(self, actions: Sequence[Action], engine: Engine) -> None:
+    def __init__(self, actions: Sequence[Action], engine: EngineApi) -> None:
         super().__init__(id=KeyContext.PRESETS)
         self._actions = actions
         self._engine = engine
@@ -198,13 +198,13 @@ class PresetList(RowList):
         return row_cells(self._all[row], width, max(len(found.name) for found in self._all))
 
 
-def _run_warnings(engine: Engine, preset: Preset) -> tuple[str, ...]:
+def _run_warnings(engine: EngineApi, preset: Preset) -> tuple[str, ...]:
     from ...core.launch.preview import run_warnings
 
     return run_warnings(preset, engine.workspace)
 
 
-def _missing_programs(engine: Engine) -> tuple[Check, ...]:
+def _missing_programs(engine: EngineApi) -> tuple[Check, ...]:
     from ...core.doctor import missing_programs
 
     return missing_programs(engine.settings)

@@ -18,7 +18,7 @@ from .textual_internals import write_to_terminal
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.engine import Engine
+    from ..engine_api import EngineApi
 
 KEEP, BRING_BACK = "\x1b[22;0t", "\x1b[23;0t"
 """A terminal that knows these has a stack of titles; another one ignores them."""
@@ -42,7 +42,7 @@ def title(counts: Counts, project: str) -> str:
 class WindowTitle:
     """Names the window, whenever what it says has changed."""
 
-    def __init__(self, node: Widget, engine: Engine) -> None:
+    def __init__(self, node: Widget, engine: EngineApi) -> None:
         self._node = node
         self._project = engine.project.root
         self._wanted = engine.settings.notifications.title and has_title()
