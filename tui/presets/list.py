@@ -158,10 +158,10 @@ class PresetList(RowList):
     # --- drawing -------------------------------------------------------------------------------------------------
 
     def empty_lines(self) -> list[str]:
-        from .first_steps import first_steps
-
         if not self._has_read:
             return []
+        from .first_steps import first_steps  # after the first paint, for which nothing is read yet
+
         region = self.scrollable_content_region
         return first_steps(
             self._actions, self._directories, self._missing, width=region.width - 1, height=region.height
