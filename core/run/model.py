@@ -2,10 +2,47 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Self
-
 from msgspec import Struct, structs
+
+from .kinds import (
+    STATUS_OF as STATUS_OF,
+)
+from .kinds import (
+    FinalizeStatus as FinalizeStatus,
+)
+from .kinds import (
+    LauncherKind as LauncherKind,
+)
+from .kinds import (
+    NoticeLevel as NoticeLevel,
+)
+from .kinds import (
+    OpenEnum as OpenEnum,
+)
+from .kinds import (
+    PresetSource as PresetSource,
+)
+from .kinds import (
+    PromptMode as PromptMode,
+)
+from .kinds import (
+    RunnerKind as RunnerKind,
+)
+from .kinds import (
+    RunReason as RunReason,
+)
+from .kinds import (
+    RunStatus as RunStatus,
+)
+from .kinds import (
+    StopReason as StopReason,
+)
+from .kinds import (
+    ToolPolicy as ToolPolicy,
+)
+from .kinds import (
+    WaitsFor as WaitsFor,
+)
 
 SCHEMA_VERSION = 1
 """Of the records that this version writes, and the newest that it reads."""
@@ -16,163 +53,6 @@ def newer_schema(version: int) -> str:
     return (
         f"written by a newer subdeck (schema {version}, this one reads up to {SCHEMA_VERSION}): use that version for it"
     )
-
-
-class OpenEnum(StrEnum):
-    """A closed set for who writes it, an open one for who reads: a word that a newer subdeck wrote stands for itself.
-
-    Such a word is a value of the type without being one of its members.
-    """
-
-    __hash__ = str.__hash__  # that of Enum is written in Python, and a list looks every run up by its status
-
-    @classmethod
-    def _missing_(cls, value: object) -> Self | None:
-        if not isinstance(value, str):
-            return None
-        word = str.__new__(cls, value)
-        word._name_, word._value_ = "", value
-        return word
-
-    @property
-    def is_known(self) -> bool:
-        return bool(self._name_)
-
-
-class RunnerKind(OpenEnum):
-    PROCESS = "process"
-    """A plain process that nobody sees."""
-    TMUX = "tmux"
-    """A pane that a person can attach to."""
-
-
-class LauncherKind(OpenEnum):
-    """Which part of subdeck launched a run."""
-
-    APP = "app"
-    CLI = "cli"
-    MCP = "mcp"
-    PI = "pi"
-    """The extension in a parent's pi."""
-
-
-class StopReason(OpenEnum):
-    """Why somebody asks a run to end."""
-
-    STOPPED = "stopped"
-    CANCELLED = "cancelled"
-    """Who waited for it gave up."""
-
-
-class PromptMode(OpenEnum):
-    """What becomes of the agent's own system prompt."""
-
-    APPEND = "append"
-    """The preset's prompt follows it."""
-    REPLACE = "replace"
-    """The preset's prompt stands in its place."""
-
-
-class ToolPolicy(OpenEnum):
-    AGENT = "agent"
-    """The agent's own set."""
-    ALLOW = "allow"
-    """Only the tools that the preset lists."""
-    DENY = "deny"
-    """All but the tools that the preset lists."""
-
-
-class NoticeLevel(OpenEnum):
-    INFO = "info"
-    WARNING = "warning"
-
-
-class WaitsFor(OpenEnum):
-    """What keeps a queued run from its start."""
-
-    SLOT = "slot"
-    """One of the group's or the project's places."""
-    SESSION = "session"
-    """The child session, with which another run is at work."""
-
-
-class RunStatus(OpenEnum):
-    QUEUED = "queued"
-    """Its wrapper waits for a slot or for a child session."""
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    ABORTED = "aborted"
-    """Somebody or a limit ended it."""
-
-
-class RunReason(OpenEnum):
-    """Why a run ended; which status each belongs to is in `STATUS_OF`."""
-
-    DONE = "done"
-    TRUNCATED = "truncated"
-    """The answer stops at the model's length limit."""
-    FINALIZED = "finalized"
-    MODEL_ERROR = "model_error"
-    EMPTY_ANSWER = "empty_answer"
-    AGENT_EXIT = "agent_exit"
-    """The child went away without saying that it had finished."""
-    AGENT_MISSING = "agent_missing"
-    START_FAILED = "start_failed"
-    FINALIZE_ERROR = "finalize_error"
-    FINALIZE_MISSING = "finalize_missing"
-    LOST = "lost"
-    """Its wrapper died without a word."""
-    STOPPED = "stopped"
-    KILLED = "killed"
-    CANCELLED = "cancelled"
-    """Who waited for it gave up."""
-    SIGNAL = "signal"
-    """Its wrapper got a signal nobody of ours sent."""
-    TIMEOUT = "timeout"
-    MAX_TURNS = "max_turns"
-    STALLED = "stalled"
-
-
-STATUS_OF: dict[RunReason, RunStatus] = {
-    **dict.fromkeys((RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED), RunStatus.COMPLETED),
-    **dict.fromkeys(
-        (
-            RunReason.MODEL_ERROR,
-            RunReason.EMPTY_ANSWER,
-            RunReason.AGENT_EXIT,
-            RunReason.AGENT_MISSING,
-            RunReason.START_FAILED,
-            RunReason.FINALIZE_ERROR,
-            RunReason.FINALIZE_MISSING,
-            RunReason.LOST,
-        ),
-        RunStatus.FAILED,
-    ),
-    **dict.fromkeys(
-        (
-            RunReason.STOPPED,
-            RunReason.KILLED,
-            RunReason.CANCELLED,
-            RunReason.SIGNAL,
-            RunReason.TIMEOUT,
-            RunReason.MAX_TURNS,
-            RunReason.STALLED,
-        ),
-        RunStatus.ABORTED,
-    ),
-}
-
-
-class PresetSource(StrEnum):
-    """Where a preset comes from, nearest first."""
-
-    PROJECT = "project"
-    DIR = "dir"
-    GLOBAL = "global"
-    BUNDLED = "bundled"
-    ADHOC = "adhoc"
-    """No file: prompt and tools came with the request."""
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -362,11 +242,6 @@ class Usage(Struct, frozen=True, rename="camel"):
     @property
     def tokens(self) -> int:
         return self.input + self.output + self.cache_read + self.cache_write
-
-
-class FinalizeStatus(OpenEnum):
-    SUCCESS = "SUCCESS"
-    ERROR = "ERROR"
 
 
 class Finalized(Struct, frozen=True, omit_defaults=True):

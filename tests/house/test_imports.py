@@ -9,7 +9,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-NOUNS = {f"subdeck.core.{name}" for name in ("errors", "paths", "run.events", "run.model", "text.plain")}
+NOUNS = {f"subdeck.core.{name}" for name in ("errors", "paths", "run.events", "run.kinds", "run.model", "text.plain")}
 
 APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; sys.exit(main())"
 """What the console script does."""
