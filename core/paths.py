@@ -86,13 +86,13 @@ def user_settings_file() -> str:
 
 
 def user_state_dir() -> str:
-    """What is remembered of a user's doings from one start to the next (XDG state)."""
+    """Return the directory of what is remembered from one start to the next (XDG state)."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "subdeck")
 
 
 def cache_dir() -> str:
-    """What can be found out again (XDG cache)."""
+    """Return the directory of what can be found out again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "subdeck")
 

@@ -158,7 +158,7 @@ def _sticky_directory(cwd: str) -> str:
 
 
 def _file_name(preset: str) -> str:
-    """The preset's name as far as it fits a file name; a few digits of the whole where it does not."""
+    """Return the preset's name as far as it fits a file name; a few digits of the whole where it does not."""
     clean = _NOT_IN_A_NAME.sub("-", preset)[:_NAME_LENGTH]
     if clean == preset:
         return clean

@@ -190,7 +190,7 @@ class Plan:
         )
 
     def _model_of_parent(self) -> str | None:
-        """What the parent's session says it uses; read only where the setting asks for it."""
+        """Return what the parent's session says it uses; read only where the setting asks for it."""
         path = self._parent_session()
         if path is None or self._settings.default_model != INHERIT:
             return None
@@ -245,7 +245,7 @@ class Plan:
         return inherit_from(path, settings.inheritance)
 
     def _system_prompt(self) -> str | None:
-        """The preset's words, and how a result is handed over where that is asked for."""
+        """Return the preset's words, and how a result is handed over where that is asked for."""
         preset = self.preset
         prompt = preset.prompt if preset else self._request.prompt
         parts = [prompt] if prompt.strip() else []

@@ -55,7 +55,7 @@ def read_preset_text(path: str) -> PresetText:
 
 
 def text_of(content: bytes) -> PresetText:
-    """Raises ContentError for what is not UTF-8."""
+    """Decode a preset; raise ContentError for what is not UTF-8."""
     mark = content.startswith(_MARK)
     try:
         text = content.decode("utf-8-sig")

@@ -154,7 +154,7 @@ class Follower:
         )
 
     def _is_news(self, run_id: str) -> bool:
-        """A run that was open has ended, or one came and ended between two looks."""
+        """Return whether a run that was open has ended, or one came and ended between two looks."""
         return run_id in self._open or run_id not in self._old
 
 

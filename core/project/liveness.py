@@ -73,7 +73,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
 
 
 def is_here(facts: RunnerFacts) -> bool:
-    """True when the pids in `facts` are those of this machine, this boot and this pid namespace."""
+    """Return whether the pids in `facts` are those of this machine, this boot and this pid namespace."""
     ours = (processes.host(), processes.boot_id(), processes.pid_namespace())
     return (facts.host, facts.boot_id, facts.pid_namespace) == ours
 

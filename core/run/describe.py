@@ -52,7 +52,7 @@ def state(run: RunSnapshot) -> str:
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:
-    """What a run does now, where it waits, or how it ended, as one line."""
+    """Return what a run does now, where it waits, or how it ended, as one line."""
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     if run.elsewhere:
@@ -78,7 +78,7 @@ def _how_it_ended(end: Ended, limit: int) -> str:
 
 
 def activity(run: RunSnapshot) -> str:
-    """What a run does now or waits for, in words; empty for one that has ended."""
+    """Return what a run does now or waits for, in words; empty for one that has ended."""
     match run.state:
         case Queued(waits_for=waits_for):
             return WAITING.get(waits_for, "Waiting") if waits_for else ""
@@ -89,7 +89,7 @@ def activity(run: RunSnapshot) -> str:
 
 
 def latest(run: RunSnapshot) -> str:
-    """What a run does now, or the message of its end."""
+    """Return what a run does now, or the message of its end."""
     return run.end.message if run.end else activity(run)
 
 

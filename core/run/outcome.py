@@ -208,7 +208,7 @@ _ERROR = re.compile(r"(?:Uncaught )?\w*Error\b.*:")
 
 
 def _last_words(stderr: str) -> str:
-    """The line of stderr that names an error, else its last lines; a stack trace says nothing to a person."""
+    """Return the line of stderr that names an error, else its last lines; a stack trace says nothing to a person."""
     lines = [line for line in stderr[-8192:].splitlines() if line.strip() and not _STACK.match(line)]
     for line in reversed(lines):
         if _ERROR.match(line.lstrip()):

@@ -130,7 +130,7 @@ def _subject(event: ToolCall) -> str:
 
 
 def _words(text: object) -> str:
-    """What a child says in its own words, with its lines."""
+    """Return what a child says in its own words, with its lines."""
     return plain(text).rstrip().lstrip("\n") if isinstance(text, str) else ""
 
 

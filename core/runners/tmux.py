@@ -30,7 +30,7 @@ class KeyTable:
     """The prefix of a tmux server and what its keys do, as `PREFIX_QUESTION` is answered."""
 
     def __init__(self, answer: Sequence[str]) -> None:
-        """An empty answer is that of a server without a configuration."""
+        """Read the answer; an empty one is that of a server without a configuration."""
         self.prefix = answer[0].strip() if answer else "C-b"
         self._bound = [bound for line in answer[1:] if (bound := _bound(line))]
 

@@ -17,7 +17,7 @@ RUN_MARK = "SUBDECK_RUN_ID"
 
 
 def boot_id() -> str:
-    """The kernel's id of this boot; empty where `/proc` is missing."""
+    """Return the kernel's id of this boot; empty where `/proc` is missing."""
     return _read("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
 
 

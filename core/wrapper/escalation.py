@@ -38,7 +38,7 @@ class StopEscalation:
             self._in_grace = True
 
     def withdraw_grace(self) -> None:
-        """The child is still at work after all: take back a grace that is not used up."""
+        """Take back a grace that is not used up: the child is still at work after all."""
         if self._in_grace and not self._taken:
             self._next = None
             self._in_grace = False

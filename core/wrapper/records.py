@@ -146,7 +146,7 @@ class Records:
         self.activity = ActivityFile(activity_file)
 
     def event(self, event: Event) -> None:
-        """Number an event, write it, and write its progress text."""
+        """Write an event with the next number, and its progress text."""
         self.seq += 1
         numbered = msgspec.structs.replace(event, seq=self.seq, ts=now_iso())
         self._events.append(encode_event(numbered))

@@ -154,7 +154,7 @@ def needs_run(context: ActionContext) -> str:
 
 
 def needs_own_record(context: ActionContext) -> str:
-    """A run that a newer subdeck wrote cannot be asked for again: nothing of its request was read."""
+    """Return why not for a run that a newer subdeck wrote: nothing of its request was read."""
     newer = context.run and context.run.newer_schema
     return f"This run was {newer_schema(newer)}." if newer else needs_run(context)
 

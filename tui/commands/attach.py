@@ -29,7 +29,7 @@ class AttachCommands(Commands):
         self.table = {"attach": self._attach_or_zoom}
 
     def _attach_or_zoom(self) -> None:
-        """What is no pane is shown alone, from its end on."""
+        """Attach to a run in a pane; show any other alone, from its end on."""
         if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
             self._deck.panes.zoom(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)

@@ -288,7 +288,7 @@ class MainScreen(StyledOnceScreen):
         self.panes.drag(message.border, message.cells, done=message.done)
 
     def get_focusable_widget_at(self, x: int, y: int) -> Widget | None:
-        """A border that is dragged takes the keys from nobody."""
+        """Leave out borders: one that is dragged takes the keys from nobody."""
         return None if self._workspace.border_at(x, y) else super().get_focusable_widget_at(x, y)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Undo:
         self._deletions.append(deletion)
 
     def pop(self) -> Deletion:
-        """Raises IndexError when nothing was deleted."""
+        """Take the last deletion; raise IndexError when nothing was deleted."""
         return self._deletions.pop()
 
 

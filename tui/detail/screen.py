@@ -48,7 +48,7 @@ class RunDetailScreen(ModalScreen[bool]):
         current: Callable[[], RunSnapshot | None],
         actions: Sequence[Action],
     ) -> None:
-        """`current` returns the run as the deck knows it; None once it was deleted."""
+        """Show a run; `current` returns it as the deck knows it, None once it was deleted."""
         super().__init__()
         self._bridge = bridge
         self._run = run

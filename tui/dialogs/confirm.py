@@ -23,7 +23,7 @@ class ConfirmScreen(LoadingScreen[str, bool]):
     def __init__(
         self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
     ) -> None:
-        """A `detail` that has to be read first is called for it."""
+        """Ask; a `detail` that has to be read first is called for it."""
         super().__init__(None if isinstance(detail, str) else detail)
         self._question = question
         self._detail = detail if isinstance(detail, str) else "…"

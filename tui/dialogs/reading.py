@@ -30,7 +30,7 @@ class ReadingScreen(ModalScreen[None]):
         empty: str = "There is nothing to show.",
         filterable: bool = False,
     ) -> None:
-        """An entry may have several lines; a filter keeps or leaves it whole."""
+        """Show entries; one may have several lines, and a filter keeps or leaves it whole."""
         super().__init__()
         self._title = title
         self._entries = tuple(entries)

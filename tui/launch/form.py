@@ -167,13 +167,13 @@ class LaunchForm:
     # --- what is remembered --------------------------------------------------------------------------------------
 
     def with_last(self, last: LastValues) -> LaunchForm:
-        """The same, knowing what was chosen at the last launch."""
+        """Return the same, knowing what was chosen at the last launch."""
         form = copy(self)
         form._last = LastValues() if self.repeats else last
         return form
 
     def with_prompt(self, prompt: str) -> LaunchForm:
-        """The same, knowing the system prompt of the run it repeats."""
+        """Return the same, knowing the system prompt of the run it repeats."""
         form = copy(self)
         form._prompt = asked_prompt(prompt, self._run.meta) if self._run else ""
         form.first = structs.replace(self.first, prompt=plain(form._prompt))

@@ -62,7 +62,7 @@ class LoadFileScreen(ModalScreen[str]):
     BINDINGS = bindings(KeyContext.ASK)
 
     def __init__(self, bridge: Bridge, base: str) -> None:
-        """`base` is where a relative path starts."""
+        """Ask for a file; `base` is where a relative path starts."""
         super().__init__()
         self._bridge = bridge
         self._base = base

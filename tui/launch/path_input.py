@@ -48,7 +48,7 @@ class PathInput(Input):
     ]
 
     def __init__(self, value: str, base: str, *, name: str, files: bool = False, placeholder: str = "") -> None:
-        """`base` is where a relative path starts."""
+        """Take a path; `base` is where a relative one starts."""
         super().__init__(value, id=name, compact=True, placeholder=placeholder)
         self._base = base
         self._files = files

@@ -171,7 +171,7 @@ FILTER_SHOWN = 40
 
 
 def upper_edge(listing: Listing, known: int) -> str:
-    """`Runs · 12 of 240 · status:failed · by cost`; defaults are left out."""
+    """Return `Runs · 12 of 240 · status:failed · by cost`; defaults are left out."""
     parts = ["Runs"]
     if listing.filter:
         parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]

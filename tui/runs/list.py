@@ -344,7 +344,7 @@ class SeenTimer:
         self._timer: Timer | None = None
 
     def begin(self) -> None:
-        """The operator has just put the cursor where it is."""
+        """Begin anew: the operator has just put the cursor where it is."""
         if self._timer is not None:
             self._timer.stop()
             self._timer = None

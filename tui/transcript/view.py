@@ -55,7 +55,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.anchor()
 
     def following_changed(self) -> None:
-        """Called after the end was caught or let go."""
+        """Do what follows when the end was caught or let go."""
 
     # --- laying out ----------------------------------------------------------------------------------------------
 

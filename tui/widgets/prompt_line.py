@@ -48,10 +48,10 @@ class PromptLine(Horizontal):
         return self.query_one(PromptInput)
 
     def typed(self, text: str) -> None:
-        """Called with the whole text after each change."""
+        """Do what follows a change; `text` is the whole line."""
 
     def left(self) -> None:
-        """Called when the keys have gone to another pane."""
+        """Close the line: the keys have gone to another pane."""
         self.close()
 
     def action_keep(self) -> None:
@@ -87,6 +87,6 @@ class PromptLine(Horizontal):
         self.action_keep()
 
     def on_descendant_blur(self, _: DescendantBlur) -> None:
-        """A dialog or another window gives the keys back; another pane does not."""
+        """Close the line when another pane took the keys: a dialog or another window gives them back."""
         if self.is_open and self.app.app_focus and self.app.screen is self.screen:
             self.left()

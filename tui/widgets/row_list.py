@@ -62,7 +62,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         return []
 
     def cursor_moved(self) -> None:
-        """Called after the operator moved the cursor to another row."""
+        """Do what follows after the operator moved the cursor to another row."""
 
     def on_resize(self, _: Resize) -> None:
         self.set_height()

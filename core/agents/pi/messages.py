@@ -41,7 +41,7 @@ def _spoken(message: dict[str, Any]) -> Message:
 
 
 def _own_command(message: dict[str, Any]) -> tuple[Block, ...]:
-    """A command that the user ran from pi's prompt, unless it was kept from the model."""
+    """Return a command that the user ran from pi's prompt, unless it was kept from the model."""
     if message.get("excludeFromContext") is True:
         return ()
     failed = message.get("exitCode") not in (0, None)

@@ -61,7 +61,7 @@ class TranscriptSearch:
     """Begins a search with each change of the words, and ends it when something else is shown."""
 
     def __init__(self, bridge: Bridge, transcript: Transcript, changed: Callable[[], None]) -> None:
-        """`changed` is called when a search begins or ends."""
+        """Search nothing yet; `changed` is called when a search begins or ends."""
         self._bridge = bridge
         self._transcript = transcript
         self._changed = changed
