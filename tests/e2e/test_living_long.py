@@ -126,7 +126,7 @@ def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
         app.until_shown(f"bg: {number} running / {number} total")
     app.press("q")
     assert 0 == app.exit_code()
-    assert "3 runs go on" in app.screen
+    assert "3 runs are still running" in app.screen
     assert ["running"] * 3 == [run["status"] for run in status(shop)["runs"]]
     (shop / "go").touch()
     app.until(lambda: {run["status"] for run in status(shop)["runs"]} == {"completed"}, "their ends")
@@ -142,7 +142,8 @@ def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None
         alone.until_shown("The shop is fine")
         assert 0 == subdeck("rm", run, cwd=shop).code
         alone.until_shown("this run does not exist any more")
-        alone.press("t", "i", "x", "d", "Escape")
+        alone.press("t", "i", "x", "d")
+        alone.press("Escape")
         alone.until_hidden("does not exist any more")
         alone.press("q")
         assert 0 == alone.exit_code()
