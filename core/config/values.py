@@ -151,7 +151,10 @@ def _parts(key: str, kind: Any, node: Node) -> Any:
             return _struct(key, shape, node)
         case Items() if shape is tuple:
             (item, _) = get_args(base)
-            return [_spelling(item).parse(part.value) if isinstance(part, Text) else None for part in node.items]
+            texts = [part.value for part in node.items if isinstance(part, Text)]
+            if len(texts) < len(node.items):
+                raise ValueError
+            return [_spelling(item).parse(text) for text in texts]
         case Text() if shape in (str, int, float, bool, Literal) or isinstance(shape, EnumType):
             return node.value
         case _:

@@ -247,6 +247,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("keys:\n\t- a\n", 2, "it is not valid YAML", "indent with spaces"),
         ("? [a]\n: b\n", 1, "a key must be plain text", ""),
         ('agents: {pi: {command: [" "]}}\n', 1, "agents.pi.command: a list", ""),
+        ("agents:\n  pi: {command: [[pi]]}\n", 2, "agents.pi.command: a list", ""),
         ("theme: a\x07b\n", 1, "control character", ""),
     ],
 )
