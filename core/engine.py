@@ -257,14 +257,18 @@ class Engine:
         return attach_command(facts.tmux, os.environ)
 
     def claim(self, run: RunSnapshot) -> bool:
-        """Claim the telling of the end of one of this session's background runs; True once, for one caller."""
+        """Claim the telling of the end of one of this session's background runs; True once, for one caller.
+
+        The end of a run that a newer subdeck wrote is left to that version, which knows how it ended.
+        """
         ours = run.meta.background and run.meta.launched_by.session == self._launched_by.session
-        return ours and run.has_ended and self._session.claim(run)
+        return ours and run.has_ended and not run.newer_schema and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
         """Return this session's background runs that have ended and were told to nobody yet."""
         untold = self._session.untold()
-        return tuple(run for run in self.snapshots(untold) if run.has_ended) if untold else ()
+        runs = self.snapshots(untold) if untold else ()
+        return tuple(run for run in runs if run.has_ended and not run.newer_schema)
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Move finished runs to the trash; return their ids. Raises RunBusy for one that goes on."""

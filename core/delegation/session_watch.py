@@ -36,7 +36,10 @@ class SessionWatch:
         return meta.launched_by.session == self._session or meta.run_id in self._named
 
     def take(self, update: Update) -> Iterator[dict[str, Any]]:
-        """Yield ends before counts: the first counts say that every end so far has been reported."""
+        """Yield ends before counts: the first counts say that every end so far has been reported.
+
+        The end of a run that a newer subdeck wrote is not reported: only that version knows how it ended.
+        """
         self.ended = []
         ended = {run.run_id for run in update.ended}
         own = [run for run in reversed(update.runs) if is_own(run.meta, self._session, self._named)]
@@ -45,7 +48,7 @@ class SessionWatch:
         for run_id in update.removed:
             self._runs.pop(run_id, None)
         for run in own:
-            if run.has_ended and (run.run_id in ended or run.run_id in self._expected):
+            if run.has_ended and not run.newer_schema and (run.run_id in ended or run.run_id in self._expected):
                 self._expected.pop(run.run_id, None)
                 self.ended.append(run)
                 yield end_line(run)

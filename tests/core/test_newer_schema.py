@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
+from subdeck.core.delegation.session_watch import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project import retention
 from subdeck.core.project.diagnosis import DiagnosisReader, why
+from subdeck.core.project.follower import Update
+from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts, describe
-from subdeck.core.run.model import SCHEMA_VERSION, RunSnapshot
+from subdeck.core.run.model import SCHEMA_VERSION, Counts, LaunchedBy, RunSnapshot
 
 from tests.factories import make_finished, make_meta, make_run, open_engine, request
 
@@ -117,6 +120,24 @@ def test_a_newer_result(engine: Engine, fields: dict[str, Any]) -> None:
     assert (True, "? newer", SENTENCE) == (run.has_ended, describe.state(run), describe.doing(run))
     result = artifacts.read_result(engine.project.run_dir(run.run_id))
     assert result and (SENTENCE, None) == (result.error_message, result.final_text)
+
+
+def test_a_newer_end_is_left_to_be_told(engine: Engine) -> None:
+    """How the run ended is not known here, so that nobody is told and the end is not claimed."""
+    meta = make_meta(background=True, launched_by=LaunchedBy("operator", "app"))
+    SessionFile(engine.project, "operator").add_run(meta)
+    make_finished(engine.project, meta)
+    path = Path(engine.project.run_dir(meta.run_id), paths.RESULT)
+    readable = path.read_bytes()
+    rewrite(engine, meta.run_id, paths.RESULT)
+    (run,) = engine.snapshots()
+
+    assert (run.has_ended, (), False) == (True, engine.unseen(), engine.claim(run))
+    update = Update((run,), (), (run,), Counts(), Counts(), complete=True, presets_changed=False)
+    assert ["counts"] == [line["type"] for line in SessionWatch("operator", ()).take(update)]
+    path.write_bytes(readable)
+    (run,) = engine.unseen()
+    assert engine.claim(run)
 
 
 def test_records_of_this_schema_are_read(engine: Engine) -> None:

@@ -32,6 +32,14 @@ def test_only_failures_need_the_operator() -> None:
     assert run_store.unseen == {run_id(4)}
 
 
+def test_an_end_of_a_newer_schema_needs_nobody() -> None:
+    """How a run of a newer schema ended is not known, so that it is neither unseen nor unread."""
+    run_store = RunStore()
+    run = a_run(1, "failed", newer_schema=2)
+    run_store.apply(an_update(run, ended=(run,)))
+    assert not run_store.is_unseen(run_id(1))
+
+
 @pytest.mark.parametrize(
     ("status", "reason", "unread"),
     [

@@ -51,8 +51,10 @@ class RunStore:
         self.mark_unseen(update.ended)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Remember which of these ends the operator has not looked at."""
+        """Remember which of these ends the operator has not looked at; of a newer schema it is not known which."""
         for run in ended:
+            if run.newer_schema:
+                continue
             if needs_operator(run):
                 self.unseen.add(run.run_id)
             elif run.reason not in _REQUESTED:
