@@ -42,7 +42,11 @@ class OpenRun:
     @property
     def may_have_ended(self) -> bool:
         """Whether its last event says so, or its activity file is not there any more."""
-        return self.fold.ended is not None or self._activity_file.status() is None
+        if self.fold.ended is not None:
+            return True
+        status = self._activity_file.status()
+        self._activity_file.release()
+        return status is None
 
     @property
     def is_queued(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
@@ -11,8 +12,10 @@ FIRST_BYTES = 16 * 1024
 """Bytes read at first: mostly all that is new."""
 CHUNK_BYTES = 256 * 1024
 """Bytes read at a time where there is more."""
-MOST_HELD = 400
-"""Files of this process that are kept open at a time; the usual limit is 1,024."""
+_OPEN_LIMIT = os.sysconf("SC_OPEN_MAX")
+"""Files that this process may have open at a time, usually 1,024; -1 where there is no limit."""
+MOST_HELD = 400 if _OPEN_LIMIT < 0 else min(400, _OPEN_LIMIT // 4)
+"""Files of this process that are kept open at a time, at most a quarter of those it may open."""
 
 
 class HeldFile:
@@ -29,13 +32,15 @@ class HeldFile:
         self.close()
 
     def status(self) -> os.stat_result | None:
-        """Return what the path names now: None for no file, another one where that has taken its place."""
-        if self._open():
-            status = os.fstat(self._descriptor)
-            if status.st_nlink:
-                return status
+        """Return what the path names now: None for no file, another one where that has taken its place.
+
+        A descriptor that has become useless (a network file system that was lost for a while) is opened anew.
+        """
+        status = self._status()
+        if status is None or not status.st_nlink:
             self.close()
-        return os.fstat(self._descriptor) if self._open() else None
+            status = self._status()
+        return status
 
     def read(self, length: int, offset: int) -> bytes:
         """Return these bytes, fewer where the file ends."""
@@ -51,9 +56,17 @@ class HeldFile:
 
     def close(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            with contextlib.suppress(OSError):  # it is closed even where the file system is not there any more
+                os.close(self._descriptor)
             self._descriptor = -1
             HeldFile.held -= 1
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return os.fstat(self._descriptor) if self._open() else None
+        except OSError:
+            self.close()
+            return None
 
     def _open(self) -> bool:
         if self._descriptor < 0:

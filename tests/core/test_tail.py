@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +71,33 @@ def test_held_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [[]] * 5 == [list(tail.lines()) for tail in tails]
     del tails
     assert before == len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_descriptor_that_went_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
+    """A file whose descriptor the file system has given up is opened anew, at the latest at the next look."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\n")
+    tail = LineTail(str(path), held=True)
+    before = HeldFile.held
+    assert tail.has_grown()
+    fstat, left = os.fstat, [OSError(errno.ESTALE, "Stale file handle")] * failures
+
+    def fail_at_first(descriptor: int) -> os.stat_result:
+        if left:
+            raise left.pop()
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", fail_at_first)
+    assert tail.has_grown() is (failures == 1)
+    assert [b"one"] == list(tail.lines())
+    assert before + 1 == HeldFile.held
+
+
+def test_files_leave_room_for_others() -> None:
+    """At most a quarter of the files that the process may open are kept open."""
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
+        "from subdeck.core.run.tail import MOST_HELD; print(MOST_HELD)"
+    )
+    assert "16\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
