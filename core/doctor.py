@@ -107,6 +107,8 @@ def _can_lock(project: paths.Project) -> bool:
         return True
     try:
         return locks.try_lock(descriptor)
+    except OSError:
+        return False
     finally:
         os.close(descriptor)
 

@@ -312,7 +312,7 @@ class Engine:
 
             return tuple(directory for _, directory in preset_places(self.workspace))
 
-        registry = Registry(self.project, by=self._looks_by, only=run_ids)
+        registry = Registry(self.project, by=self._looks_by, only=run_ids, looks_again=True)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
 

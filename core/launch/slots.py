@@ -44,13 +44,16 @@ def remove_old_slots(project: paths.Project) -> None:
 
 
 def _hold(path: str) -> int | None:
-    """Lock one file; None where somebody has it."""
+    """Lock one file; None where somebody has it, or it cannot be locked."""
     try:
         lock = locks.open_lock(path)
     except OSError:
         return None
-    if locks.try_lock(lock):
-        return lock
+    try:
+        if locks.try_lock(lock):
+            return lock
+    except OSError:
+        pass  # no locks there: then nobody can tell that it is free
     os.close(lock)
     return None
 

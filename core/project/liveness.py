@@ -21,6 +21,8 @@ BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
 FINISHING_S = 5.0
 """Seconds after which a prober that holds the lock is not waited for any more."""
+GLANCE_S = 0.04
+"""The same for who looks again soon and has more to do meanwhile."""
 LEFT_OVERS = 0.5
 """Seconds between TERM and KILL for what a lost run left running."""
 
@@ -29,7 +31,7 @@ class Proof(Enum):
     FINISHED = "finished"
     """There is a result."""
     ALIVE = "alive"
-    """Its launcher or its wrapper holds the lock."""
+    """Its launcher or its wrapper holds the lock, or a prober did for longer than it was waited for."""
     UNKNOWN = "unknown"
     """Nobody here holds it, but another machine, boot or pid namespace may, or a newer subdeck wrote it; or its end
     cannot be proven or written here (rights, a full disk)."""
@@ -37,11 +39,12 @@ class Proof(Enum):
     """There is no such run directory."""
 
 
-def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
+def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: float = FINISHING_S) -> Proof:
     """Find out whether somebody is responsible for a run; where nobody is, finish it.
 
-    What it left running is ended, then the result is written as who looks (`by`; None only looks). Blocks for up to
-    3 s where processes have to be ended, else for microseconds.
+    What it left running is ended, then the result is written and signed with `by`; with None nothing is ended or
+    written. Takes microseconds as a rule. Another process that has the lock to do the same is waited for, up to
+    `patience` seconds; ending what the run left running takes up to 2.5 s.
     """
     run_dir = project.run_dir(run_id)
     ended = f"{run_dir}/{paths.RESULT}"
@@ -53,7 +56,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None) -> Proof:
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
-        if not _take(lock, run_dir):
+        if not _take(lock, run_dir, patience):
             return Proof.ALIVE
         if os.path.exists(ended):
             return Proof.FINISHED
@@ -85,22 +88,22 @@ def hold(run_dir: str) -> int | None:
     except OSError:
         return None
     try:
-        if _take(lock, run_dir):
+        if _take(lock, run_dir, FINISHING_S):
             return lock
     except OSError:
-        pass  # the directory has gone
+        pass  # the directory has gone, or its file system has no locks
     os.close(lock)
     return None
 
 
-def _take(lock: int, run_dir: str) -> bool:
-    """Take the lock exclusively; False when its launcher or wrapper has it.
+def _take(lock: int, run_dir: str, patience: float) -> bool:
+    """Take the lock exclusively; False when its launcher or wrapper has it, or a prober for `patience` seconds.
 
     They hold it shared and probers exclusively, so that a shared try tells them apart as long as no other prober is
     at it: probers ask one after the other, by a lock on the directory. One that has taken the lock is about to finish
-    the run and is waited for. Raises OSError when the directory has gone.
+    the run and is waited for. Raises OSError when the directory has gone or nothing can be locked there.
     """
-    deadline = time.monotonic() + FINISHING_S
+    deadline = time.monotonic() + patience
     while True:
         turn = os.open(run_dir, os.O_RDONLY | os.O_CLOEXEC)
         try:

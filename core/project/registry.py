@@ -28,10 +28,16 @@ MESSAGE_LENGTH = 300
 class Registry:
     """All runs of a project, or only some of them; what it answers is as of the last `look`."""
 
-    def __init__(self, project: paths.Project, *, by: str | None, only: Iterable[str] | None = None) -> None:
-        """`by` signs the results of lost runs that are found here; with None nothing is written."""
+    def __init__(
+        self, project: paths.Project, *, by: str | None, only: Iterable[str] | None = None, looks_again: bool = False
+    ) -> None:
+        """`by` signs the results of lost runs that are found here; with None nothing is written.
+
+        With `looks_again` another process that is about to finish a lost run is hardly waited for.
+        """
         self._project = project
         self._by = by
+        self._looks_again = looks_again
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
@@ -126,11 +132,11 @@ class Registry:
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
-        from .liveness import Proof, reconcile
+        from .liveness import FINISHING_S, GLANCE_S, Proof, reconcile
         from .open_run import OpenRun
 
         run_dir = self._project.run_dir(run_id)
-        proof = reconcile(self._project, run_id, by=self._by)
+        proof = reconcile(self._project, run_id, by=self._by, patience=GLANCE_S if self._looks_again else FINISHING_S)
         result = artifacts.read_result(run_dir) if proof is Proof.FINISHED else None
         if proof is Proof.GONE or (proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir)):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
@@ -197,7 +203,7 @@ class Registry:
         for run_id in self._listed(self._project.active, only=None):
             if run_id not in self._only and run_id not in self._siblings:
                 meta = artifacts.read_meta(self._project.run_dir(run_id))
-                self._siblings[run_id] = OpenRun(self._project, meta) if meta else None
+                self._siblings[run_id] = OpenRun(self._project, replace(meta, run_id=run_id)) if meta else None
         for run_id, sibling in self._siblings.items():
             if sibling is not None:
                 sibling.drain()
@@ -239,9 +245,14 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
 
 
 def _meta(run_dir: str, run_id: str) -> RunMeta:
-    """Read `meta.json` without the system prompt, which no list needs."""
+    """Read `meta.json` without the system prompt, which no list needs.
+
+    A run goes by the name of its directory, even where somebody copied or renamed that.
+    """
     meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(run_id)
-    return meta if meta.system_prompt is None else replace(meta, system_prompt=None)
+    if meta.system_prompt is None and meta.run_id == run_id:
+        return meta
+    return replace(meta, run_id=run_id, system_prompt=None)
 
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:

@@ -5,6 +5,7 @@ A lock belongs to the open descriptor and is released when that is closed. Light
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -22,11 +23,16 @@ def lock(descriptor: int, *, shared: bool = False) -> None:
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock an open file without waiting; return False where somebody else holds it."""
+    """Lock an open file without waiting; return False where somebody else holds it.
+
+    Raises OSError where the file system has no locks.
+    """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+            return False
+        raise
     return True
 
 

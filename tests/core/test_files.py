@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -83,6 +84,19 @@ def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
         files.open_regular(str(tmp_path / "pipe"))
     with pytest.raises(files.NotRegularError, match="directory"):
         files.open_regular(str(tmp_path))
+
+
+def test_without_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that has no locks is an error, never a lock of somebody else."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    descriptor = locks.open_lock(str(tmp_path / "lock"))
+    with pytest.raises(OSError, match="No locks available"):
+        locks.try_lock(descriptor)
+    os.close(descriptor)
 
 
 def test_locks_exclude_and_share(tmp_path: Path) -> None:

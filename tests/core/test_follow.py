@@ -16,6 +16,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import follower as follow
 from subdeck.core.project import watch
 from subdeck.core.project.follower import Update
+from subdeck.core.project.open_run import OpenRun
 from subdeck.core.run import artifacts, tail
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
@@ -252,6 +253,32 @@ def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.Mo
         run = start(engine, "tool read", "answer ok")
         seen = followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
     assert ("completed", 1) == (seen.status, seen.usage.tool_uses)
+
+
+def test_asking_for_an_end_keeps_no_file_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many files are open, asking whether a run may have ended leaves none open."""
+    meta, lock = make_run(engine.project)
+    monkeypatch.setattr(tail, "MOST_HELD", 0)
+    before = tail.HeldFile.held
+    run = OpenRun(engine.project, meta)
+    assert not run.drain()
+    assert not run.may_have_ended
+    assert before == tail.HeldFile.held
+    os.close(lock)
+
+
+def test_a_renamed_directory(engine: Engine) -> None:
+    """A run goes by the name of its directory, whatever its meta says, be it open or finished."""
+    for (meta, lock), name in zip((make_run(engine.project), make_run(engine.project)), IDS, strict=False):
+        os.rename(engine.project.run_dir(meta.run_id), engine.project.run_dir(name))
+        os.rename(Path(engine.project.active, meta.run_id), Path(engine.project.active, name))
+        if name == IDS[1]:
+            artifacts.write_result(engine.project.run_dir(name), make_result(meta.run_id))
+            os.close(lock)
+        else:
+            held = lock
+    assert [(IDS[1], "completed"), (IDS[0], "queued")] == [(run.run_id, run.status) for run in engine.snapshots()]
+    os.close(held)
 
 
 def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.project import liveness
 from subdeck.core.project.liveness import Proof, hold, reconcile
+from subdeck.core.project.registry import Registry
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, encode_event
@@ -197,6 +199,23 @@ def test_a_prober_is_waited_for(project: Project) -> None:
     fcntl.flock(other, fcntl.LOCK_EX)
     threading.Timer(0.004, os.close, (other,)).start()
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
+
+
+def test_a_follower_hardly_waits_for_a_prober(project: Project) -> None:
+    """Who looks again soon takes a run for alive while a prober has its lock, and finishes it later."""
+    run_id, directory = abandoned(project)
+    other = os.open(directory / paths.LOCK, os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    registry = Registry(project, by="test", looks_again=True)
+    began = time.monotonic()
+    registry.look([run_id], prove=True)
+    waited = time.monotonic() - began
+    (run,) = registry.snapshots()
+    assert (False, True) == (run.has_ended, waited < liveness.FINISHING_S / 2)
+    os.close(other)
+    registry.look([run_id], prove=True)
+    (run,) = registry.snapshots()
+    assert run.has_ended
 
 
 def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
