@@ -51,22 +51,29 @@ class Attempt:
         return self._stop is not None or self._signal is not None
 
     def start(self, command: Command, number: int) -> None:
-        """Start the child. Raises OSError, or ValueError for arguments that no program can get."""
-        self._child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
-        self._announce(self._child, number)
+        """Start the child; where that fails nothing of it is left.
+
+        Raises OSError, or ValueError for arguments that no program can get.
+        """
+        self._number = number
+        try:
+            self._child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
+        except BaseException:
+            self._end_descendants()
+            raise
 
     def follow(self, began: float, turns: int) -> Outcome:
         """Supervise the started child to its end, and end what it leaves behind.
 
         Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had before.
         """
-        self._watchdog = Watchdog(self._meta.limits, began)
-        self._turns = turns
         try:
+            self._announce(self._child, self._number)
+            self._watchdog = Watchdog(self._meta.limits, began)
+            self._turns = turns
             returncode = self._serve(self._child)
         finally:
-            patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
-            processes.end_all(lambda: processes.descendants(os.getpid()), patience)
+            self._end_descendants()
         self._drain(self._child)
         self._child.close()
         self._exited = ChildExit.of(returncode)
@@ -96,6 +103,10 @@ class Attempt:
         self._watchdog.heard(now, 0)
         self._limit = self._limit or self._watchdog.overstepped(now, turns, goes_on=True)
         return self.outcome(goes_on=True) if self._limit or self.is_stopped else None
+
+    def _end_descendants(self) -> None:
+        patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
+        processes.end_all(lambda: processes.descendants(os.getpid()), patience)
 
     def _announce(self, child: Child, number: int) -> None:
         own = os.getpid()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
+from subdeck.core.runners.base import WrapperCall
 
-from tests.factories import RECORDER, end_of, open_engine, run_dir, wait_for_end
+from tests.factories import RECORDER, end_of, lives, open_engine, run_dir, wait_for_end
 
 
 @pytest.fixture
@@ -123,3 +125,34 @@ def test_a_directory_that_is_no_text(engine: Engine, tmp_path: Path) -> None:
         engine.launch([RunRequest(task="note this", cwd=os.fsdecode(cwd))], background=False)
     assert [] == os.listdir(engine.project.runs)
     os.rmdir(cwd)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["subdeck.core.wrapper.child._widen", "subdeck.core.wrapper.attempt.RunStarted"],
+    ids=["right after the start", "announcing it"],
+)
+def test_a_fault_after_the_start_leaves_no_child(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A run that fails between the start of its child and its supervision ends the child with it."""
+    code = f"""
+import sys, subdeck.core.wrapper.__main__ as wrapper, pathlib, time
+sys.modules["typing_extensions"] = None
+import {fault.rpartition(".")[0]} as module
+def fail(*_, **__):
+    while not pathlib.Path("{tmp_path}/pid").exists():
+        time.sleep(0.01)
+    raise RuntimeError("broken")
+module.{fault.rpartition(".")[2]} = fail
+wrapper.main(sys.argv[1:])
+"""
+    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
+    monkeypatch.setattr(WrapperCall, "argv", argv)
+    engine = open_engine(
+        project_dir, ("/bin/sh", "-c", f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
+    )
+    (run,) = engine.launch([RunRequest(task="wait")], background=False)
+    end = end_of(wait_for_end(engine, run.run_id))
+    assert "broken" in end.message
+    assert not lives(int((tmp_path / "pid").read_text()))
