@@ -14,6 +14,7 @@ from ..errors import LaunchError, SubdeckError
 from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
+from ..runners import standby
 from ..runners.base import Started, WrapperCall
 from ..runners.choice import runner_of
 from ..system import files
@@ -72,6 +73,7 @@ def launch(
         except (SubdeckError, OSError) as error:
             os.close(launching.lock)
             _fail(project, launching.meta, str(error))
+    standby.dismiss()  # none of these runs could use it, and no other will be launched soon
     deadline = time.monotonic() + START_TIMEOUT_S
     for launching in created:
         _await_first_event(project, launching, deadline)

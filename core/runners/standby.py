@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 OPTION = "--standby"
 """The wrapper's only argument when it is started by this module."""
 
+LOAD_TIMEOUT_S = 10.0
+"""How long a run waits until it has loaded; then another wrapper is started."""
+
 _SIGKILL = 9
 
 _END = b"\0\0"
@@ -35,9 +38,13 @@ class Standby:
         return self._environment == environment
 
     def hand_over(self, arguments: Sequence[str]) -> bool:
-        """Give it a run, as soon as it has loaded; return False when it has ended instead."""
+        """Give it a run, as soon as it has loaded; return False when it has ended instead, or loads for too long."""
+        import select  # here, because little may be loaded before this wrapper is started
+
+        poller = select.poll()
+        poller.register(self._loaded, select.POLLIN)
         try:
-            if not os.read(self._loaded, 1):
+            if not poller.poll(LOAD_TIMEOUT_S * 1000) or not os.read(self._loaded, 1):
                 return False
             os.write(self._orders, b"\0".join(map(os.fsencode, arguments)) + _END)
         except OSError:
@@ -53,7 +60,10 @@ class Standby:
         """End it: it has been given nothing to run."""
         self._close()
         if not self.has_gone():
-            os.kill(self._pid, _SIGKILL)
+            try:
+                os.kill(self._pid, _SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended just now
             self._reap(0)
 
     def _reap(self, options: int) -> bool:
@@ -74,8 +84,15 @@ _standby: Standby | None = None
 def start() -> None:
     """Start one for the next run of this process; where that cannot be, a run only starts later."""
     global _standby
-    orders, our_orders = os.pipe()
-    our_loaded, loaded = os.pipe()
+    pipes: list[int] = []
+    try:
+        pipes += os.pipe()
+        pipes += os.pipe()
+    except OSError:  # too many files are open
+        for descriptor in pipes:
+            os.close(descriptor)
+        return
+    orders, our_orders, our_loaded, loaded = pipes
     pid = _spawn(orders, loaded)
     os.close(orders)
     os.close(loaded)

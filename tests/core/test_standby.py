@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -14,7 +15,7 @@ from subdeck.core.runners import standby
 from subdeck.core.system import processes
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
-from tests.factories import open_engine, run_dir, started, wait_for_end
+from tests.factories import open_engine, request, run_dir, started, wait_for_end
 from tests.factories import start as start_run
 from tests.waiting import wait_until
 
@@ -58,6 +59,46 @@ def test_other_environment_needs_another_wrapper(
     wait_for_end(engine, start_run(engine, "any", cwd=str(tmp_path)).run_id)
     assert "hello\n" == (tmp_path / "greeting").read_text()
     assert ready.has_gone()
+
+
+def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run does not wait for ever for the wrapper that stood by, and that one is ended."""
+    monkeypatch.setattr(standby, "LOAD_TIMEOUT_S", 0.05)
+    ready = stand_by()
+    os.kill(ready._pid, signal.SIGSTOP)
+    engine = open_engine(project_dir)
+    run = start_run(engine, "answer ok")
+    assert "completed" == wait_for_end(engine, run.run_id).status
+    assert ready.has_gone()
+
+
+def test_one_that_cannot_be_used_is_ended(project_dir: Path) -> None:
+    """It does not stay beside runs that another wrapper takes, as those do that may have to wait."""
+    engine = open_engine(project_dir)
+    ready = stand_by()
+    runs = engine.launch([request("answer ok"), request("answer ok")], background=True)
+    assert ready.has_gone()
+    for run in runs:
+        wait_for_end(engine, run.run_id)
+
+
+def test_no_pipes_no_standby(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no more files may be opened nothing stands by, and nothing is left open."""
+    made = os.pipe()
+    answers = iter([made])
+
+    def pipe() -> tuple[int, int]:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise OSError(errno.EMFILE, "Too many open files") from None
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    standby.start()
+    assert standby._standby is None
+    for descriptor in made:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
 
 
 def test_killed_launcher_starts_nothing(project_dir: Path) -> None:
@@ -119,7 +160,8 @@ def test_closed_streams(project_dir: Path, closed: str) -> None:
     """A command that is called without stdin or stdout starts its run all the same."""
     write_preset(project_dir)
     words = " ".join(SUBDECK)
-    subprocess.run(["/bin/sh", "-c", f"{words} bg scout 'list files' --agent offline {closed}"], cwd=project_dir)
+    script = f"{words} bg scout 'list files' --agent offline {closed}"
+    assert 0 == subprocess.run(["/bin/sh", "-c", script], cwd=project_dir).returncode
     engine = open_engine(project_dir)
     (run,) = engine.snapshots()
     assert "completed" == wait_for_end(engine, run.run_id).status
