@@ -22,10 +22,12 @@ class Canceller:
 
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
         """`watched` are descriptors that somebody reads at the other end; by default stdout and stderr."""
+        # Before there is a pipe: with stdout closed, that would be taken for stdout.
+        with_reader = [descriptor for descriptor in watched if _has_reader(descriptor)]
         self._wakeup, self._request = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._poller = select.poll()
         self._poller.register(self._wakeup, select.POLLIN)
-        for descriptor in filter(_has_reader, watched):
+        for descriptor in with_reader:
             self._poller.register(descriptor, 0)  # only errors and hang-ups
         self._readers: dict[int, Callable[[], bool]] = {}
         self._former: dict[int, Any] = {}

@@ -174,8 +174,5 @@ def _explained(error: click.ClickException) -> UsageError:
 
 
 def _fail(error: SubdeckError, as_json: bool) -> int:
-    try:
-        show_error(error, as_json=as_json)
-    except OSError:
-        pass  # who would read it has gone
+    show_error(error, as_json=as_json)
     return NOTHING_STARTED

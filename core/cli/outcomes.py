@@ -14,6 +14,9 @@ from ..run.model import Ended, Queued, RunResult, RunSnapshot, RunStatus
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
 
+DELETED_CODE = 1
+"""The exit code for a run that was started and then deleted, so that its end is not known."""
+
 _WORST_FIRST = (RunStatus.FAILED, RunStatus.ABORTED)
 
 

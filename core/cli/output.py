@@ -39,17 +39,23 @@ def document(content: Any) -> None:
 
 
 def show_error(error: SubdeckError, *, as_json: bool) -> None:
-    """Print an error on stderr: for a person in up to three lines, or as the one JSON form of errors."""
+    """Print an error on stderr: for a person in up to three lines, or as the one JSON form of errors.
+
+    Where stderr cannot be written, nobody is left to be told.
+    """
     what, where, hint = (one_line(part, ERROR_LINE) for part in (error.what, error.where, error.hint))
-    if as_json:
-        _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}))
-        return
     lines = [f"subdeck: {what}"]
     if where and where not in what:
         lines.append(f"  where: {where}")
     if hint:
         lines.append(f"  hint: {hint}")
-    note("\n".join(lines))
+    try:
+        if as_json:
+            _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}))
+        else:
+            note("\n".join(lines))
+    except OSError:
+        pass  # who would read it has gone
 
 
 def terminal_width() -> int:
@@ -70,6 +76,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 def drop_unwritten() -> None:
     """Forget what could not be written, so that the interpreter does not complain of it when it ends."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        if stream is None:
+            continue  # it was closed before we were started
         try:
             stream.flush()
         except (OSError, ValueError):

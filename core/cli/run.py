@@ -18,10 +18,9 @@ from ..text.plain import one_line, plain
 from .cancel import Canceller
 from .launch_options import EPILOG, LaunchOptions, launch_options, read_request
 from .options import json_option
-from .outcomes import EXIT_CODES
+from .outcomes import DELETED_CODE, EXIT_CODES
 from .output import document, note, pass_on, show_error
 
-GONE = 1
 DELETED = "the run was deleted while it was waited for"
 
 
@@ -43,11 +42,16 @@ def command(args: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOption
         except (SubdeckError, OSError) as error:
             wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=engine.project.runs)
             show_error(wrapped, as_json=as_json)
-            return GONE
-        if as_json:
-            document(result)
-        elif result.status is RunStatus.COMPLETED and result.final_text:
-            pass_on(result.final_text)
+            return DELETED_CODE
+        try:
+            if as_json:
+                document(result)
+            elif result.status is RunStatus.COMPLETED and result.final_text:
+                pass_on(result.final_text)
+        except OSError as error:
+            what = f"the run has ended, but its answer could not be printed: {error.strerror}"
+            hint = f"subdeck logs {result.run_id} shows it"
+            show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
         return EXIT_CODES[result.status]
 
 

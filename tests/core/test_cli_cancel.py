@@ -94,6 +94,23 @@ def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None
     assert "cancelled" == result_of(project, run_id)["reason"]
 
 
+def test_signals_cancel_the_run_without_stdout(project: Path) -> None:
+    """A signal is not lost where the command was called without stdout."""
+    words = ("run", "scout", "sleep", "--agent", "sleeper")
+    runner = subprocess.Popen(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *SUBDECK, *words],
+        cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    run_id = begun(project)
+    runner.send_signal(signal.SIGTERM)
+    try:
+        assert 3 == runner.wait(timeout=30)
+    finally:
+        runner.kill()
+        runner.wait()
+    assert "cancelled" == result_of(project, run_id)["reason"]
+
+
 def test_ignored_signals_stay_ignored(project: Path) -> None:
     """Under nohup a hang-up does not end the run."""
     words = ("run", "scout", "sleep", "--agent", "sleeper")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
+from subdeck.core.cli.main import main
+from subdeck.core.engine import Engine
 
-from tests.core.command_line import run_dirs, subdeck, write_preset, write_settings
+from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
 from tests.replay import RECORDINGS
 
 STREAM = RECORDINGS / "0.73.1" / "b_read_grep_find_ls" / "stdout.jsonl"
@@ -267,3 +270,29 @@ def test_cwd_that_is_no_utf8_is_refused(project: Path) -> None:
     assert 2 == done.code
     assert "Traceback" not in done.err
     assert [] == run_dirs(project)
+
+
+@pytest.mark.parametrize("command", ["run", "bg"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_cannot_be_printed_is_not_a_run_that_was_not_started(
+    project: Path, command: str, options: tuple[str, ...]
+) -> None:
+    """On a full disk the exit code is that of the run, because there is one; the reason is on stderr."""
+    words = [*SUBDECK, command, "scout", "list files", *options]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    (run_dir,) = run_dirs(project)
+    assert 0 == done.returncode
+    assert run_dir.name in done.stderr.decode()
+    assert "could not be printed" in done.stderr.decode()
+    subdeck("wait", run_dir.name, cwd=project)
+
+
+def test_deleted_background_run_was_started(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`bg` of a run that is deleted at once does not say that nothing was started."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(Engine, "launch", lambda *_, **__: ())
+    assert 1 == main(lambda _: 0, ["bg", "scout", "list files"])
+    assert "was deleted as soon as it had been started" in capsys.readouterr().err
