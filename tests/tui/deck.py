@@ -10,6 +10,7 @@ from typing import Any
 
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
+from subdeck.tui.engine_api import EngineApi
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -67,7 +68,8 @@ async def opened(
     engine: FakeEngine, size: tuple[int, int] = (120, 30), *, run_id: str | None = None, readonly: bool = False
 ) -> AsyncIterator[Deck]:
     """Run the app until the engine's first update has been shown."""
-    app = SubdeckApp(engine, run_id, readonly=readonly)  # type: ignore[arg-type]
+    api: EngineApi = engine  # the type checker proves here that the app can tell no difference
+    app = SubdeckApp(api, run_id, readonly=readonly)
     async with app.run_test(size=size, notifications=True) as pilot:
         deck = Deck(app, pilot)
         await deck.until(lambda: deck.main._begun, "the first update")
