@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from .terminal import Terminal
 
 PRESETS = ("repo-scout", "watcher")
 """In the order of the list."""
+
+LOOKS_APART = 15
+"""Looks at the screen between two keys of `quit_after`."""
 
 SLOW = "update I am looking at the shop\nwait-for go\nanswer The shop is fine"
 """A task for the puppet: it writes half a sentence, and goes on when a file `go` appears in its cwd."""
@@ -34,13 +38,16 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
 
 
 def quit_after(app: Terminal) -> int:
-    """Quit after many keys in a row, and answer the exit code.
+    """Quit after many keys in a row, whatever dialog they have left open, and return the exit code.
 
-    What is typed in one packet with a key that is refused is dropped, for it was meant for a dialog; so is this key.
+    The terminal hands over what came together: an Escape with a key right behind it is another key, and what follows a
+    refused key is dropped with it. So Escape and the key that quits take turns, some looks apart.
     """
+    turns = cycle(("Escape", *[None] * LOOKS_APART, "q", *[None] * LOOKS_APART))
 
     def quits() -> bool:
-        app.press("q")
+        if key := next(turns):
+            app.press(key)
         return app.has_ended
 
     app.until(quits, "the app to take its last key")

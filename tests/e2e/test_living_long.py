@@ -59,7 +59,7 @@ def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
     app.press("Escape")
     app.until_hidden("Run without a preset")
     os.rename(away, shop)
-    app.until_shown("is there again")
+    app.until_shown("is back")
     app.until_hidden("! gone")
     launch(app, "answer And again")
     app.until_shown("And again", "bg: 0 running / 2 total")

@@ -167,7 +167,7 @@ async def test_another_terminal_size_and_back() -> None:
 @pytest.mark.parametrize(
     ("size", "key", "words"),
     [
-        ((80, 24), ">", "not beside each other"),
+        ((80, 24), ">", "not side by side"),
         ((20, 5), "-", "One pane has the whole screen"),
     ],
 )
