@@ -269,16 +269,15 @@ def test_asking_for_an_end_keeps_no_file_open(engine: Engine, monkeypatch: pytes
 
 def test_a_renamed_directory(engine: Engine) -> None:
     """A run goes by the name of its directory, whatever its meta says, be it open or finished."""
-    for (meta, lock), name in zip((make_run(engine.project), make_run(engine.project)), IDS, strict=False):
+    made = [make_run(engine.project) for _ in range(2)]
+    for (meta, _), name in zip(made, IDS, strict=False):
         os.rename(engine.project.run_dir(meta.run_id), engine.project.run_dir(name))
         os.rename(Path(engine.project.active, meta.run_id), Path(engine.project.active, name))
-        if name == IDS[1]:
-            artifacts.write_result(engine.project.run_dir(name), make_result(meta.run_id))
-            os.close(lock)
-        else:
-            held = lock
+    (_, open_lock), (ended, ended_lock) = made
+    artifacts.write_result(engine.project.run_dir(IDS[1]), make_result(ended.run_id))
+    os.close(ended_lock)
     assert [(IDS[1], "completed"), (IDS[0], "queued")] == [(run.run_id, run.status) for run in engine.snapshots()]
-    os.close(held)
+    os.close(open_lock)
 
 
 def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
