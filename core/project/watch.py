@@ -18,8 +18,8 @@ BEAT_S = 0.1
 """Seconds after which something is yielded even without news; in a calm a little more."""
 STEP_S = 0.011
 DEBOUNCE_S = 0.02
-CALM_PAUSE_S = 0.14
-"""Seconds between two looks while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
+CALM_PAUSE_S = 0.07
+"""Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
 CHECK_S = 1.0
 """Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
@@ -47,12 +47,11 @@ class _PacedStop:
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
         self.pause = 0.0
-        """Seconds to sleep at the next question; only the first look of several is to be late."""
+        """Seconds to sleep at each question."""
 
     def is_set(self) -> bool:
         if self.pause:
             time.sleep(self.pause)
-            self.pause = 0.0
         return self._stop.is_set()
 
 
