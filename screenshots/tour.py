@@ -138,7 +138,7 @@ async def keeping_order(deck: Deck, picture: Picture) -> None:
     screen = await until_screen(deck, CleanUpScreen)
     await deck.until(lambda: screen._stock is not None, "the look at the runs")
     screen.query_one("#keep", Input).value = "2"
-    await deck.until_text("Takes ")
+    await deck.until_text("Would delete ")
     await deck.pilot.pause()
     picture(deck.app, "clean-up")
     await back(deck)

@@ -20,7 +20,7 @@ DEFAULT_PACE_S = 0.01
 
 
 def main() -> int:
-    """Answer the prompt; return the exit code."""
+    """Do what the prompt asks; return the exit code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os._exit(128 + number))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
