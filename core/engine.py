@@ -21,7 +21,8 @@ from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project import trash
 from .project.registry import Registry
 from .run import artifacts
-from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, RunSnapshot, StopReason, newer_schema
+from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, newer_schema
+from .run.snapshot import RunSnapshot
 from .text.plain import one_line
 
 if TYPE_CHECKING:

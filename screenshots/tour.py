@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import ToolResult
-from subdeck.core.run.model import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.detail.page import Tab

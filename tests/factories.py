@@ -14,19 +14,8 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Event, RunStarted
-from subdeck.core.run.model import (
-    STATUS_OF,
-    Ended,
-    LaunchedBy,
-    Queued,
-    RunMeta,
-    Running,
-    RunReason,
-    RunRequest,
-    RunResult,
-    RunSnapshot,
-    RunState,
-)
+from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
+from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot, RunState
 from subdeck.core.system import processes
 
 from .waiting import wait_until

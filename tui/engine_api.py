@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..core.presets.catalog import PresetCatalog
     from ..core.project.follower import Update
     from ..core.project.watch import Stop
-    from ..core.run.model import RunMeta, RunRequest, RunResult, RunSnapshot
+    from ..core.run.model import RunMeta, RunRequest, RunResult
+    from ..core.run.snapshot import RunSnapshot
     from ..core.runners.base import AttachInfo
     from ..core.system.line_file import LineFile
 

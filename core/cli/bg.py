@@ -11,7 +11,7 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..project.registry import count
 from ..run import describe
-from ..run.model import RunSnapshot
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .launch_options import EPILOG, LaunchOptions, launch_options, read_request
 from .options import json_option

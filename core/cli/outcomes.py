@@ -10,7 +10,8 @@ import msgspec
 
 from ..engine import Engine
 from ..run.describe import activity
-from ..run.model import Ended, Queued, RunResult, RunSnapshot, RunStatus
+from ..run.model import RunResult, RunStatus
+from ..run.snapshot import Ended, Queued, RunSnapshot
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.ABORTED: 3}
 

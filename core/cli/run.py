@@ -12,8 +12,9 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
-from ..run.model import RunResult, RunSnapshot, RunStatus, StopReason
+from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
 from .cancel import Canceller
 from .launch_options import EPILOG, LaunchOptions, launch_options, read_request

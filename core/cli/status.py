@@ -11,7 +11,7 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..project.registry import count
 from ..run import describe
-from ..run.model import RunSnapshot
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .options import json_option
 from .outcomes import run_document, why_line

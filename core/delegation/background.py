@@ -9,7 +9,8 @@ from ..errors import SubdeckError
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
 from ..run.describe import activity, background_counts
-from ..run.model import RunMeta, RunSnapshot, RunStatus
+from ..run.model import RunMeta, RunStatus
+from ..run.snapshot import RunSnapshot
 from .arguments import background_arguments, status_arguments
 from .errors import argument_error, rejection
 from .launch import launch

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from ..project.follower import Update
-from ..run.model import RunMeta, RunResult, RunSnapshot, RunStatus
+from ..run.model import RunMeta, RunResult, RunStatus
+from ..run.snapshot import RunSnapshot
 from ..system.log import log_fault
 from ..text.plain import one_line
 from .live_run import LiveRun, PresetNames

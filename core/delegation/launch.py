@@ -14,7 +14,8 @@ from ..config.settings import Settings
 from ..errors import AgentUnavailable, SubdeckError
 from ..launch.model import INHERIT
 from ..presets.catalog import Preset, PresetCatalog
-from ..run.model import RunnerKind, RunRequest, RunSnapshot
+from ..run.model import RunnerKind, RunRequest
+from ..run.snapshot import RunSnapshot
 from .arguments import TaskArguments
 from .errors import CallRejected, ToolError, argument_error, find_preset, tool_error
 from .models import available_models, spelled

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..errors import SubdeckError
-from ..run.model import RunMeta, RunResult, RunSnapshot
+from ..run.model import RunMeta, RunResult
+from ..run.snapshot import RunSnapshot
 from .report import RECENT, AgentDetails, EntryFold, details_of, fold_entries
 
 if TYPE_CHECKING:

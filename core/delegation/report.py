@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ..run.describe import activity, moment
 from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
-from ..run.model import Ended, PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunSnapshot, RunStatus
+from ..run.model import PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
+from ..run.snapshot import Ended, RunSnapshot
 from ..text.plain import one_line
 
 RECENT = 20

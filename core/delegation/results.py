@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from ..run.describe import latest
-from ..run.model import Counts, RunResult, RunSnapshot, RunStatus
+from ..run.model import RunResult, RunStatus
+from ..run.snapshot import Counts, RunSnapshot
 from ..text.plain import one_line
 
 

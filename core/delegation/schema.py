@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from ..models.references import LEVELS
 from ..presets.catalog import Preset
-from ..run.model import Counts, RunStatus
+from ..run.model import RunStatus
+from ..run.snapshot import Counts
 from ..text.digest import hex_digest
 from ..text.plain import one_line
 from .models import available_models

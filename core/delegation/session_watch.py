@@ -9,7 +9,8 @@ from ..project.follower import Update
 from ..project.registry import count
 from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
 from ..run.describe import background_counts, latest
-from ..run.model import Counts, RunMeta, RunReason, RunSnapshot, RunStatus
+from ..run.model import RunMeta, RunReason, RunStatus
+from ..run.snapshot import Counts, RunSnapshot
 from ..text.plain import one_line
 from .background import is_own
 from .results import counts_fields

@@ -10,7 +10,8 @@ import msgspec
 from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.describe import latest
-from ..run.model import RunResult, RunSnapshot, RunStatus, StopReason
+from ..run.model import RunResult, RunStatus, StopReason
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .arguments import subagent_arguments
 from .launch import launch

@@ -11,23 +11,13 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.model import (
-    Ended,
-    Queued,
-    Running,
-    RunReason,
-    RunResult,
-    RunSnapshot,
-    RunStatus,
-    StopRequest,
-    WaitsFor,
-    newer_schema,
-)
+from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
+from ..run.snapshot import Ended, Queued, Running, RunSnapshot
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
     from ..run.events import Event, RunStarted, ToolCall
-    from ..run.model import RunSnapshot
+    from ..run.snapshot import RunSnapshot
     from ..run.tail import LineTail
 
 BETWEEN = " · "

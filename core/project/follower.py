@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Container, Iterator
 from msgspec import Struct
 
 from ..paths import Project
-from ..run.model import Counts, RunSnapshot
+from ..run.snapshot import Counts, RunSnapshot
 from .registry import Registry
 from .watch import Stop, watch
 

@@ -9,7 +9,8 @@ from ..run import artifacts
 from ..run.artifacts import ActivityRecord
 from ..run.describe import unreadable_lines
 from ..run.fold import Fold
-from ..run.model import Queued, RunMeta, Running, RunSnapshot
+from ..run.model import RunMeta
+from ..run.snapshot import Queued, Running, RunSnapshot
 from ..run.tail import EventTail, HeldFile
 
 ACTIVITY_BYTES = 16 * 1024

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run import artifacts
-from ..run.model import SCHEMA_VERSION, Counts, Ended, RunMeta, RunResult, RunSnapshot, RunStatus
+from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
+from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..text.plain import one_line
 

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import UsageError
-from ..run.model import RunMeta, RunSnapshot
+from ..run.model import RunMeta
+from ..run.snapshot import RunSnapshot
 from ..run.tail import LineTail
 from ..system import files, locks
 from ..text.plain import one_line

@@ -7,7 +7,8 @@ import signal
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.model import RunSnapshot, StopReason, StopRequest, newer_schema
+from ..run.model import StopReason, StopRequest, newer_schema
+from ..run.snapshot import RunSnapshot
 from ..system import processes
 from .liveness import is_here
 

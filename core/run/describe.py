@@ -6,19 +6,8 @@ from datetime import UTC, datetime
 
 from ..paths import EVENTS
 from ..text.plain import one_line
-from .model import (
-    Counts,
-    Ended,
-    Limits,
-    PromptMode,
-    Queued,
-    Running,
-    RunReason,
-    RunSnapshot,
-    RunStatus,
-    WaitsFor,
-    newer_schema,
-)
+from .model import Limits, PromptMode, RunReason, RunStatus, WaitsFor, newer_schema
+from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""

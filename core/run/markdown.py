@@ -25,8 +25,9 @@ from .events import (
     UnknownEvent,
     UsageReported,
 )
-from .model import NoticeLevel, RunResult, RunSnapshot
+from .model import NoticeLevel, RunResult
 from .progress import ProgressFormatter, arguments_text
+from .snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from .tail import EventTail

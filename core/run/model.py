@@ -1,4 +1,4 @@
-"""The nouns of a run: what was asked, what was decided, how it stands and how it ended."""
+"""The records of a run: what was asked, what was decided before its start, and how it ended."""
 
 from __future__ import annotations
 
@@ -6,41 +6,17 @@ from msgspec import Struct, structs
 
 from .kinds import (
     STATUS_OF as STATUS_OF,
-)
-from .kinds import (
     FinalizeStatus as FinalizeStatus,
-)
-from .kinds import (
     LauncherKind as LauncherKind,
-)
-from .kinds import (
     NoticeLevel as NoticeLevel,
-)
-from .kinds import (
     OpenEnum as OpenEnum,
-)
-from .kinds import (
     PresetSource as PresetSource,
-)
-from .kinds import (
     PromptMode as PromptMode,
-)
-from .kinds import (
     RunnerKind as RunnerKind,
-)
-from .kinds import (
     RunReason as RunReason,
-)
-from .kinds import (
     RunStatus as RunStatus,
-)
-from .kinds import (
     StopReason as StopReason,
-)
-from .kinds import (
     ToolPolicy as ToolPolicy,
-)
-from .kinds import (
     WaitsFor as WaitsFor,
 )
 
@@ -284,111 +260,6 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     def is_newer(self) -> bool:
         """Whether a newer subdeck wrote it; then nothing else of it was read."""
         return self.schema_version > SCHEMA_VERSION
-
-
-class Counts(Struct, frozen=True):
-    """How many runs; `queued` is contained in `running`, so that the other four add up to `total`."""
-
-    running: int = 0
-    completed: int = 0
-    failed: int = 0
-    aborted: int = 0
-    total: int = 0
-    queued: int = 0
-
-
-class Queued(Struct, frozen=True):
-    """The state of a run that has not started: its wrapper comes up, or waits."""
-
-    waits_for: WaitsFor | None = None
-    """None until its wrapper says that it has to wait."""
-    ahead: int = 0
-    """How many runs go first."""
-
-
-class Running(Struct, frozen=True, kw_only=True):
-    """The state of a run whose child was started."""
-
-    started_at: str
-    """Of the first attempt."""
-    attempt: int = 1
-    activity: str = ""
-    """What it does now, in words for a person."""
-    sentence: str = ""
-    """The end of the sentence being written, at most 2 KB."""
-
-
-class Ended(Struct, frozen=True, kw_only=True):
-    """The state of a run that has a result; the whole of it is in `RunResult`."""
-
-    reason: RunReason
-    message: str = ""
-    """One line: the error, or the beginning of the answer."""
-    attempt: int = 1
-    started_at: str | None = None
-    """None for a run that never started."""
-    ended_at: str = ""
-    duration_ms: int | None = None
-    """None where nobody measured it: the run never started, or its wrapper died."""
-
-    @property
-    def status(self) -> RunStatus:
-        return STATUS_OF[self.reason]
-
-
-RunState = Queued | Running | Ended
-
-
-class RunSnapshot(Struct, frozen=True, kw_only=True):
-    """A run at one moment; frozen, replaced by a newer one, compared by `==`."""
-
-    meta: RunMeta
-    state: RunState
-    elsewhere: bool = False
-    """True where another machine or pid namespace holds the run: its state is the last one written."""
-    newer_schema: int | None = None
-    """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
-    usage: Usage = Usage()
-    last_event_at: str | None = None
-    last_seq: int = 0
-    """Of the last event that was read; 0 for an ended run, whose events are not read."""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def run_id(self) -> str:
-        return self.meta.run_id
-
-    @property
-    def status(self) -> RunStatus:
-        match self.state:
-            case Queued():
-                return RunStatus.QUEUED
-            case Running():
-                return RunStatus.RUNNING
-            case Ended() as end:
-                return end.status
-
-    @property
-    def end(self) -> Ended | None:
-        """The state of a run that has ended; None for any other."""
-        return self.state if isinstance(self.state, Ended) else None
-
-    @property
-    def has_ended(self) -> bool:
-        return isinstance(self.state, Ended)
-
-    @property
-    def reason(self) -> RunReason | None:
-        return self.state.reason if isinstance(self.state, Ended) else None
-
-    @property
-    def started_at(self) -> str | None:
-        return None if isinstance(self.state, Queued) else self.state.started_at
-
-    @property
-    def sentence(self) -> str:
-        """The end of the sentence being written; empty for a run that is not running."""
-        return self.state.sentence if isinstance(self.state, Running) else ""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

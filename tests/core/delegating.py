@@ -11,7 +11,7 @@ from subdeck.core.delegation.call import call_tool
 from subdeck.core.delegation.parent import Parent
 from subdeck.core.delegation.results import CallResult, ToolProgress
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.conversing import write_preset
 from tests.factories import PUPPET, open_engine

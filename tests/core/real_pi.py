@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
 

@@ -26,7 +26,8 @@ from subdeck.core.delegation.channels import (
 from subdeck.core.delegation.report import AgentDetails
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
-from subdeck.core.run.model import Counts, RunReason, RunSnapshot, RunStatus
+from subdeck.core.run.model import RunReason, RunStatus
+from subdeck.core.run.snapshot import Counts, RunSnapshot
 
 from tests.core.conversing import write_preset
 from tests.factories import make_result, make_snapshot, open_engine, request, run_to_end, start, wait_for_end

@@ -9,8 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.core.command_line import SUBDECK, subdeck
-from tests.core.command_line import start as start_command
+from tests.core.command_line import SUBDECK, start as start_command, subdeck
 from tests.factories import open_engine, start, wait_for_end
 
 

@@ -20,7 +20,8 @@ from subdeck.core.launch.inherit import TRUNCATED
 from subdeck.core.presets.fields import FIELDS
 from subdeck.core.presets.file import Preset
 from subdeck.core.run.events import Notice
-from subdeck.core.run.model import InheritedContext, RunMeta, RunRequest, RunSnapshot
+from subdeck.core.run.model import InheritedContext, RunMeta, RunRequest
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import end_of, events_of, open_engine, result_of, run_dir, wait_for_end, write_settings
 

@@ -19,20 +19,17 @@ from subdeck.core.delegation.report import (
 )
 from subdeck.core.run.model import (
     STATUS_OF,
-    Ended,
     InheritedContext,
     LaunchedBy,
     Limits,
     PresetSource,
-    Queued,
     RunMeta,
-    Running,
     RunReason,
     RunResult,
-    RunSnapshot,
     RunStatus,
     Usage,
 )
+from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
 
 from tests.factories import changed
 

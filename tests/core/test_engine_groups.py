@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.events import RunQueued, RunStarted
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import ahead_of, end_of, events_of, open_engine, request, run_to_end, start, started, wait_for_end
 from tests.waiting import wait_until

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run import artifacts
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import processes
 
 from tests.factories import (

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.project import follower as follow
-from subdeck.core.project import watch
+from subdeck.core.project import follower as follow, watch
 from subdeck.core.project.follower import Update
 from subdeck.core.project.open_run import OpenRun
 from subdeck.core.run import artifacts, tail
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
-from subdeck.core.run.model import Counts, RunSnapshot
+from subdeck.core.run.snapshot import Counts, RunSnapshot
 
 from tests.factories import (
     ahead_of,

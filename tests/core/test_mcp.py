@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.command_line import write_preset
 from tests.core.mcp_client import ERAS, TOOLS, connected, make_project

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.command_line import SUBDECK, run_dirs
 from tests.core.mcp_client import Pipes, make_project

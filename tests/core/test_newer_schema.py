@@ -19,7 +19,8 @@ from subdeck.core.project.diagnosis import DiagnosisReader, why
 from subdeck.core.project.follower import Update
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts, describe
-from subdeck.core.run.model import SCHEMA_VERSION, Counts, LaunchedBy, RunSnapshot
+from subdeck.core.run.model import SCHEMA_VERSION, LaunchedBy
+from subdeck.core.run.snapshot import Counts, RunSnapshot
 
 from tests.factories import make_finished, make_meta, make_run, open_engine, request
 

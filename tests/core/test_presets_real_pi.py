@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
 

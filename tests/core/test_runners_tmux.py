@@ -17,7 +17,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import RunnerUnavailable, SubdeckError
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import TmuxPlace
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import StartedPane, attach_command, find_pane, session_name, window_name
 
 from tests.factories import (

@@ -15,7 +15,8 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
 from subdeck.core.paths import Project
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
-from subdeck.core.run.model import RunReason, RunSnapshot
+from subdeck.core.run.model import RunReason
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import end_of, make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 

@@ -15,8 +15,7 @@ from subdeck.core.runners import standby
 from subdeck.core.system import processes
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
-from tests.factories import open_engine, request, run_dir, started, wait_for_end
-from tests.factories import start as start_run
+from tests.factories import open_engine, request, run_dir, start as start_run, started, wait_for_end
 from tests.waiting import wait_until
 
 

@@ -16,7 +16,8 @@ from subdeck.core.launch.child_session import sticky_session
 from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import RunQueued, RunStarted
-from subdeck.core.run.model import RunSnapshot, RunStatus
+from subdeck.core.run.model import RunStatus
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import end_of, events_of, open_engine, result_of, run_dir, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until

@@ -11,7 +11,8 @@ from subdeck.core.delegation.parent import session_name
 from subdeck.core.delegation.session_watch import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
-from subdeck.core.run.model import Counts, LaunchedBy, RunReason
+from subdeck.core.run.model import LaunchedBy, RunReason
+from subdeck.core.run.snapshot import Counts
 
 from tests.core.conversing import write_preset
 from tests.core.delegating import SESSION, call, parent_engine, task

@@ -22,7 +22,8 @@ from subdeck.core.run.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.run.model import RunReason, RunSnapshot, StopRequest
+from subdeck.core.run.model import RunReason, StopRequest
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import processes
 
 from tests.factories import (

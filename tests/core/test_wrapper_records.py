@@ -14,7 +14,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Notice
-from subdeck.core.run.model import RunSnapshot
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import (
     PUPPET,

@@ -15,7 +15,8 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import RunStarted
-from subdeck.core.run.model import RunSnapshot, StopRequest
+from subdeck.core.run.model import StopRequest
+from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import (
     end_of,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from subdeck.core.project.follower import Update
-from subdeck.core.run.model import Counts, Group, RunSnapshot
+from subdeck.core.run.model import Group
+from subdeck.core.run.snapshot import Counts, RunSnapshot
 
 from .fake_engine import a_run, run_id
 

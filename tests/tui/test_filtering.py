@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from subdeck.core.run.model import RunReason, RunSnapshot
+from subdeck.core.run.model import RunReason
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs.filter import LONGEST, Flags, parse_filter
 
 from .fake_engine import a_run

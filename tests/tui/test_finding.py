@@ -24,8 +24,7 @@ from subdeck.core.run.events import (
 )
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system.line_file import LineFile
-from subdeck.tui.transcript.search import counter as counting
-from subdeck.tui.transcript.search import scanner as scanning
+from subdeck.tui.transcript.search import counter as counting, scanner as scanning
 from subdeck.tui.transcript.search.counter import Count
 from subdeck.tui.transcript.search.errors import Errors
 from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text

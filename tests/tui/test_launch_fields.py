@@ -11,7 +11,8 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
 from subdeck.core.launch.memory import LastValues, change_memory, read_memory
-from subdeck.core.run.model import RunRequest, RunSnapshot
+from subdeck.core.run.model import RunRequest
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ActionContext, KeyContext
 from subdeck.tui.actions.launch import LAUNCHING
 from subdeck.tui.actions.model import READONLY

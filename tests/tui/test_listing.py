@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.run.model import RunSnapshot, Usage
+from subdeck.core.run.model import Usage
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs.filter import EVERYTHING, Flags, parse_filter
 from subdeck.tui.runs.listing import BULK, Listing, Row, next_of
 from subdeck.tui.runs.order import Section, Sort, section_of

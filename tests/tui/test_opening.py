@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.config.settings import Settings
-from subdeck.core.run.model import Counts
+from subdeck.core.run.snapshot import Counts
 from subdeck.tui.actions import ACTIONS, BY_ID, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.terminal.window_title import has_title, title

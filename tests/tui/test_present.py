@@ -8,7 +8,8 @@ import pytest
 from rich.cells import cell_len
 from subdeck.core.run import describe
 from subdeck.core.run.describe import NO_MODEL
-from subdeck.core.run.model import Counts, RunReason
+from subdeck.core.run.model import RunReason
+from subdeck.core.run.snapshot import Counts
 from subdeck.tui.text import format as present
 from subdeck.tui.text.cells import fit, wrap
 

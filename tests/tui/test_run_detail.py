@@ -12,7 +12,8 @@ from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
-from subdeck.core.run.model import RunReason, RunSnapshot, Tools, Usage
+from subdeck.core.run.model import RunReason, Tools, Usage
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import screen as run_detail
 from subdeck.tui.detail.page import PageView, Tab
 from subdeck.tui.detail.screen import RunDetailScreen

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.file import Preset, PresetProblem
-from subdeck.core.run.model import PresetSource, RunReason, RunSnapshot, Usage
+from subdeck.core.run.model import PresetSource, RunReason, Usage
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import reader
 from subdeck.tui.detail.page import Tab
 from subdeck.tui.dialogs.help import HelpScreen

@@ -12,7 +12,7 @@ from ...core.run.model import PresetSource, newer_schema
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
 
 READONLY = "The app was opened with --readonly: it changes nothing."
 

@@ -12,7 +12,7 @@ from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ...core.runners.base import AttachInfo
 
 SWITCH_SECONDS = 5.0

@@ -15,7 +15,7 @@ from ..text.format import format_error
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ..deck.protocol import DeckView
 
 P = ParamSpec("P")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core.run.model import RunSnapshot
+from ...core.run.snapshot import RunSnapshot
 from ..actions import KeyContext
 from ..deck.protocol import DeckView
 from .base import Commands
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
 
 
 class DetailCommands(Commands):

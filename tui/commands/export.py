@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...core import paths
 from ...core.run.describe import size_text
-from ...core.run.model import RunSnapshot
+from ...core.run.snapshot import RunSnapshot
 from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
@@ -22,7 +22,7 @@ from ..transcript.export import exists, file_name, full_path, save
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
 
 CLIPBOARD = 74_994

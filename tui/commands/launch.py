@@ -18,7 +18,8 @@ from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset
-    from ...core.run.model import RunRequest, RunSnapshot
+    from ...core.run.model import RunRequest
+    from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
 
 NAMED = 6

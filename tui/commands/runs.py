@@ -14,7 +14,7 @@ from ..deck.undo import Deletion, deletion_of
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
 
 NAMED = 5

@@ -14,7 +14,7 @@ from ..text.format import dollars, short_path
 
 if TYPE_CHECKING:
     from ...core.engine import AgentChoice
-    from ...core.run.model import Counts
+    from ...core.run.snapshot import Counts
 
 
 LEAST_PATH = 16

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from ...core.run.model import Counts, RunSnapshot
+    from ...core.run.snapshot import Counts, RunSnapshot
     from ..actions import Action, ActionContext
     from ..feed.bridge import Bridge
     from ..notify.notices import Notices

@@ -14,7 +14,7 @@ from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from ...core.run.model import Counts, RunSnapshot
+from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
 from ..actions import Action, ActionContext, KeyContext, bindings, key_of, said
 from ..feed.bridge import Bridge

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from ...core.run.describe import background_counts
-from ...core.run.model import Counts
+from ...core.run.snapshot import Counts
 from ..actions import ACTIONS, Action, ActionContext, Hint, footer_hints
 
 GAP = "  "

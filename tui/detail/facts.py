@@ -8,7 +8,8 @@ from datetime import datetime
 from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
-from ...core.run.model import RunMeta, RunResult, RunSnapshot, ToolPolicy, Usage
+from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line, plain
 from ..text.cells import wrap
 from ..text.format import short_path

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from ...core.errors import SubdeckError
 from ...core.run.describe import state
-from ...core.run.model import RunSnapshot
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, key_of, keys_line
 from ..feed.bridge import Bridge

@@ -34,7 +34,7 @@ from .views import View
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
 
 T = TypeVar("T")

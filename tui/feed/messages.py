@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ...core.agents.choice import AgentChoice
     from ...core.presets.catalog import PresetCatalog
     from ...core.project.follower import Update
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from .reader import Piece, RunReader
 
 

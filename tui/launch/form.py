@@ -19,7 +19,7 @@ from .values import COPIES, LaunchValues, asked_model, asked_prompt, asked_tools
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
     from ...core.presets.catalog import Preset
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
 
 PREVIOUS = "{previous}"
 """In a task: the answer of an earlier run."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from ...core.launch.memory import LaunchMemory
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from .form import LaunchForm
 
 CHECK_AFTER = 0.15

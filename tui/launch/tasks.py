@@ -21,7 +21,7 @@ from ..text.cells import fit
 
 if TYPE_CHECKING:
     from ...core.launch.memory import UnsentTask
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
 
 
 class EarlierTask(Struct, frozen=True):

@@ -11,7 +11,8 @@ from ...core.run.model import PresetSource, RunRequest
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunMeta, RunSnapshot
+    from ...core.run.model import RunMeta
+    from ...core.run.snapshot import RunSnapshot
 
 COPIES = 16
 """Runs that are launched at once at most."""

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from ...core.config.settings import Notifications
 from ...core.run.describe import doing, runs_word, state
-from ...core.run.model import RunSnapshot, RunStatus
+from ...core.run.model import RunStatus
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
-from ...core.run.model import RunnerKind, RunSnapshot, RunStatus
+from ...core.run.model import RunnerKind, RunStatus
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import ACTIONS, Action, key_of
 from ..text.cells import fit

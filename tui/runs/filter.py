@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from ...core.errors import nearest
 from ...core.run.describe import latest
-from ...core.run.model import RunSnapshot, RunStatus
+from ...core.run.model import RunStatus
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 
 LONGEST = 500

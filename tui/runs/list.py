@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from ...core.project.follower import Update
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
 
 MOST_FOLDED = 200
 """Groups that are remembered as folded."""

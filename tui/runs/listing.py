@@ -15,7 +15,7 @@ from .order import GroupFacts, Section, Sort, Value, group_sort_key, order_in_gr
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from .store import RunStore
 
 BULK = 64

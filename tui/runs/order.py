@@ -10,7 +10,8 @@ from enum import IntEnum, StrEnum
 from msgspec import Struct
 
 from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NOTHING, clock, moment
-from ...core.run.model import RunSnapshot, RunStatus
+from ...core.run.model import RunStatus
+from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 
 Value = float | str

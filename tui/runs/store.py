@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...core.run.model import RunReason, RunSnapshot, RunStatus
+from ...core.run.model import RunReason, RunStatus
+from ...core.run.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update

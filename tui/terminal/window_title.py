@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.widget import Widget
 
-from ...core.run.model import Counts
+from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..text.format import short_path
 from .textual_internals import write_to_terminal

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from ...core.run.describe import moment, runs_word
-from ...core.run.model import Counts, Queued, RunSnapshot
+from ...core.run.snapshot import Counts, Queued, RunSnapshot
 from ...core.system.log import log_fault
 from ...core.text.plain import one_line, plain
 

@@ -25,7 +25,7 @@ from .painter import TIME_STYLE
 from .view import DocumentView
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunSnapshot
+    from ...core.run.snapshot import RunSnapshot
     from ...core.system.line_file import LineFile
     from ..feed.reader import Piece
 
