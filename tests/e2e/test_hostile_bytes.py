@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import AssistantText, ErrorReported, Notice, ToolCall, ToolResult, encode_event
-from subdeck.core.run.model import RunReason
+from subdeck.core.run.model import RunReason, ToolPolicy, Tools
 
 from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta
 from tests.waiting import wait_until
 
-from .test_terminal_bytes import Pty
+from .test_terminal_bytes import ESC, Pty
 
 pytestmark = pytest.mark.tmux
 
@@ -58,7 +58,7 @@ def hostile(shop: Path) -> Path:
     project = paths.find_project(str(shop))
     meta = make_meta(
         task=STRANGE, description=STRANGE, preset=STRANGE, cwd=str(shop), resolved_model=f"m/{STRANGE}",
-        background=True, system_prompt=LONG, tools=(STRANGE,),
+        background=True, system_prompt=LONG, tools=Tools(ToolPolicy.ALLOW, (STRANGE,)),
     )  # fmt: skip
     make_finished(project, meta, reason=RunReason.MODEL_ERROR, final_text=LONG, error_message=STRANGE)
     run = Path(project.run_dir(meta.run_id))
@@ -79,8 +79,17 @@ def hostile(shop: Path) -> Path:
 
 
 DECK = b"bg: "
-ESC = b"\x1b[27u"
-"""The key by itself; a lone byte may be read as the beginning of what follows."""
+
+TABS = {
+    b"1": (b"[1 Transcript]", b"Nothing has been written yet."),
+    b"2": (b"[2 Answer]", b"Its last text before the error:"),
+    b"3": (b"[3 Prompt]", b"What the agent was given"),
+    b"4": (b"[4 Facts]", b"launched by"),
+    b"5": (b"[5 Usage]", b"No usage has been reported yet."),
+    b"6": (b"[6 Files]", b"result.json"),
+    b"7": (b"[7 Events]", b"assistant_text"),
+}
+"""The tabs of the detail screen by their keys, and what each shows when it is there."""
 
 
 def visited(app: Pty, keys: bytes, *texts: bytes) -> None:
@@ -106,8 +115,9 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
     visited(app, b"t", b"raw")
     visited(app, b"t", b"stderr")
     visited(app, b"t", b"follow")
-    for tab in b"1234567":
-        visited(app, b"i" if tab == ord("1") else bytes([tab]), b"\x1b[")
+    visited(app, b"i", b"esc close", b"Its last text before the error:")
+    for key, texts in TABS.items():
+        visited(app, key, *texts)
     visited(app, ESC, DECK)
     visited(app, b"M", b"essages")
     visited(app, ESC, DECK)
@@ -122,11 +132,14 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
     visited(app, ESC, DECK)
     visited(app, b"D", b"lean up")
     visited(app, ESC, DECK)
-    visited(app, b"1g", DECK)
-    for _ in range(3):
-        visited(app, b"j", b"\x1b[")
-        visited(app, b"e", b"\x1b[")
-        visited(app, ESC, DECK)
+    visited(app, b"1G", b"line 4: it has a NUL character")
+    visited(app, b"e", b"esc cancel", b"line 4: it has a NUL character")
+    visited(app, ESC, DECK)
+    visited(app, b"k", "✗ line 2: it is not UTF-8".encode())
+    visited(app, b"e", b"save it as UTF-8 first", DECK)
+    visited(app, b"k", "✗ line 2: it has a NUL character".encode())
+    visited(app, b"e", b"esc cancel", b"line 2: it has a NUL character")
+    visited(app, ESC, DECK)
     assert app.end() == 0
     assert foreign(app.written) == set()
 
