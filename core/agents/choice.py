@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
-from ..models.catalog import Catalog, settings_listing
-from ..models.references import LEVELS
+from ..models.catalog import LEVELS, Catalog, settings_listing
 from ..run.tool_policy import Offer
 from .base import AgentKind
 from .offline import TOOL_NAMES, offline_command

@@ -13,7 +13,7 @@ from ..engine import Engine
 from ..errors import ModelError, UsageError
 from ..launch.model import resolve_model
 from ..models.catalog import Catalog
-from ..models.roles import provider_roles
+from ..models.resolvers import provider_roles
 from ..text.plain import one_line
 from .options import json_option
 from .output import document, note, say, terminal_width

@@ -10,8 +10,7 @@ from ..agents.pi.models import cached_listing, models_json_listing
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
 from ..launch.model import OFFLINE_MODEL
-from ..models.catalog import Listing, settings_listing
-from ..models.references import split_thinking
+from ..models.catalog import Listing, settings_listing, split_thinking
 
 
 def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:

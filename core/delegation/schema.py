@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..models.references import LEVELS
+from ..models.catalog import LEVELS
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts

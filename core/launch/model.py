@@ -11,10 +11,8 @@ from ..agents.choice import catalog_of, choose_agent
 from ..agents.offline import MODEL as OFFLINE_MODEL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, ModelError
-from ..models.catalog import Catalog, settings_listing
-from ..models.references import LEVELS, check_text, offered_level, read_literal, unusable
-from ..models.resolvers import Probe, Resolver, ask, installed_resolvers
-from ..models.roles import PROVIDERS, RolesResolver, provider_roles
+from ..models.catalog import LEVELS, Catalog, check_text, offered_level, read_literal, settings_listing, unusable
+from ..models.resolvers import PROVIDERS, Probe, Resolver, RolesResolver, ask, installed_resolvers, provider_roles
 from ..paths import agent_dir, user_settings_file
 from ..presets.file import Preset
 from ..text.plain import one_line

@@ -1,17 +1,25 @@
-"""Who may say what a model reference stands for: our own roles, then what other packages bring by entry point."""
+"""Who may say what a model reference stands for: the roles, then what other packages bring by entry point."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
+from ..config.yaml_tree import read_text
+from ..errors import ContentError, ModelError, nearest
+from ..paths import agent_dir
 from ..system import files
 from ..text.plain import one_line
+from .catalog import Catalog, read_literal
+
+PROVIDERS = "providers.json"
+"""A file of pi's, in the agent's directory, that may hold roles."""
 
 GROUP = "subdeck.model_resolvers"
 """Entry points of this group are callables that take a Probe."""
@@ -61,7 +69,8 @@ def ask(ref: str, resolvers: Iterable[Resolver]) -> Probe:
         try:
             resolve(probe)
         except Exception as fault:
-            probe.error = one_line(f"the resolver {_name(resolve)} failed: {type(fault).__name__}: {fault}", 400)
+            name = getattr(resolve, "__qualname__", type(resolve).__qualname__)
+            probe.error = one_line(f"the resolver {name} failed: {type(fault).__name__}: {fault}", 400)
         if probe.is_answered:
             if not probe.resolved and isinstance(probe.model, str):
                 probe.resolved = probe.model
@@ -120,5 +129,70 @@ def _broken(error: str) -> Resolver:
     return resolve
 
 
-def _name(resolve: Resolver) -> str:
-    return str(getattr(resolve, "__qualname__", type(resolve).__qualname__))
+class RolesResolver:
+    """Resolves `@role` by the settings, then by pi's `providers.json`; leaves everything else alone.
+
+    Without any role it sets no error: the one who asks then says that none are set up.
+    """
+
+    def __init__(self, roles: Mapping[str, str], catalog: Catalog | None) -> None:
+        self._roles = roles
+        self._catalog = catalog
+
+    def __call__(self, probe: Probe) -> None:
+        if probe.is_answered or not probe.ref.startswith("@"):
+            return
+        try:
+            roles = self._roles if probe.ref[1:] in self._roles else {**provider_roles(), **self._roles}
+        except ModelError as error:
+            probe.error = f"{error.where}: {error.what}"
+            return
+        probe.available = Available(roles=dict(roles))
+        if not roles:
+            return
+        try:
+            literal = read_literal(_target(probe.ref, roles), self._catalog)
+        except ModelError as error:
+            probe.error = one_line(error.advice, 1000)
+            return
+        probe.resolved = probe.model = literal.resolved
+        probe.thinking_level = literal.thinking
+        probe.notices = literal.notices
+
+
+def _target(ref: str, roles: Mapping[str, str]) -> str:
+    """Return the model that a role points to; raise ModelError for none, or for another role."""
+    if ref[1:] not in roles:
+        known = ", ".join(f"@{name}" for name in sorted(roles)[:20])
+        raise ModelError(one_line(f"the role is unknown; {nearest(ref[1:], roles) or f'known are {known}'}", 600))
+    target = roles[ref[1:]].strip()
+    if target == ref:
+        why = "to itself"
+    elif target.startswith("@"):
+        why = f'to another role, "{one_line(target, 60)}"'
+    elif not target:
+        why = "to nothing"
+    else:
+        return target
+    raise ModelError(f"the role points {why}; let it name a model as provider/id")
+
+
+def provider_roles() -> dict[str, str]:
+    """Read the roles in pi's `providers.json`, by name without `@`; raises ModelError for a broken file."""
+    path = os.path.join(agent_dir(), PROVIDERS)
+    try:
+        document = msgspec.json.decode(read_text(path))
+    except FileNotFoundError:
+        return {}
+    except ContentError as error:
+        raise ModelError(error.what, where=error.within(path), hint=error.hint) from error
+    except msgspec.DecodeError as error:
+        raise ModelError(f"it is not valid JSON: {one_line(str(error), 200)}", where=path) from error
+    roles: object = cast("dict[str, Any]", document).get("roles", {}) if isinstance(document, dict) else None
+    if not isinstance(roles, dict):
+        raise ModelError('"roles" is not an object of role names and models', where=path)
+    named = {name.removeprefix("@"): model for name, model in cast("dict[str, object]", roles).items()}
+    for name, model in named.items():
+        if not isinstance(model, str):
+            raise ModelError(f'the role "{one_line(name, 60)}" is not a text like provider/id', where=path)
+    return cast("dict[str, str]", named)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..config.settings import AgentName
 from ..config.values import Count, Duration, Spelling, Switch, Verbatim, Words, schema_of
-from ..models.references import LEVELS
+from ..models.catalog import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
 

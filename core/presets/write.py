@@ -14,9 +14,8 @@ from msgspec import structs
 from ..config.settings import Settings
 from ..config.yaml_tree import SIZE_LIMIT
 from ..errors import ContentError, ModelError, PresetError, nearest
-from ..models.references import check_text
-from ..models.resolvers import ask, installed_resolvers
-from ..models.roles import RolesResolver
+from ..models.catalog import check_text
+from ..models.resolvers import RolesResolver, ask, installed_resolvers
 from ..run.model import PresetSource
 from ..run.tool_policy import checked_tools
 from ..system import files

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.errors import ModelError
-from subdeck.core.models.catalog import Catalog, Listing, Model, settings_listing
-from subdeck.core.models.references import Literal, read_literal
+from subdeck.core.models.catalog import Catalog, Listing, Literal, Model, read_literal, settings_listing
 
 from tests.core.models import catalog
 

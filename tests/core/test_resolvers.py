@@ -11,8 +11,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
 from subdeck.core.launch.model import ResolvedModel, resolve_model
-from subdeck.core.models.resolvers import Available, Probe, Resolver, ask, installed_resolvers
-from subdeck.core.models.roles import RolesResolver
+from subdeck.core.models.resolvers import Available, Probe, Resolver, RolesResolver, ask, installed_resolvers
 
 from tests.core.models import catalog
 

@@ -9,8 +9,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ModelError
 from subdeck.core.launch.model import ResolvedModel, resolve_model
-from subdeck.core.models.resolvers import Available, Probe
-from subdeck.core.models.roles import RolesResolver, provider_roles
+from subdeck.core.models.resolvers import Available, Probe, RolesResolver, provider_roles
 
 from tests.core.models import catalog
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import AgentUnavailable
-from ...models.references import LEVELS
+from ...models.catalog import LEVELS
 from ...system import files
 from ...system.processes import find_program
 
