@@ -1,18 +1,22 @@
-"""What a preset comes to here and now: its model, tools and limits as a run would get them."""
+"""What a preset comes to here and now, and whether a text can be saved as one; nothing is written or started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
 from ..agents.choice import AgentChoice
 from ..config.workspace import Workspace
-from ..errors import SubdeckError
-from ..presets.catalog import PresetCatalog
-from ..presets.file import Preset
-from ..run.model import Limits, RunRequest, Tools
+from ..config.yaml_tree import SIZE_LIMIT, decode
+from ..errors import ContentError, SubdeckError
+from ..presets.catalog import PresetCatalog, Tier, preset_files, preset_places, tiers
+from ..presets.file import SUFFIX, Preset, parse_preset
+from ..presets.frontmatter import split_markdown
+from ..presets.write import stem_of
+from ..run.model import Limits, PresetSource, RunRequest, Tools
 from ..text.plain import one_line
 from .model import ResolvedModel
 from .plan import Plan
@@ -76,3 +80,70 @@ def tools_words(preset: Preset, tools: Tools | None) -> str:
         return OWN_SET
     names = ", ".join(tools.resolved) or "none"
     return f"{names} (all but {', '.join(preset.denied_tools)})" if preset.denied_tools else names
+
+
+class PresetCheck(Struct, frozen=True):
+    preset: Preset | None
+    """None where the text cannot be saved."""
+    fault: ContentError | None = None
+    """Why not, and what to do; None where it can."""
+    warnings: tuple[str, ...] = ()
+    """What will not be as written, or keeps a run from being launched here."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing and nothing to mend."""
+
+
+def check_preset(
+    content: bytes, workspace: Workspace, directory: str, source: PresetSource, path: str | None = None
+) -> PresetCheck:
+    """Judge a text by the parser that will read it, by its neighbours, and by what a run of it would get here.
+
+    `path` is the file in `directory` that it replaces; None for a new one.
+    """
+    try:
+        if len(content) > SIZE_LIMIT:
+            raise ContentError(f"it is too large: {len(content) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+        text = decode(content)
+        preset = parse_preset(text, path or os.path.join(directory, "preset.md"), source)
+        others = [tier for tier in tiers(preset.name, workspace) if path is None or not _is_same(tier.path, path)]
+        _refuse_second(preset.name, text, directory, others, is_new=path is None)
+    except ContentError as error:
+        return PresetCheck(None, error)
+    return PresetCheck(
+        preset,
+        warnings=(*map(one_line, preset.warnings), *run_warnings(preset, workspace)),
+        notes=tuple(_hiding(directory, others, workspace)),
+    )
+
+
+def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier], *, is_new: bool) -> None:
+    file = stem_of(name) + SUFFIX
+    beside = next((other.path for other in others if _is_same(os.path.dirname(other.path), directory)), None)
+    if beside is not None:
+        what = f'the name "{one_line(name)}" is taken by {one_line(os.path.basename(beside), 80)} beside it'
+    elif is_new and file in _names_in(directory):
+        what = f"there is a file {one_line(file, 80)} already, which this name would get"
+    else:
+        return
+    fields = split_markdown(text).fields
+    line = fields.pairs["name"].line if fields and "name" in fields.pairs else None
+    raise ContentError(what, line=line, hint="choose another name")
+
+
+def _names_in(directory: str) -> frozenset[str]:
+    try:
+        return frozenset(map(os.path.basename, preset_files(directory)))
+    except OSError:
+        return frozenset()  # what keeps it from being read keeps the file from being written, and is said then
+
+
+def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Iterator[str]:
+    """Say which presets of the same name one in this directory hides, and which one hides it."""
+    places = [place for _, place in preset_places(workspace)]
+    rank = next((rank for rank, place in enumerate(places) if _is_same(place, directory)), len(places))
+    for other in others:
+        yield f"{'hides' if other.rank > rank else 'hidden by'} the {other.source} one of this name"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

@@ -17,16 +17,20 @@ from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.base import Started, WrapperCall
 from ..runners.choice import runner_of
-from ..system import files
+from ..system import files, locks
 from .child_session import prepare
 from .plan import PlannedRun
-from .slots import remove_old_slots, slot_options
 
 START_TIMEOUT_S = 60.0
 """How long to wait for the first event of a wrapper that has not exited; then its own lock speaks for it."""
 EVENT_TIMEOUT_S = 5.0
 """How long to wait for the first event of a wrapper that is known to hold its run."""
 LOOK_INTERVAL_S = 0.003
+
+OLD_GROUP_S = 3600.0
+"""After this a group that holds no slot is over; every wrapper of it has come up long before."""
+_PROJECT = "project"
+"""The name of the slots that all runs of the project share; those of a group are called by its id."""
 
 _IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 
@@ -113,7 +117,7 @@ def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
         meta=meta,
         project=project.root,
         run_dir=run_dir,
-        arguments=(run_dir, activity_file, *session, *slot_options(project, meta)),
+        arguments=(run_dir, activity_file, *session, *_slot_options(project, meta)),
         environment=dict(os.environ),
     )
 
@@ -174,3 +178,54 @@ def _touch(path: str) -> None:
         os.close(files.open_private(path, os.O_WRONLY))
     except OSError:
         return  # readers also sweep the sizes of open runs
+
+
+def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
+    """Return the wrapper's options for the slots of its group, then those of the project."""
+    options: tuple[str, ...] = ()
+    if meta.group is not None:
+        options = ("--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
+    if meta.max_running is not None:
+        options = (*options, "--slots", str(meta.max_running), os.path.join(project.slots, _PROJECT))
+    return options
+
+
+def remove_old_slots(project: paths.Project) -> None:
+    """Remove the lock files of groups that are over: old, and neither a slot nor the door is held."""
+    try:
+        with os.scandir(project.slots) as entries:
+            groups = [entry.path for entry in entries if entry.name != _PROJECT and _is_old(entry)]
+    except OSError:
+        return
+    for group in groups:
+        try:
+            held = [_hold(os.path.join(group, name)) for name in os.listdir(group)]
+        except OSError:
+            continue
+        if None not in held:
+            files.remove_tree(group)
+        for lock in held:
+            if lock is not None:
+                os.close(lock)
+
+
+def _hold(path: str) -> int | None:
+    """Lock one file; None where somebody has it, or it cannot be locked."""
+    try:
+        lock = locks.open_lock(path)
+    except OSError:
+        return None
+    try:
+        if locks.try_lock(lock):
+            return lock
+    except OSError:
+        pass  # no locks there: then nobody can tell that it is free
+    os.close(lock)
+    return None
+
+
+def _is_old(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.stat().st_mtime < time.time() - OLD_GROUP_S
+    except OSError:
+        return False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.launch.preset_check import PresetCheck, PresetDraft, check_preset
+from subdeck.core.launch.preview import PresetCheck, check_preset
 from subdeck.core.paths import Project
 from subdeck.core.run.model import PresetSource
 
@@ -31,9 +31,10 @@ def user_place() -> Path:
 def judged(
     project: Project, text: str | bytes, *, path: str | None = None, source: str = "project", directory: str = ""
 ) -> PresetCheck:
-    draft = PresetDraft(directory or (os.path.dirname(path) if path else project.home), PresetSource(source), path)
+    directory = directory or (os.path.dirname(path) if path else project.home)
     content = text if isinstance(text, bytes) else text.encode()
-    return check_preset(content, draft, Workspace(project, project.root, Settings(agent="offline")))
+    workspace = Workspace(project, project.root, Settings(agent="offline"))
+    return check_preset(content, workspace, directory, PresetSource(source), path)
 
 
 def fault_of(project: Project, text: str, *, path: str | None = None) -> str:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from subdeck.core.launch.slots import OLD, remove_old_slots
+from subdeck.core.launch.start import OLD_GROUP_S, remove_old_slots
 from subdeck.core.paths import Project
 
 
@@ -18,7 +18,7 @@ def group(project_dir: Path) -> Path:
     directory.mkdir(parents=True)
     for name in ("door", "0", "1"):
         (directory / name).touch()
-    long_ago = directory.stat().st_mtime - OLD - 1
+    long_ago = directory.stat().st_mtime - OLD_GROUP_S - 1
     os.utime(directory, (long_ago, long_ago))
     return directory
 

@@ -20,7 +20,7 @@ from ..text.format import short_path
 from .base import Commands
 
 if TYPE_CHECKING:
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.catalog import Preset, PresetProblem
     from ...core.presets.trash import DeletedPreset
 

@@ -12,7 +12,7 @@ from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.file import Preset, PresetProblem
     from ...core.presets.text import PresetText
     from ..engine_api import EngineApi
@@ -63,15 +63,12 @@ def read_draft(found: Preset | PresetProblem) -> Draft:
 
 def check(engine: EngineApi, draft: Draft, where: str, content: bytes) -> PresetCheck:
     """Check a text as what the draft's file would hold; `where` counts for a new preset."""
-    from ...core.launch.preset_check import PresetDraft, check_preset
+    from ...core.launch.preview import check_preset
 
-    if draft.path is None:
-        target = PresetDraft(
-            preset_dir(engine, where), PresetSource.PROJECT if where == PROJECT else PresetSource.GLOBAL
-        )
-    else:
-        target = PresetDraft(os.path.dirname(draft.path), draft.source, draft.path)
-    return check_preset(content, target, engine.workspace)
+    if draft.path is not None:
+        return check_preset(content, engine.workspace, os.path.dirname(draft.path), draft.source, draft.path)
+    source = PresetSource.PROJECT if where == PROJECT else PresetSource.GLOBAL
+    return check_preset(content, engine.workspace, preset_dir(engine, where), source)
 
 
 def save(engine: EngineApi, draft: Draft, where: str, name: str, content: bytes, before: bytes) -> str:

@@ -31,7 +31,7 @@ from .text_area import PresetArea
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.launch.preset_check import PresetCheck
+    from ...core.launch.preview import PresetCheck
     from ...core.presets.text import FileChanged, PresetText
 
 CHECK_AFTER = 0.25
