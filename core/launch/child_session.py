@@ -20,18 +20,13 @@ from ..text.plain import one_line
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
 """No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
 
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _NAME_LENGTH = 60
 """Characters of a preset's name that go into a file name."""
-
-
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""
 
 
 class ChildSession(Struct, frozen=True):
-    """Where a run's conversation is kept."""
-
     id: str
     source: str | None = None
     """The file of the run that it continues, copied at launch."""
@@ -43,7 +38,6 @@ class ChildSession(Struct, frozen=True):
         return f"{self.shared}.lock" if self.shared else None
 
     def path_in(self, run_dir: str) -> str:
-        """Where the agent finds it."""
         return self.shared or os.path.join(run_dir, paths.CHILD_SESSION)
 
 
@@ -62,16 +56,14 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
 
     Raises UsageError for a wanted id that has no file.
     """
-    directory = _sticky_directory(cwd)
-    beginning = f"{_file_name(preset)}_"
-    if wanted is not None:
-        path = os.path.join(directory, f"{beginning}{_checked(wanted)}.jsonl")
-        if not os.path.isfile(path):
-            raise _unknown(wanted, preset, cwd)
-        return ChildSession(wanted, shared=path)
-    newest = _newest(directory, beginning)
-    session_id = os.path.basename(newest)[len(beginning) : -len(".jsonl")] if newest else str(uuid.uuid4())
-    return ChildSession(session_id, shared=os.path.join(directory, f"{beginning}{session_id}.jsonl"))
+    digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
+    directory = os.path.join(os.path.dirname(paths.agent_dir()), "subagent-sessions", digits)
+    prefix = f"{_file_name(preset)}_"
+    session_id = _checked(wanted) if wanted is not None else _newest(directory, prefix) or str(uuid.uuid4())
+    path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
+    if wanted is not None and not os.path.isfile(path):
+        raise _unknown(wanted, preset, cwd)
+    return ChildSession(session_id, shared=path)
 
 
 def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
@@ -105,12 +97,9 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
             break  # ids tell the second; within one only the meta knows which is newer
         run_dir = project.run_dir(name)
         meta = artifacts.read_meta(run_dir)
-        if (
-            meta is None
-            or meta.is_newer
-            or meta.preset != preset
-            or os.path.realpath(meta.cwd) != os.path.realpath(cwd)
-        ):
+        if meta is None or meta.is_newer or meta.preset != preset:
+            continue
+        if os.path.realpath(meta.cwd) != os.path.realpath(cwd):
             continue
         result = artifacts.read_result(run_dir)
         if wanted not in (meta.child_session_id, result.child_session_id if result else None):
@@ -152,28 +141,21 @@ def _checked(wanted: str) -> str:
     return wanted
 
 
-def _sticky_directory(cwd: str) -> str:
-    digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
-    return os.path.join(os.path.dirname(paths.agent_dir()), "subagent-sessions", digits)
-
-
 def _file_name(preset: str) -> str:
-    """Return the preset's name as far as it fits a file name; a few digits of the whole where it does not."""
-    clean = _NOT_IN_A_NAME.sub("-", preset)[:_NAME_LENGTH]
-    if clean == preset:
-        return clean
-    return f"{clean}-{hex_digest(preset.encode(), 6)}"
+    """Return the preset's name as far as it fits a file name; with a few digits of the whole where it does not."""
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", preset)[:_NAME_LENGTH]
+    return clean if clean == preset else f"{clean}-{hex_digest(preset.encode(), 6)}"
 
 
-def _newest(directory: str, beginning: str) -> str | None:
+def _newest(directory: str, prefix: str) -> str | None:
+    """Return the id of the conversation that was written last among the files of a preset."""
+    file_name = re.compile(rf"{re.escape(prefix)}({_ID.pattern})\.jsonl")
+    found: list[tuple[int, str]] = []
     try:
         with os.scandir(directory) as entries:
-            found = [
-                (entry.stat().st_mtime_ns, entry.path)
-                for entry in entries
-                if entry.name.startswith(beginning) and entry.name.endswith(".jsonl") and entry.is_file()
-            ]
+            for entry in entries:
+                if (named := file_name.fullmatch(entry.name)) and entry.is_file():
+                    found.append((entry.stat().st_mtime_ns, named[1]))
     except OSError:
         return None
-    found = [at for at in found if _ID.fullmatch(os.path.basename(at[1])[len(beginning) : -len(".jsonl")])]
     return max(found)[1] if found else None

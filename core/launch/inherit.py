@@ -1,4 +1,4 @@
-"""Hand a parent's conversation to a child: when, how much of it, and in which form.
+"""Hand a parent's conversation to a child: how much of it, and in which form.
 
 Verbatim compaction, as the README of pi-dashboard-subagents has it: no model is asked, nothing is reworded; what
 is too old or too long gives way to a placeholder.
@@ -29,23 +29,9 @@ _TAG = re.compile(r"<(?=\s*/?\s*parent-context\b)", re.IGNORECASE)
 
 
 class Inherited(Struct, frozen=True):
-    """What is handed over."""
-
     text: str
     turns: int
     chars: int
-
-
-def inherits(*, setting: bool, exposed: bool, isolated: bool | None, preset: bool | None, known_parent: bool) -> bool:
-    """Decide whether a child gets its parent's context: the call, where it may say, then the preset, then the setting.
-
-    `isolated` is what the call says; it counts only where the setting exposes it to the caller.
-    """
-    if not known_parent:
-        return False
-    if exposed and isolated is not None:
-        return not isolated
-    return setting if preset is None else preset
 
 
 def inherit_from(path: str, inheritance: Inheritance) -> Inherited:

@@ -34,7 +34,7 @@ from ..runners.base import Runner
 from ..runners.choice import runner_of
 from ..text.plain import one_line
 from .child_session import ChildSession, own_session, sticky_session
-from .inherit import Inherited, inherit_from, inherits, prompt_with_context
+from .inherit import Inherited, inherit_from, prompt_with_context
 from .model import INHERIT, ResolvedModel, resolve_model
 
 PREVIOUS = "{previous}"
@@ -231,18 +231,15 @@ class Plan:
     @cached_property
     def inherited(self) -> Inherited | None:
         """What a parent's conversation hands over; None without a parent, or where nothing is to be handed over."""
-        request, preset, settings = self._request, self.preset, self._settings
-        wanted = inherits(
-            setting=settings.inherit_context,
-            exposed=settings.expose_isolated,
-            isolated=request.isolated,
-            preset=preset.inherit_context if preset else None,
-            known_parent=request.parent_session is not None,
-        )
-        path = self._parent_session()
-        if not wanted or path is None:
-            return None
-        return inherit_from(path, settings.inheritance)
+        preset, settings = self.preset, self._settings
+        path, isolated = self._parent_session(), self._request.isolated
+        if settings.expose_isolated and isolated is not None:
+            wanted = not isolated
+        elif preset and preset.inherit_context is not None:
+            wanted = preset.inherit_context
+        else:
+            wanted = settings.inherit_context
+        return inherit_from(path, settings.inheritance) if wanted and path is not None else None
 
     def _system_prompt(self) -> str | None:
         """Return the preset's words, and how a result is handed over where that is asked for."""
@@ -280,15 +277,12 @@ def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRu
         session = run.child_session
         if session and session.shared and not os.path.exists(session.shared):
             first = begun.setdefault((run.meta.preset, os.path.dirname(session.shared)), run)
-            run = replace(run, meta=_with_session_of(first.meta, run.meta), child_session=first.child_session)
+            meta = replace(
+                run.meta,
+                child_session_id=first.meta.child_session_id,
+                session_path=first.meta.session_path,
+                session_lock=first.meta.session_lock,
+            )
+            run = replace(run, meta=meta, child_session=first.child_session)
         grouped.append(replace(run, meta=replace(run.meta, group=Group(group, index, len(planned), max_parallel))))
     return grouped
-
-
-def _with_session_of(first: RunMeta, meta: RunMeta) -> RunMeta:
-    return replace(
-        meta,
-        child_session_id=first.child_session_id,
-        session_path=first.session_path,
-        session_lock=first.session_lock,
-    )

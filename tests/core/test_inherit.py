@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agents.conversation import Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
-from subdeck.core.launch.inherit import Inheritance, Inherited, compact, inherit_from, inherits, prompt_with_context
+from subdeck.core.config.settings import Settings
+from subdeck.core.config.workspace import Workspace
+from subdeck.core.launch.inherit import Inheritance, Inherited, compact, inherit_from, prompt_with_context
+from subdeck.core.launch.plan import Plan
+from subdeck.core.paths import Project
+from subdeck.core.presets.catalog import PresetCatalog
+from subdeck.core.presets.file import Preset
+from subdeck.core.run.model import PresetSource, RunRequest
 
 from .session_file import SessionFile
 
@@ -210,6 +217,28 @@ def test_a_session_file(tmp_path: Path) -> None:
     assert text.endswith("[tool_result: read]\ncode of three")
 
 
+def inherits(
+    project_dir: Path,
+    settings: Settings,
+    *,
+    isolated: bool | None,
+    preset: bool | None = None,
+    known_parent: bool = True,
+) -> bool:
+    """Whether a run of a preset gets its parent's conversation."""
+    parent = SessionFile(project_dir / "session.jsonl")
+    parent.user("What?")
+    workspace = Workspace(Project(str(project_dir)), str(project_dir), settings)
+    named = Preset(name="scout", description="", source=PresetSource.PROJECT, path="", inherit_context=preset)
+    request = RunRequest(
+        task="Look.",
+        preset="scout",
+        isolated=isolated,
+        parent_session=str(parent.path) if known_parent else None,
+    )
+    return Plan(request, workspace, lambda: PresetCatalog((named,), (), ())).inherited is not None
+
+
 @pytest.mark.parametrize(
     ("setting", "exposed", "isolated", "inherited"),
     [
@@ -233,9 +262,13 @@ def test_a_session_file(tmp_path: Path) -> None:
         "isolated by default: opted in",
     ],
 )
-def test_the_four_usage_modes(setting: bool, exposed: bool, isolated: bool | None, inherited: bool) -> None:
+def test_the_four_usage_modes(
+    setting: bool, exposed: bool, isolated: bool | None, inherited: bool, project_dir: Path
+) -> None:
     """inheritContext says what happens; exposeInheritanceInTool whether a call may say otherwise."""
-    assert inherited == inherits(setting=setting, exposed=exposed, isolated=isolated, preset=None, known_parent=True)
+    assert inherited == inherits(
+        project_dir, Settings(inherit_context=setting, expose_isolated=exposed), isolated=isolated
+    )
 
 
 @pytest.mark.parametrize("setting", [True, False])
@@ -245,15 +278,17 @@ def test_the_four_usage_modes(setting: bool, exposed: bool, isolated: bool | Non
     [(True, True, True), (True, False, True), (True, None, False), (False, True, False), (False, False, False)],
 )
 def test_what_a_preset_says(
-    setting: bool, preset: bool, exposed: bool, isolated: bool | None, the_call_decides: bool
+    setting: bool, preset: bool, exposed: bool, isolated: bool | None, the_call_decides: bool, project_dir: Path
 ) -> None:
     """A preset's inherit_context beats the setting, and a call's isolated beats both where it is exposed."""
     expected = not isolated if the_call_decides else preset
 
-    assert expected == inherits(setting=setting, exposed=exposed, isolated=isolated, preset=preset, known_parent=True)
+    settings = Settings(inherit_context=setting, expose_isolated=exposed)
+    assert expected == inherits(project_dir, settings, isolated=isolated, preset=preset)
 
 
 @pytest.mark.parametrize("isolated", [None, False])
-def test_without_a_parent(isolated: bool | None) -> None:
+def test_without_a_parent(isolated: bool | None, project_dir: Path) -> None:
     """Nobody inherits from a parent that is not known, whatever was asked for."""
-    assert not inherits(setting=True, exposed=True, isolated=isolated, preset=True, known_parent=False)
+    settings = Settings(inherit_context=True, expose_isolated=True)
+    assert not inherits(project_dir, settings, isolated=isolated, preset=True, known_parent=False)

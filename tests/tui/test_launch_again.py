@@ -11,10 +11,10 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, PresetError, SubdeckError, UnknownRun
-from subdeck.core.launch.memory import LastValues, change_memory
 from subdeck.core.run.finalization import INSTRUCTION
 from subdeck.core.run.model import PresetSource, RunMeta, RunRequest, Tools
 from subdeck.tui.launch.form import LaunchForm, Reuse
+from subdeck.tui.launch.memory import LastValues, change_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues, asked_prompt, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER

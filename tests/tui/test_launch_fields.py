@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
-from subdeck.core.launch.memory import LastValues, change_memory, read_memory
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ActionContext, KeyContext
 from subdeck.tui.actions.launch import LAUNCHING
 from subdeck.tui.actions.model import READONLY
 from subdeck.tui.launch.form import LaunchForm
+from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
 from subdeck.tui.launch.path_input import PathInput, matching_paths
 from subdeck.tui.launch.problems import REST, by_field
 from subdeck.tui.launch.screen import LaunchScreen

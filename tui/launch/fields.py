@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from ...core.launch.memory import LastValues
 from ...core.run.model import RunnerKind
 from ...core.text.plain import plain
 from ..presets.draft import PROJECT, USER
@@ -24,6 +23,7 @@ from ..widgets.model_input import ModelInput
 from ..widgets.text_area import PlainTextArea
 from .facts import LaunchFacts
 from .form import PREVIOUS, LaunchForm
+from .memory import LastValues
 from .path_input import PathInput
 from .problems import REST
 from .values import COPIES, LaunchValues, SaveAs

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from ...core.errors import UsageError
-from ...core.launch.memory import ADHOC, LastValues
 from ...core.run.model import RunRequest
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
+from .memory import ADHOC, LastValues
 from .values import COPIES, LaunchValues, asked_model, asked_prompt, asked_tools, tool_names
 
 if TYPE_CHECKING:

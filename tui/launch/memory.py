@@ -1,16 +1,128 @@
-"""The memory of launches as the app holds it: read and written in threads, one change at a time."""
+"""What an operator last chose for a launch, and typed without launching it: one small file for each project.
+
+A broken file counts as an empty one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from ...core.launch.memory import LaunchMemory, change_memory, read_memory
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.paths import Project, now_iso
+from ...core.system.user_state import name_of_project, state_file, write_state
 from ..feed.bridge import Bridge
+
+ADHOC = ""
+"""Stands for the preset where there is none."""
+PRESETS = 200
+"""Of how many presets the values are kept: those used last."""
+UNSENT = 40
+"""How many tasks are kept that were not launched."""
+CHARACTERS = 1_000_000
+"""How much text in all is kept of them; the newest one is kept whatever its size."""
+
+
+class LastValues(Struct, frozen=True, omit_defaults=True):
+    """Only what was chosen otherwise than the preset says."""
+
+    model: str = ""
+    cwd: str = ""
+    runner: str = ""
+    copies: int = 1
+
+
+class UnsentTask(Struct, frozen=True):
+    preset: str
+    task: str
+    at: str
+    """When, as in a run's files."""
+    offered: bool = True
+    """Whether the next launch of the preset begins with it; one of each preset at most."""
+
+
+class LaunchMemory(Struct, frozen=True, omit_defaults=True):
+    project: str = ""
+    """For a person who looks at the file."""
+    last: dict[str, LastValues] = {}
+    """By preset, the one used last at the end."""
+    unsent: tuple[UnsentTask, ...] = ()
+    """Newest first."""
+
+    def values_of(self, preset: str) -> LastValues:
+        return self.last.get(preset, LastValues())
+
+    def draft_of(self, preset: str) -> str:
+        """Return the task that the next launch of a preset begins with."""
+        return next((unsent.task for unsent in self.unsent if unsent.offered and unsent.preset == preset), "")
+
+    def after_launch(self, preset: str, task: str, values: LastValues | None) -> LaunchMemory:
+        """Know what was launched; None leaves the values of the preset as they were."""
+        last = dict(self.last)
+        if values is not None:
+            last.pop(preset, None)
+            if values != LastValues():
+                last[preset] = values
+        newest = dict(list(last.items())[-PRESETS:])
+        return replace(self, last=newest, unsent=self._without(preset, task))
+
+    def after_cancel(self, preset: str, task: str) -> LaunchMemory:
+        """Keep what was typed; blank text only takes away what was offered."""
+        others = self._without(preset, task)
+        if not task.strip():
+            return replace(self, unsent=others)
+        return replace(self, unsent=_bounded((UnsentTask(preset, task, now_iso()), *others)))
+
+    def _without(self, preset: str, task: str) -> tuple[UnsentTask, ...]:
+        """Return the unsent tasks but this one, those of the preset no longer offered."""
+        return tuple(
+            replace(unsent, offered=False) if unsent.preset == preset else unsent
+            for unsent in self.unsent
+            if unsent.task != task
+        )
+
+
+_decoder = msgspec.json.Decoder(LaunchMemory)
+
+
+def memory_file(project: Project) -> str:
+    return state_file("launches", f"{name_of_project(project.root)}.json")
+
+
+def read_memory(project: Project) -> LaunchMemory:
+    """Return what is remembered of a project; nothing where the file is missing or broken."""
+    try:
+        with open(memory_file(project), "rb") as file:
+            return _decoder.decode(file.read())
+    except (OSError, msgspec.DecodeError):
+        return LaunchMemory()
+
+
+def change_memory(project: Project, change: Callable[[LaunchMemory], LaunchMemory]) -> LaunchMemory:
+    """Change what is remembered, as it is in the file now, and return it. Raises OSError."""
+    memory = replace(change(read_memory(project)), project=project.root.encode("utf-8", "replace").decode())
+    write_state(memory_file(project), msgspec.json.format(msgspec.json.encode(memory), indent=1))
+    return memory
+
+
+def _bounded(unsent: tuple[UnsentTask, ...]) -> tuple[UnsentTask, ...]:
+    kept, characters = list(unsent[:1]), len(unsent[0].task)
+    for task in unsent[1:UNSENT]:
+        characters += len(task.task)
+        if characters > CHARACTERS:
+            break
+        kept.append(task)
+    return tuple(kept)
 
 
 class Remembered:
-    """Owned by the deck; what cannot be written is still known until the app ends."""
+    """The memory as the app holds it: read and written in threads, one change at a time.
+
+    What cannot be written is still known until the app ends.
+    """
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge

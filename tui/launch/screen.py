@@ -36,9 +36,9 @@ from .values import LaunchValues
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ...core.launch.memory import LaunchMemory
     from ...core.run.snapshot import RunSnapshot
     from .form import LaunchForm
+    from .memory import LaunchMemory
 
 CHECK_AFTER = 0.15
 """Seconds without another change before the engine is asked what would fail."""

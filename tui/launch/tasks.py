@@ -20,8 +20,8 @@ from ..dialogs.loading import LoadingScreen
 from ..text.cells import fit
 
 if TYPE_CHECKING:
-    from ...core.launch.memory import UnsentTask
     from ...core.run.snapshot import RunSnapshot
+    from .memory import UnsentTask
 
 
 class EarlierTask(Struct, frozen=True):

@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from subdeck.core.launch import memory as launch_memory
-from subdeck.core.launch.memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
 from subdeck.core.paths import Project
+from subdeck.tui.launch import memory as launch_memory
+from subdeck.tui.launch.memory import LastValues, LaunchMemory, change_memory, memory_file, read_memory
 
 CHOSEN = LastValues(model="b/c", cwd="/tmp", runner="tmux", copies=3)
 
