@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .project.follower import Update
     from .project.session import SessionFile
     from .project.watch import Stop
-    from .run.tail import EventTail
+    from .run.events import EventTail
     from .runners.base import AttachInfo
     from .system.line_file import LineFile
 
@@ -172,7 +172,7 @@ class Engine:
 
     def events(self, run_id: str) -> EventTail:
         """Return a reader that hands out the events of a run, each once, as they appear."""
-        from .run.tail import EventTail
+        from .run.events import EventTail
 
         return EventTail(os.path.join(self.project.run_dir(run_id), paths.EVENTS))
 

@@ -11,7 +11,7 @@ import click
 from .. import paths
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
-from ..run.tail import LineTail
+from ..system.line_file import LineTail
 from ..text.plain import plain
 from .options import json_option, run_argument
 from .outcomes import EXIT_CODES

@@ -18,7 +18,7 @@ from ..text.plain import one_line
 if TYPE_CHECKING:
     from ..run.events import Event, RunStarted, ToolCall
     from ..run.snapshot import RunSnapshot
-    from ..run.tail import LineTail
+    from ..system.line_file import LineTail
 
 BETWEEN = " · "
 MESSAGE = 300
@@ -226,7 +226,7 @@ class DiagnosisReader:
 
     def _from_near_the_end(self) -> LineTail:
         """Begin where the last events do; of those before, the first says which process is the child's."""
-        from ..run.tail import LineTail
+        from ..system.line_file import LineTail
 
         try:
             with open(self._events_path, "rb") as file:

@@ -10,10 +10,9 @@ from enum import Enum
 from .. import paths
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
-from ..run.events import RunStarted
+from ..run.events import EventTail, RunStarted
 from ..run.fold import Fold
 from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult, RunStatus, StopReason
-from ..run.tail import EventTail
 from ..system import files, locks, processes
 from ..text.plain import one_line, plain
 

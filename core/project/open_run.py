@@ -8,10 +8,11 @@ from .. import paths
 from ..run import artifacts
 from ..run.artifacts import ActivityRecord
 from ..run.describe import unreadable_lines
+from ..run.events import EventTail
 from ..run.fold import Fold
 from ..run.model import RunMeta
 from ..run.snapshot import Queued, Running, RunSnapshot
-from ..run.tail import EventTail, HeldFile
+from ..system.line_file import HeldFile
 
 ACTIVITY_BYTES = 16 * 1024
 """More than an activity record has: 2 KB of a sentence, escaped."""

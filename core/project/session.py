@@ -20,8 +20,8 @@ from .. import paths
 from ..errors import UsageError
 from ..run.model import RunMeta
 from ..run.snapshot import RunSnapshot
-from ..run.tail import LineTail
 from ..system import files, locks
+from ..system.line_file import LineTail
 from ..text.plain import one_line
 
 BG_RUN = "pi-subagents:bg-run"

@@ -1,15 +1,17 @@
-"""Normalized child events and their JSONL codec; one event is one line of `events.jsonl`.
+"""Normalized child events, and the bytes of `events.jsonl`, of which each event is one line.
 
 Durations and limits are never computed from `ts`: it is wall-clock time, for show. `seq` orders.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
+from ..system.line_file import LineTail
 from .model import NoticeLevel, RunReason, RunStatus, WaitsFor
 
 
@@ -144,6 +146,93 @@ def decode_event(line: bytes) -> Event | None:
             return None
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+_LAST_ESCAPE = rb"\\(?:u[0-9a-fA-F]{0,4}|.?)$"
+_ENDS = (b'[\xe2\x80\xa6]"}', b'[\xe2\x80\xa6]"}}', b'"]}}')
+"""What closes a line that was cut within the text of an event, or within an argument of a call."""
+_TRIES = 4
+"""Escapes that are taken away from the cut end, until what is left is whole."""
+
+
+def decode_beginning(line: bytes) -> Event | None:
+    """Decode an event of which only the beginning is there; None where no text can be made of it."""
+    text = line.decode("utf-8", "ignore").encode()
+    for _ in range(_TRIES):
+        for end in _ENDS:
+            if event := decode_event(text + end):
+                return event
+        escape = re.compile(_LAST_ESCAPE, re.DOTALL).search(text, max(0, len(text) - 8))
+        text = text[: escape.start()] if escape else text[:-1]
+    return None
+
+
+class EventTail:
+    """Hands out the events of one run as they are written."""
+
+    def __init__(self, path: str, *, held: bool = False) -> None:
+        """`held` keeps the file open between two reads."""
+        self._lines = LineTail(path, held=held)
+        self.unreadable = 0
+        """Lines so far that were no events."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far, up to the last whole line."""
+        return self._lines.offset
+
+    def has_grown(self) -> bool:
+        return self._lines.has_grown()
+
+    def read(self, limit: int | None = None) -> list[Event]:
+        """Return the events written since the last call, at most about `limit` bytes of them."""
+        events: list[Event] = []
+        for line in self._lines.lines(limit):
+            event = decode_event(line)
+            if event is None:
+                self.unreadable += bool(line.strip())
+            else:
+                events.append(event)
+        return events
+
+
+_HEAD = 4096
+"""Bytes of a line within which its `seq`, its `ts` and the id of its call stand, in this order."""
+_SEQ = rb'"seq":(\d{1,15})'
+_TS = rb'"ts":"([^"\\]{1,40})"'
+_CALL_ID = rb'"toolCallId":"(?:[^"\\]|\\.)*"'
+# Compiled at their first use, by `re.search`: no wrapper and no list of runs looks at lines in this way.
+
+
+def line_prefix(kind: type[KnownEvent]) -> bytes:
+    """Return how the lines of such events begin, and how no other line does."""
+    return b'{"type":"%b"' % str(kind.__struct_config__.tag).encode()
+
+
+def seq_of_line(line: bytes) -> int:
+    """Return an event's number without decoding it; 0 where the line has none."""
+    found = re.search(_SEQ, line[:_HEAD])
+    return int(found[1]) if found else 0
+
+
+def ts_of_line(line: bytes) -> str:
+    """Return an event's time without decoding it; empty where the line has none."""
+    found = re.search(_TS, line[:_HEAD])
+    return found[1].decode("ascii", "replace") if found else ""
+
+
+def call_id_of_line(line: bytes) -> bytes:
+    """Return the bytes by which a call and its result name the call; empty where there are none."""
+    found = re.search(_CALL_ID, line[:_HEAD])
+    return found[0] if found else b""
+
+
+_ERROR_MARKS = (b'"isError":true', line_prefix(ErrorReported), line_prefix(RunEnded))
+
+
+def may_report_error(lines: bytes) -> bool:
+    """Return False where certainly none of these lines reports a failed tool, an error or an end."""
+    return any(mark in lines for mark in _ERROR_MARKS)
 
 
 CUT = "[…truncated…]"

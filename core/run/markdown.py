@@ -30,7 +30,7 @@ from .progress import ProgressFormatter, arguments_text
 from .snapshot import RunSnapshot
 
 if TYPE_CHECKING:
-    from .tail import EventTail
+    from .events import EventTail
 
 TITLE_LENGTH = 100
 """Characters of the task in the heading."""

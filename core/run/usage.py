@@ -8,16 +8,16 @@ from collections import deque
 from msgspec import Struct
 
 from ..paths import EVENTS
-from .events import UsageReported, decode_event
+from ..system.line_file import LineTail
+from .events import ToolCall, UsageReported, decode_event, line_prefix
 from .fold import add_usage
 from .model import Usage
-from .tail import LineTail
 
 KEPT = 5000
 """Rows that are kept, the newest ones; all others are in the sums."""
 PIECE = 16 * 1024 * 1024
 """Bytes read at a time, so that whoever waits can be told how far it is."""
-_TAG, _CALL = b'"type":"usage"', b'"type":"tool_call"'
+_USAGE, _CALL = line_prefix(UsageReported), line_prefix(ToolCall)
 
 
 class Turn(Struct, frozen=True, gc=False):
@@ -49,11 +49,11 @@ class UsageReader:
         """Take in the next piece; return whether there is more."""
         before, tool_uses = self._tail.offset, 0
         for line in self._tail.lines(PIECE):
-            if _TAG in line[:64]:
+            if line.startswith(_USAGE):
                 event = decode_event(line)
                 if isinstance(event, UsageReported):
                     self._add(event)
-            elif _CALL in line[:64]:
+            elif line.startswith(_CALL):
                 tool_uses += 1
         if tool_uses:
             self.total = _with_tools(self.total, tool_uses)

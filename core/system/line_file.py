@@ -1,26 +1,148 @@
-"""Random access to a growing file of lines, in chunks that begin and end at line boundaries.
+"""Files of lines that are still being written: read on from an offset, back from the end, or anywhere between.
 
 The file may be missing, replaced, cut short or removed at any moment: then there is less to read, and nothing raises.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+FIRST_BYTES = 16 * 1024
+"""Bytes read first of what was appended: mostly all of it."""
 CHUNK = 64 * 1024
 """Bytes of a chunk, a little more where a line goes on: what is decoded at once because somebody looks at it."""
-
 BLOCK = 256 * 1024
-"""Bytes that are read at once where newlines are only counted."""
-
+"""Bytes read at a time where there are more, or where newlines are only counted."""
 HELD = 256 * 1024
 """Bytes of one line that are handed out; of a longer one only the beginning."""
-
 WHOLE = 1024 * 1024
 """Bytes of a chunk up to which it is read whole; one that is longer has a line that is cut."""
+LONGEST = 4 * 1024 * 1024
+"""Bytes of one line that `blocks` hands out; of a longer one only the beginning."""
+HEAD = 512
+"""Bytes of a line that `lines_backward` hands out with it."""
+
+_BEYOND = 1 << 62
+"""Farther than any file goes."""
+_OPEN_LIMIT = os.sysconf("SC_OPEN_MAX")
+"""Files that this process may have open at a time, usually 1,024; -1 where there is no limit."""
+MOST_HELD = 400 if _OPEN_LIMIT < 0 else min(400, _OPEN_LIMIT // 4)
+"""Files of this process that are kept open at a time, at most a quarter of those it may open."""
+
+
+class HeldFile:
+    """A file that is read again and again, and kept open in between unless too many are."""
+
+    held = 0
+    """How many are open now."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+    def status(self) -> os.stat_result | None:
+        """Return what the path names now: None for no file, another one where that has taken its place.
+
+        A descriptor that has become useless (a network file system that was lost for a while) is opened anew.
+        """
+        status = self._status()
+        if status is None or not status.st_nlink:
+            self.close()
+            status = self._status()
+        return status
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Return these bytes, fewer where the file ends."""
+        try:
+            return os.pread(self._descriptor, length, offset) if self._open() else b""
+        except OSError:
+            return b""  # a directory in its place, or a disk that fails
+
+    def release(self) -> None:
+        """Close the file if too many are open."""
+        if HeldFile.held > MOST_HELD:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):  # it is closed even where the file system is not there any more
+                os.close(self._descriptor)
+            self._descriptor = -1
+            HeldFile.held -= 1
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return os.fstat(self._descriptor) if self._open() else None
+        except OSError:
+            self.close()
+            return None
+
+    def _open(self) -> bool:
+        if self._descriptor < 0:
+            try:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                return False
+            HeldFile.held += 1
+        return True
+
+
+class LineTail:
+    """Hands out whole lines as they appear; a torn last line waits for its rest.
+
+    A file that is missing has no lines yet. One that shrank or was replaced is read from its beginning.
+    """
+
+    def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
+        """`held` keeps the file open between two reads."""
+        self.path = path
+        self.offset = offset
+        """Where the next unread whole line begins."""
+        self._inode = 0
+        self._file = HeldFile(path)
+        self._done = self._file.release if held else self._file.close
+
+    def has_grown(self) -> bool:
+        """Tell whether there is anything to read, be it only the beginning of a line."""
+        status = self._file.status()
+        self._done()
+        return status is not None and status.st_size != self.offset
+
+    def lines(self, limit: int | None = None) -> Iterator[bytes]:
+        """Yield unread whole lines without their newline, at most about `limit` bytes of them."""
+        try:
+            yield from self._lines(limit)
+        finally:
+            self._done()
+
+    def _lines(self, limit: int | None) -> Iterator[bytes]:
+        status = self._file.status()
+        if status is None:
+            return
+        if status.st_size < self.offset or (self._inode and status.st_ino != self._inode):
+            self.offset = 0
+        self._inode = status.st_ino
+        rest, position, length = b"", self.offset, FIRST_BYTES
+        end = None if limit is None else self.offset + limit
+        while end is None or position < end or rest:
+            chunk = self._file.read(length, position)
+            position += len(chunk)
+            whole, newline, tail = (rest + chunk).rpartition(b"\n")
+            rest = tail
+            if newline:
+                for line in whole.split(b"\n"):
+                    self.offset += len(line) + 1
+                    yield line
+            if len(chunk) < length or (newline and end is not None and position >= end):
+                return
+            length = BLOCK
 
 
 class Chunk(Struct, frozen=True, gc=False):
@@ -73,6 +195,44 @@ class LineFile:
                 return start + newline + 1
             position = start
         return 0
+
+    def line_start(self, position: int, end: int) -> int:
+        """Return where the first line at or after `position` begins; `end` when none does before it."""
+        if position <= 0:
+            return 0
+        position -= 1  # a newline right there means that a line begins at the position itself
+        while position < end and (block := self.read(position, min(BLOCK, end - position))):
+            newline = block.find(b"\n")
+            if newline >= 0:
+                return position + newline + 1
+            position += len(block)
+        return end
+
+    def blocks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
+        """Yield whole lines from `start` on, mostly `BLOCK` bytes: where they begin, they, where the next begin.
+
+        Of a line longer than `LONGEST` only the beginning is there; a last one without a newline waits for its rest.
+        """
+        while True:
+            block, following = self._block(start)
+            if not block:
+                return
+            yield start, block, following
+            start = following
+
+    def _block(self, position: int) -> tuple[bytes, int]:
+        """Read whole lines, and return where the next ones begin; no bytes where no line is complete."""
+        size = BLOCK
+        while True:
+            block = self.read(position, size)
+            if (newline := block.rfind(b"\n")) >= 0:
+                return block[: newline + 1], position + newline + 1
+            if len(block) < size:
+                return b"", position
+            if size >= LONGEST:
+                following = self.line_start(position + size, _BEYOND)
+                return (block + b"\n", following) if following < _BEYOND else (b"", position)
+            size *= 4
 
     def line_at(self, offset: int) -> bytes:
         """Return the whole line that begins here, however long, without its newline."""
@@ -144,13 +304,6 @@ def _split(start: int, block: bytes) -> list[tuple[int, bytes]]:
     return offsets
 
 
-CHUNK_BACKWARD = 1024 * 1024
-"""Bytes read at a time."""
-
-HEAD = 512
-"""Bytes of a line that come with it."""
-
-
 class Line(Struct, frozen=True, gc=False):
     """Where a line is, without its newline, and its first `HEAD` bytes."""
 
@@ -163,7 +316,7 @@ def lines_backward(descriptor: int, size: int) -> Iterator[Line]:
     """Yield the lines of the first `size` bytes, the last one first; blank ones are left out."""
     end = position = size
     while position > 0:
-        start = max(0, position - CHUNK_BACKWARD)
+        start = max(0, position - BLOCK)
         chunk = os.pread(descriptor, position - start, start)
         cut = len(chunk)
         while (newline := chunk.rfind(b"\n", 0, cut)) >= 0:

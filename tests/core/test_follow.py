@@ -16,10 +16,12 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import follower as follow, watch
 from subdeck.core.project.follower import Update
 from subdeck.core.project.open_run import OpenRun
-from subdeck.core.run import artifacts, tail
+from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
 from subdeck.core.run.snapshot import Counts, RunSnapshot
+from subdeck.core.system import line_file
+from subdeck.core.system.line_file import HeldFile
 
 from tests.factories import (
     ahead_of,
@@ -247,7 +249,7 @@ def test_runs_that_nobody_is_shown(engine: Engine) -> None:
 
 def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too many files are open runs are followed all the same."""
-    monkeypatch.setattr(tail, "MOST_HELD", 0)
+    monkeypatch.setattr(line_file, "MOST_HELD", 0)
     with following(engine) as followed:
         run = start(engine, "tool read", "answer ok")
         seen = followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
@@ -257,12 +259,12 @@ def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.Mo
 def test_asking_for_an_end_keeps_no_file_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too many files are open, asking whether a run may have ended leaves none open."""
     meta, lock = make_run(engine.project)
-    monkeypatch.setattr(tail, "MOST_HELD", 0)
-    before = tail.HeldFile.held
+    monkeypatch.setattr(line_file, "MOST_HELD", 0)
+    before = HeldFile.held
     run = OpenRun(engine.project, meta)
     assert not run.drain()
     assert not run.may_have_ended
-    assert before == tail.HeldFile.held
+    assert before == HeldFile.held
     os.close(lock)
 
 

@@ -408,7 +408,7 @@ def test_a_line_too_long_to_decode(session: SessionFile, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 4096])
 def test_lines_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """However a file is cut into chunks, every line is met once, with its place and its beginning."""
-    monkeypatch.setattr(backward, "CHUNK", chunk)
+    monkeypatch.setattr(backward, "BLOCK", chunk)
     content = b"first\n\nsecond line\n" + b"y" * 600 + b"\nlast"
     path = tmp_path / "lines"
     path.write_bytes(content)

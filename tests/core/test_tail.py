@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.run import tail as module
-from subdeck.core.run.tail import CHUNK_BYTES, FIRST_BYTES, HeldFile, LineTail
+from subdeck.core.system import line_file as module
+from subdeck.core.system.line_file import BLOCK, FIRST_BYTES, HeldFile, LineTail
 
 HELD = pytest.mark.parametrize("held", [False, True], ids=["opened", "held"])
 
@@ -23,7 +23,7 @@ def test_every_line_once(tmp_path: Path, seed: int, *, held: bool) -> None:
     chance = random.Random(seed)
     path = tmp_path / "lines"
     tail = LineTail(str(path), held=held)
-    lines = [b"x" * int(2 * CHUNK_BYTES * chance.random() ** 9) for _ in range(600)]
+    lines = [b"x" * int(2 * BLOCK * chance.random() ** 9) for _ in range(600)]
     content = b"".join(line + b"\n" for line in lines)
     read: list[bytes] = []
     position = 0
@@ -98,6 +98,6 @@ def test_files_leave_room_for_others() -> None:
     """At most a quarter of the files that the process may open are kept open."""
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
-        "from subdeck.core.run.tail import MOST_HELD; print(MOST_HELD)"
+        "from subdeck.core.system.line_file import MOST_HELD; print(MOST_HELD)"
     )
     assert "16\n" == subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

@@ -11,6 +11,7 @@ from subdeck.core.run.events import (
     AssistantText,
     ErrorReported,
     Event,
+    EventTail,
     Notice,
     RunEnded,
     RunStarted,
@@ -21,7 +22,6 @@ from subdeck.core.run.events import (
 )
 from subdeck.core.run.markdown import closed, fenced, markdown, run_markdown
 from subdeck.core.run.model import RunReason, Usage
-from subdeck.core.run.tail import EventTail
 
 from ..factories import make_meta, make_result, make_snapshot
 

@@ -23,8 +23,9 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.progress import ProgressFormatter
+from subdeck.core.system import line_file
 from subdeck.core.system.line_file import LineFile
-from subdeck.tui.transcript.search import counter as counting, scanner as scanning
+from subdeck.tui.transcript.search import counter as counting
 from subdeck.tui.transcript.search.counter import Count
 from subdeck.tui.transcript.search.errors import Errors
 from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text
@@ -102,7 +103,7 @@ def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
 @pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
 def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever part of what a person reads is typed, the search finds just the lines that reading all of them finds."""
-    monkeypatch.setattr(scanning, "BLOCK", 2000)
+    monkeypatch.setattr(line_file, "BLOCK", 2000)
     chance = random.Random(seed)
     file = written(tmp_path / "events.jsonl", [some_event(chance, number) for number in range(120)])
     content = Path(file.path).read_bytes()
@@ -166,8 +167,8 @@ def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
 
 def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line longer than what is read at once is found by its beginning, and the lines after it as ever."""
-    monkeypatch.setattr(scanning, "BLOCK", 4096)
-    monkeypatch.setattr(scanning, "LONGEST", 300_000)
+    monkeypatch.setattr(line_file, "BLOCK", 4096)
+    monkeypatch.setattr(line_file, "LONGEST", 300_000)
     long = AssistantText(text="needle one " + "x" * 600_000)
     file = written(tmp_path / "e", [AssistantText(text="a"), long, AssistantText(text="needle two")])
     starts = offsets(Path(file.path).read_bytes())
@@ -194,7 +195,7 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
 
 def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plus stands behind a number that may grow, and behind the most that is counted."""
-    monkeypatch.setattr(scanning, "BLOCK", 1000)
+    monkeypatch.setattr(line_file, "BLOCK", 1000)
     monkeypatch.setattr(counting, "PIECE", 2000)
     file = written(tmp_path / "e", [AssistantText(text=f"needle {n}") for n in range(200)])
     count = Count(file, Query("needle", "readable"))
@@ -223,7 +224,7 @@ def test_another_file_in_its_place_is_counted_anew(tmp_path: Path) -> None:
 
 def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once another search was begun not one block more is read."""
-    monkeypatch.setattr(scanning, "BLOCK", 500)
+    monkeypatch.setattr(line_file, "BLOCK", 500)
     file = written(tmp_path / "e", [AssistantText(text="hay")] * 500)
     asked = iter([False, False, True, True])
     count = Count(file, Query("needle", "readable"))

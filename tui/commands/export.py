@@ -138,8 +138,8 @@ def save_run(engine: EngineApi, run: RunSnapshot, path: str, *, over: bool) -> i
 
 
 def _pieces(engine: EngineApi, run: RunSnapshot) -> Iterator[str]:
+    from ...core.run.events import EventTail
     from ...core.run.markdown import run_markdown
-    from ...core.run.tail import EventTail
 
     tail = EventTail(engine.line_file(run.run_id, paths.EVENTS).path)
     return run_markdown(run, tail, engine.result(run.run_id))

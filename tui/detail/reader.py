@@ -12,8 +12,8 @@ from ...core import paths
 from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
 from ...core.run.describe import prompt_mode_words, size_text
+from ...core.run.events import EventTail
 from ...core.run.snapshot import RunSnapshot
-from ...core.run.tail import EventTail
 from ...core.run.usage import UsageReader
 from ...core.system.files import open_regular
 from ...core.text.plain import plain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from ...core.run.events import (
     ToolResult,
     UnknownEvent,
     UsageReported,
+    decode_beginning,
     decode_event,
 )
 from ...core.run.model import NoticeLevel
@@ -32,26 +32,6 @@ from ...core.system.line_file import HELD
 from ...core.text.plain import one_line, plain
 from ..text.format import local_time
 from .views import View
-
-_LAST_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,4}|.?)$", re.DOTALL)
-_ENDS = (b'[\xe2\x80\xa6]"}', b'[\xe2\x80\xa6]"}}', b'"]}}')
-"""What closes a line that was cut within the text of an event, or within an argument of a call."""
-
-_TRIES = 4
-"""Escapes that are taken away from the cut end, until what is left is whole."""
-
-
-def event_of_beginning(line: bytes) -> Event | None:
-    """Decode an event of which only the beginning is there; None where no text can be made of it."""
-    text = line.decode("utf-8", "ignore").encode()
-    for _ in range(_TRIES):
-        for end in _ENDS:
-            if event := decode_event(text + end):
-                return event
-        escape = _LAST_ESCAPE.search(text, max(0, len(text) - 8))
-        text = text[: escape.start()] if escape else text[:-1]
-    return None
-
 
 TEXT_LIMIT = 200_000
 """Characters of one event that are laid out; the whole is in its file."""
@@ -119,7 +99,7 @@ def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry
 def event_of(line: bytes) -> Event | None:
     """Decode a line, or as much of its text as there is where the line was cut."""
     event = decode_event(line)
-    return event_of_beginning(line) if event is None and len(line) >= HELD else event
+    return decode_beginning(line) if event is None and len(line) >= HELD else event
 
 
 def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:

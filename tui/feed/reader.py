@@ -6,14 +6,13 @@ the lines are counted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.events import ToolCall, decode_event
+from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix, seq_of_line
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import BLOCK, CHUNK, Chunk, FileMark, LineFile, chunks_of
 from ...core.text.plain import plain
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 PRIMED = 256 * 1024
 """Bytes before a chunk in which the calls of its first results are looked for."""
 
-_CALL = b'"type":"tool_call"'
-_RESULT = b'"type":"tool_result"'
-_ID = b'"toolCallId":'
+_CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 
 class Decoded(Struct, frozen=True):
@@ -80,10 +77,9 @@ def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Seque
     called: set[bytes] = set()
     missing: list[bytes] = []
     for _, line in lines:
-        head = line[:400]
-        if _CALL in head:
-            called.add(_id_in(line))
-        elif _RESULT in head and (call := _id_in(line)) not in called:
+        if line.startswith(_CALL):
+            called.add(call_id_of_line(line))
+        elif line.startswith(_RESULT) and (call := call_id_of_line(line)) not in called:
             missing.append(call)
     if not missing:
         return
@@ -92,13 +88,6 @@ def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Seque
     for call in missing:
         if call and (event := _call_in(before, call)):
             formatter.text(event)
-
-
-def _id_in(line: bytes) -> bytes:
-    """Return the text by which a line names its call, with what is in front of it; empty where it names none."""
-    begin = line.find(_ID)
-    end = line.find(b'"', begin + len(_ID) + 1)
-    return line[begin : end + 1] if 0 <= begin < end else b""
 
 
 def _call_in(before: bytes, call: bytes) -> ToolCall | None:
@@ -126,8 +115,6 @@ REST = 4096
 
 HEAD = 200
 """Bytes of an event in which its number is looked for."""
-
-_SEQ = re.compile(rb'"seq":\s*(\d{1,15})')
 
 
 class Part(Struct, frozen=True):
@@ -249,8 +236,7 @@ class RunReader:
         if self.view is View.STDERR:
             return
         offset, _ = self._file.lines(chunk.start, chunk.end)[-1]
-        if found := _SEQ.search(self._file.read(offset, HEAD)):
-            self._last_seq = max(self._last_seq, int(found[1]))
+        self._last_seq = max(self._last_seq, seq_of_line(self._file.read(offset, HEAD)))
 
     def _rest(self, size: int) -> str:
         if self.view is not View.STDERR or size <= self._end:

@@ -14,7 +14,6 @@ from ...core.system.files import write_new, write_whole
 from ...core.text.plain import one_line, plain
 from ..feed.lines import body_of, entry_of, event_of
 from ..feed.views import View
-from .search.scanner import blocks
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile
@@ -76,7 +75,7 @@ def text_of(file: LineFile, view: str) -> Iterator[str]:
     """Yield the text in pieces: every line of the view, opened, without control characters."""
     formatter = ProgressFormatter()
     end = 0
-    for _, block, following in blocks(file, 0):
+    for _, block, following in file.blocks(0):
         end = following
         said = (text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
         yield "".join(f"{text}\n" for text in said if text is not None)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...core.run.describe import moment
+from ...core.run.events import ts_of_line
 from ...core.system.line_file import BLOCK
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _SPAN = re.compile(r"([+-])((?:\d+(?:\.\d+)?[smhd])+)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_STAMP = re.compile(rb'"ts":"([^"\\]{1,40})"')
 _HEAD = 4096
 """Bytes of a line within which its time stands."""
 _FEW_LINES = 64 * 1024
@@ -165,5 +165,4 @@ def _last_time(file: LineFile, end: int) -> datetime | None:
 
 
 def _time_of(line: bytes) -> datetime | None:
-    found = _STAMP.search(line, 0, _HEAD)
-    return moment(found[1].decode("ascii", "replace")) if found else None
+    return moment(ts_of_line(line))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from ....core.run.events import ErrorReported, RunEnded, ToolResult
+from ....core.run.events import ErrorReported, RunEnded, ToolResult, may_report_error
 from ....core.run.model import RunStatus
 from ...feed.lines import event_of
 from .scanner import Matcher
-
-_MARKERS = (b'"isError":true', b'"type":"error"', b'"type":"run_ended"')
-"""One of them is in every line that may report an error."""
 
 
 class Errors:
@@ -18,11 +15,11 @@ class Errors:
         return self
 
     def matches(self, start: int, block: bytes) -> list[int]:
-        if not any(marker in block for marker in _MARKERS):
+        if not may_report_error(block):
             return []
         matches: list[int] = []
         for line in block.split(b"\n")[:-1]:
-            if any(marker in line for marker in _MARKERS) and is_error(line):
+            if may_report_error(line) and is_error(line):
                 matches.append(start)
             start += len(line) + 1
         return matches

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ....core.run.events import AssistantText, Thinking
+from ....core.run.events import AssistantText, Thinking, ToolCall, ToolResult, call_id_of_line, line_prefix
 from ....core.run.progress import ProgressFormatter, vocabulary
 from ....core.text.plain import plain
 from ...feed.lines import LINE_TEXTS, body_of, entry_of, entry_of_line, event_of
@@ -31,11 +31,7 @@ _HIDDEN = re.compile(
 )
 """What is taken out of a text before it is shown: as it is, as JSON writes it, and beyond ASCII as UTF-8 writes it."""
 
-_CALL = b'"type":"tool_call"'
-_RESULT = b'"type":"tool_result"'
-_CALL_ID = re.compile(rb'"toolCallId":("(?:[^"\\]|\\.)*")')
-_HEAD = 4096
-"""Bytes of a line within which its type and the id of its call stand."""
+_CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 _MOST_CALLS = 200
 """Calls that are remembered until their result comes, as many as the formatter remembers."""
@@ -96,17 +92,18 @@ class QueryMatcher:
     def _may_hold(self, needle: bytes, low_line: bytes, line: bytes) -> bool:
         if needle not in low_line and not _hides(line):
             return self._is_result_of_called(line)
-        if needle and _CALL in line[:_HEAD] and (call := _CALL_ID.search(line, 0, _HEAD)):
+        if needle and line.startswith(_CALL) and (call := call_id_of_line(line)):
             if len(self._called) >= _MOST_CALLS:
                 del self._called[next(iter(self._called))]
-            self._called[call[1]] = None
+            self._called[call] = None
         return True
 
     def _is_result_of_called(self, line: bytes) -> bool:
-        if not self._called or _RESULT not in line[:_HEAD] or not (call := _CALL_ID.search(line, 0, _HEAD)):
+        if not self._called or not line.startswith(_RESULT):
             return False
-        was_called = call[1] in self._called
-        self._called.pop(call[1], None)
+        call = call_id_of_line(line)
+        was_called = call in self._called
+        self._called.pop(call, None)
         return was_called
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ....core.system.line_file import BLOCK
-
 if TYPE_CHECKING:
     from ....core.system.line_file import LineFile
 
@@ -15,12 +13,6 @@ WARM = 256 * 1024
 
 REGION = 4 * 1024 * 1024
 """Bytes that are searched at once where a search goes backward."""
-
-LONGEST = 4 * 1024 * 1024
-"""Bytes of one line that are searched; of a longer one only the beginning."""
-
-_BEYOND = 1 << 62
-"""Farther than any file goes."""
 
 Cancelled = Callable[[], bool]
 
@@ -60,23 +52,10 @@ def scan(file: LineFile, start: int, end: int, matcher: Matcher, cancelled: Canc
 
     `start` is the beginning of a line. A last line that has no newline yet waits for its rest.
     """
-    for position, block, following in blocks(file, start):
+    for position, block, following in file.blocks(start):
         if position >= end or cancelled():
             return
         yield BlockMatches([match for match in matcher.matches(position, block) if match < end], following)
-
-
-def blocks(file: LineFile, start: int) -> Iterator[tuple[int, bytes, int]]:
-    """Yield whole lines from `start` on, some hundred kilobytes at once: where they begin, they, where the next begin.
-
-    Of a line longer than `LONGEST` only the beginning is there.
-    """
-    while True:
-        block, following = _block(file, start)
-        if not block:
-            return
-        yield start, block, following
-        start = following
 
 
 def find(file: LineFile, pattern: Pattern, offset: int, step: int, cancelled: Cancelled) -> Match:
@@ -94,7 +73,7 @@ def find(file: LineFile, pattern: Pattern, offset: int, step: int, cancelled: Ca
 
 def first_match(file: LineFile, pattern: Pattern, start: int, end: int, cancelled: Cancelled) -> int | None:
     """Return where the first matching line at or after `start` and before `end` begins."""
-    begin = _line_start(file, max(0, start - WARM), start)
+    begin = file.line_start(max(0, start - WARM), start)
     blocks = scan(file, begin, end, pattern.matcher(), cancelled)
     return next((match for block in blocks for match in block.matches if match >= start), None)
 
@@ -103,43 +82,13 @@ def last_match(file: LineFile, pattern: Pattern, end: int, cancelled: Cancelled)
     """Return where the last matching line before `end`, the beginning of a line, begins."""
     position, size = end, REGION
     while position > 0 and not cancelled():
-        region = _line_start(file, max(0, position - size), position)
+        region = file.line_start(max(0, position - size), position)
         if region == position:  # within one very long line
             size *= 2
             continue
-        begin = _line_start(file, max(0, region - WARM), region)
+        begin = file.line_start(max(0, region - WARM), region)
         found = scan(file, begin, position, pattern.matcher(), cancelled)
         if matches := [match for block in found for match in block.matches if match >= region]:
             return matches[-1]
         position, size = region, REGION
     return None
-
-
-def _line_start(file: LineFile, position: int, latest: int) -> int:
-    """Return where the first line at or after `position` begins; `latest` when none does before it."""
-    if position <= 0:
-        return 0
-    position -= 1  # a newline right there means that a line begins at the position itself
-    while position < latest:
-        block = file.read(position, min(BLOCK, latest - position))
-        if not block:
-            return latest
-        if (newline := block.find(b"\n")) >= 0:
-            return position + newline + 1
-        position += len(block)
-    return latest
-
-
-def _block(file: LineFile, position: int) -> tuple[bytes, int]:
-    """Read whole lines, and return where the next ones begin; no bytes where no line is complete."""
-    size = BLOCK
-    while True:
-        block = file.read(position, size)
-        if (newline := block.rfind(b"\n")) >= 0:
-            return block[: newline + 1], position + newline + 1
-        if len(block) < size:
-            return b"", position
-        if size >= LONGEST:
-            following = _line_start(file, position + size, _BEYOND)
-            return (block + b"\n", following) if following < _BEYOND else (b"", position)
-        size *= 4
