@@ -1,4 +1,4 @@
-"""The command line: one module for each command, imported when the command is called.
+"""The command line: small groups of commands, whose module is imported when one of them is called.
 
-Nothing imports from it but the program's entry point.
+Only the program's entry point imports from it. It knows the engine and the tools for parents, and nothing of the app.
 """

@@ -11,11 +11,10 @@ from ..config.settings import Retention
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
-from ..project.retention import Selection, Stock, choose, clean, read_stock
+from ..project import retention
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
-from .options import json_option
-from .output import document, is_terminal, note, say
+from .output import document, is_terminal, json_option, note, say
 
 NAMED = 20
 """Runs that were not deleted which are named one by one."""
@@ -37,7 +36,7 @@ NAMED = 20
 @click.option("--purge", is_flag=True, help="Remove for good instead of moving to the trash.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
-def command(
+def clean(
     days: float | None, keep: int | None, max_mb: float | None, dry_run: bool, purge: bool, yes: bool, as_json: bool
 ) -> int:
     """Delete old finished runs. Without a rule, those in the settings (retention) apply.
@@ -58,8 +57,8 @@ def command(
             where="clean",
             hint="add --yes, or --dry-run to see what would be deleted",
         )
-    stock = read_stock(engine.project)
-    selection = choose(stock, rule, time.time())
+    stock = retention.read_stock(engine.project)
+    selection = retention.choose(stock, rule, time.time())
     if not as_json:
         say("\n".join(_said(stock, selection, purge)))
     moved: tuple[str, ...] = ()
@@ -68,7 +67,7 @@ def command(
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
             return 0
-        cleaned = clean(engine.project, selection.run_ids, purge=purge)
+        cleaned = retention.clean(engine.project, selection.run_ids, purge=purge)
         moved, left = cleaned.moved, cleaned.left
     if as_json:
         document(
@@ -94,7 +93,7 @@ def command(
     return 0
 
 
-def _said(stock: Stock, selection: Selection, purge: bool) -> list[str]:
+def _said(stock: retention.Stock, selection: retention.Selection, purge: bool) -> list[str]:
     """Return lines that say what there is, what is to be deleted, and how much space that frees when."""
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -25,28 +25,18 @@ EPILOG = (
 )
 
 
-class LaunchOptions(TypedDict):
-    model: str | None
-    cwd: str | None
-    runner: str | None
-    agent: str | None
-    previous: str | None
-    session_id: str | None
-    parent_session: str | None
-    description: str
-    no_preset: bool
-    tools: str | None
-    prompt: str | None
-    save_as: str | None
-
-
 _OPTIONS = (
     click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
     click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
     click.option("--runner", metavar="R", help="How the child runs: process or tmux."),
     click.option("--agent", metavar="A", help="Which agent: pi, offline, or a name from the settings."),
     click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
-    click.option("--session-id", metavar="ID", help="Continue this child session of the same preset and directory."),
+    click.option(
+        "--session-id",
+        "child_session",
+        metavar="ID",
+        help="Continue this child session of the same preset and directory.",
+    ),
     click.option(
         "--parent-session", metavar="FILE", help="A pi session file; its last turns become the child's context."
     ),
@@ -59,38 +49,41 @@ _OPTIONS = (
 
 
 def launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add arguments and options of a launch to a command; they arrive as `args` and the keys of LaunchOptions."""
+    """Add arguments and options of a launch to a command; `read_request` takes them."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return click.argument("args", metavar="PRESET TASK", nargs=-1)(command)
 
 
-def read_request(engine: Engine, args: Sequence[str], options: LaunchOptions) -> RunRequest:
+def read_request(
+    engine: Engine,
+    args: Sequence[str],
+    *,
+    no_preset: bool,
+    previous: str | None,
+    tools: str | None,
+    prompt: str | None,
+    save_as: str | None,
+    **asked: Any,
+) -> RunRequest:
     """Make a request of arguments and options; reads stdin and files, and saves the preset if `--save-as` is given.
 
-    Raises UsageError.
+    `asked` are the options that a request takes as they are. Raises UsageError.
     """
-    preset, task = _preset_and_task(args, no_preset=options["no_preset"])
+    preset, task = _preset_and_task(args, no_preset=no_preset)
     if preset is not None:
-        _refuse_ad_hoc(options)
-    previous = engine.find((options["previous"],))[0] if options["previous"] else None
-    tools = options["tools"]
+        _refuse({"--tools": tools, "--prompt": prompt, "--save-as": save_as})
+    previous_id = engine.find((previous,))[0] if previous else None
     request = RunRequest(
         task=_read_task() if task == STDIN else task,
         preset=preset,
-        model=options["model"],
-        cwd=options["cwd"],
-        agent=options["agent"],
-        runner=options["runner"],
-        description=options["description"],
-        previous=previous,
-        child_session=options["session_id"],
-        parent_session=options["parent_session"],
+        previous=previous_id,
         tools=None if tools is None else parse_tools(tools),
-        prompt=_read_prompt(options["prompt"]) if options["prompt"] else "",
+        prompt=_read_prompt(prompt) if prompt else "",
+        **asked,
     )
-    if options["save_as"]:
-        _save(engine, options["save_as"], request)
+    if save_as:
+        _save(engine, save_as, request)
     return request
 
 
@@ -120,8 +113,8 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
             )
 
 
-def _refuse_ad_hoc(options: LaunchOptions) -> None:
-    given = [f"--{name.replace('_', '-')}" for name in ("tools", "prompt", "save_as") if options[name] is not None]
+def _refuse(ad_hoc_options: Mapping[str, str | None]) -> None:
+    given = [name for name, value in ad_hoc_options.items() if value is not None]
     if given:
         raise UsageError(
             f"{', '.join(given)} cannot be used with a preset",

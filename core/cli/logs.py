@@ -13,9 +13,8 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..system.line_file import LineTail
 from ..text.plain import plain
-from .options import json_option, run_argument
 from .outcomes import EXIT_CODES
-from .output import document, is_terminal, note
+from .output import document, is_terminal, json_option, note, run_argument
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""
@@ -38,7 +37,7 @@ BATCH = 256 * 1024
 @click.option("--stderr", "name", flag_value=paths.STDERR, help="Print what the child wrote on stderr.")
 @click.option("--markdown", "name", flag_value=MARKDOWN, help="Print the whole run as a markdown document.")
 @json_option
-def command(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
+def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
     """Print the transcript of a run, or one of its other records.
 
     With --json, print one document: {"runId", "status", "name", "path", "lines"}. With -f, the exit code is that of

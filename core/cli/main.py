@@ -18,29 +18,29 @@ from .output import drop_unwritten, say, show_error, terminal_width
 
 class Entry(NamedTuple):
     module: str
-    """Of this package; it has the command under the name `command`."""
+    """Of this package; it has the command under the command's name."""
     help: str
     """One line."""
 
 
 COMMANDS: dict[str, Entry] = {
     "run": Entry("run", "Start a run, show its progress and print its answer."),
-    "bg": Entry("bg", "Start a run in the background and print its id."),
+    "bg": Entry("run", "Start a run in the background and print its id."),
     "status": Entry("status", "List the runs: what is running, and how the last ones ended."),
-    "wait": Entry("wait", "Wait until runs have ended."),
+    "wait": Entry("status", "Wait until runs have ended."),
     "logs": Entry("logs", "Print what a run did, or follow it."),
-    "stop": Entry("stop", "Stop runs."),
-    "attach": Entry("attach", "Show the tmux pane of a run in this terminal."),
-    "rm": Entry("rm", "Delete finished runs, or restore deleted ones."),
+    "stop": Entry("control", "Stop runs."),
+    "attach": Entry("control", "Show the tmux pane of a run in this terminal."),
+    "rm": Entry("control", "Delete finished runs, or restore deleted ones."),
     "clean": Entry("clean", "Delete old runs, by age, number or size."),
-    "presets": Entry("presets", "List the presets, or show one."),
-    "models": Entry("models", "List the known models, and the roles."),
-    "settings": Entry("settings", "Show the settings in force, or an example file with all of them."),
-    "pi": Entry("pi", "Give pi the tools to start runs, or take them away."),
-    "doctor": Entry("doctor", "Check what is missing on this machine, and how to fix it."),
+    "presets": Entry("catalogs", "List the presets, or show one."),
+    "models": Entry("catalogs", "List the known models, and the roles."),
+    "settings": Entry("setup", "Show the settings in force, or an example file with all of them."),
+    "pi": Entry("setup", "Give pi the tools to start runs, or take them away."),
+    "doctor": Entry("setup", "Check what is missing on this machine, and how to fix it."),
     "mcp": Entry("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
-    "events": Entry("events", "Follow runs as a stream of events, for other programs."),
-    "tool": Entry("tool", "The tools of a parent agent as JSON over stdio; for its extension."),
+    "events": Entry("programs", "Follow runs as a stream of events, for other programs."),
+    "tool": Entry("programs", "The tools of a parent agent as JSON over stdio; for its extension."),
     "replay": Entry("replay", "Make a run from the recorded output of a child agent."),
 }
 
@@ -70,7 +70,7 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
-        return import_module(f".{entry.module}", __package__).command if entry else None
+        return getattr(import_module(f".{entry.module}", __package__), cmd_name) if entry else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

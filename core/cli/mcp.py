@@ -12,8 +12,8 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
-from .cancel import Canceller
 from .output import note
+from .stdio import Canceller
 
 EXTRA = frozenset({"anyio", "mcp", "mcp_types", "pydantic"})
 """Packages that come with the extra of that name."""
@@ -26,7 +26,7 @@ Waiting for a client; ctrl-D ends it."""
 
 @click.command("mcp")
 @click.option("--json", "as_json", is_flag=True, help="If it cannot start, print the error as JSON on stderr.")
-def command(as_json: bool) -> int:
+def mcp(as_json: bool) -> None:
     """Serve subagent, background_agent and background_agent_status to Claude Code, Codex and other MCP clients.
 
     Works on the project of the current directory, as a session of its own, until its client disconnects. Background
@@ -60,4 +60,3 @@ def command(as_json: bool) -> int:
 
         threading.Thread(target=leave_when_cancelled, name="canceller", daemon=True).start()
         serve(engine, session, calls)
-    return 0

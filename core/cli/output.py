@@ -1,4 +1,4 @@
-"""What commands print: text that is fit for a terminal, one JSON document, errors that say what to do."""
+"""What commands share: parameters, text that is fit for a terminal, one JSON document, errors that say what to do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import re
 import sys
 from typing import Any, TextIO
+
+import click
 
 from ..errors import SubdeckError
 from ..text.plain import UNSAFE, one_line, plain
@@ -15,6 +17,13 @@ ERROR_LINE = 4000
 WIDE = 110
 """Columns where there is no terminal."""
 LEAST = 20
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True)
+"""Ids, short ids or unambiguous beginnings of either; `Engine.find` turns them into ids."""
+
+run_argument = click.argument("ref", metavar="RUN")
 
 
 def say(text: str) -> None:

@@ -11,10 +11,9 @@ import click
 from ..errors import UsageError
 from ..paths import EVENTS
 from ..run.model import RunStatus
-from ..wrapper.replay import Recording, replay, replayed
-from .options import json_option
+from ..wrapper import replay as recordings
 from .outcomes import EXIT_CODES
-from .output import document, note, pass_on
+from .output import document, json_option, note, pass_on
 
 
 @click.command("replay")
@@ -27,7 +26,7 @@ from .output import document, note, pass_on
 @click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
 @click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")
 @json_option
-def command(file: str, agent: str, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool) -> int:
+def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool) -> int:
     """Make a run from FILE, the recorded stdout of a child agent in JSON mode (may be .gz), at full speed.
 
     The transcript goes to stderr and the answer to stdout; the exit code is that of `run`.
@@ -35,11 +34,11 @@ def command(file: str, agent: str, exit_code: int, stderr: str | None, events: b
     if events and as_json:
         raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")
     quiet = events or as_json
-    recording = Recording(file, agent, stderr, exit_code)
+    recording = recordings.Recording(file, agent, stderr, exit_code)
     directory = tempfile.mkdtemp(prefix="subdeck-replay-")
     try:
-        run_dir = replay(recording, directory, show=_nothing if quiet else _show)
-        result = replayed(run_dir)
+        run_dir = recordings.replay(recording, directory, show=_nothing if quiet else _show)
+        result = recordings.replayed(run_dir)
         if events:
             _print_events(run_dir)
         elif as_json:

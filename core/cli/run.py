@@ -1,26 +1,27 @@
-"""`subdeck run`: start a run, show what it does on stderr, print its answer on stdout."""
+"""`subdeck run` and `bg`: start a run and show what it does, or leave it in the background."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Unpack
+from typing import Any
 
 import click
 
 from ..engine import Engine
 from ..errors import SubdeckError
+from ..project.registry import count
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
 from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
-from .cancel import Canceller
-from .launch_options import EPILOG, LaunchOptions, launch_options, read_request
-from .options import json_option
-from .outcomes import DELETED_CODE, EXIT_CODES
-from .output import document, note, pass_on, show_error
+from .launch_options import EPILOG, launch_options, read_request
+from .outcomes import DELETED_CODE, EXIT_CODES, worst
+from .output import document, is_terminal, json_option, note, pass_on, say, show_error
+from .stdio import Canceller
 
 DELETED = "the run was deleted while it was waited for"
 
@@ -28,14 +29,14 @@ DELETED = "the run was deleted while it was waited for"
 @click.command("run", epilog=EPILOG)
 @launch_options
 @json_option
-def command(args: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOptions]) -> int:
+def run(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout.
 
     ctrl-C, TERM, HUP, or closing the pipe that reads the output cancels the run. If this command is killed with KILL,
     the run continues.
     """
     engine = Engine.open()
-    request = read_request(engine, args, options)
+    request = read_request(engine, args, **options)
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
         try:
@@ -54,6 +55,43 @@ def command(args: tuple[str, ...], as_json: bool, **options: Unpack[LaunchOption
             hint = f"subdeck logs {result.run_id} shows it"
             show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
         return EXIT_CODES[result.status]
+
+
+@click.command("bg", epilog=EPILOG)
+@launch_options
+@json_option
+def bg(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
+    """Start a run in the background and print its id. The run outlives this command and the terminal.
+
+    The exit code is 0 once the run has started, or that of `run` if it has already ended by then.
+    """
+    engine = Engine.open()
+    launched = engine.launch((read_request(engine, args, **options),), background=True)
+    if not launched:
+        deleted = SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
+        show_error(deleted, as_json=as_json)
+        return DELETED_CODE
+    (started,) = launched
+    try:
+        _print_started(engine, started, as_json=as_json)
+    except (SubdeckError, OSError) as error:
+        what = f"the run {started.run_id} was started, but this could not be printed: {error}"
+        hint = f"subdeck status {started.meta.short_id} shows it"
+        show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
+    return worst(launched)
+
+
+def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:
+    if as_json:
+        counts = count(other for other in engine.snapshots() if other.meta.background)
+        paths = engine.artifacts(run.run_id)
+        document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
+        return
+    say(run.run_id)
+    if run.has_ended:
+        note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
+    elif is_terminal(sys.stdout):
+        note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")
 
 
 def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:

@@ -1,4 +1,4 @@
-"""`subdeck status`: list the runs."""
+"""`subdeck status` and `wait`: list the runs, or block until some have ended."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 import click
 
 from ..engine import Engine
-from ..errors import UsageError
+from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .options import json_option
-from .outcomes import run_document, why_line
-from .output import document, say, terminal_width
+from .outcomes import run_document, why_line, worst
+from .output import document, json_option, note, runs_argument, say, terminal_width
 from .table import Column, table
 
 LAST = 20
@@ -23,6 +22,9 @@ LAST = 20
 
 DOING = 160
 """Characters of what a run does or how it ended."""
+
+TIMED_OUT = 124
+"""The exit code of `timeout(1)`."""
 
 COLUMNS = (
     Column(11),
@@ -44,7 +46,7 @@ subdeck presets lists the presets; subdeck without a command opens the app."""
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
 @json_option
-def command(refs: tuple[str, ...], show_all: bool, as_json: bool) -> int:
+def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
 
     Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens. For the runs that are named,
@@ -58,7 +60,7 @@ def command(refs: tuple[str, ...], show_all: bool, as_json: bool) -> int:
     if as_json:
         document({"counts": count(runs), "runs": [run_document(engine, run) for run in runs]})
     elif runs:
-        say("\n".join(rows(runs)))
+        say("\n".join(_rows(runs)))
         if refs:
             lines = [f"{run.meta.short_id} {why_line(engine, run, engine.result(run.run_id))}" for run in runs]
             say("\n" + "\n".join(lines))
@@ -66,10 +68,43 @@ def command(refs: tuple[str, ...], show_all: bool, as_json: bool) -> int:
         say(f"\n{describe.counted(count(runs))}{more}")
     else:
         say(EMPTY.format(place=one_line(engine.project.root)))
-    return 0
 
 
-def rows(runs: Sequence[RunSnapshot]) -> list[str]:
+@click.command("wait")
+@runs_argument
+@click.option(
+    "--timeout", metavar="S", type=click.FloatRange(min=0), help="Give up after S seconds; the runs continue."
+)
+@json_option
+def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
+    """Wait until all these runs have ended.
+
+    The exit code is 1 if one failed, else 3 if one was aborted, else 0; 124 if --timeout runs out first. ctrl-C ends
+    only the waiting: the runs continue.
+    """
+    engine = Engine.open()
+    run_ids = tuple(dict.fromkeys(engine.find(refs)))
+    try:
+        runs = engine.wait(run_ids, timeout=timeout)
+    except KeyboardInterrupt:
+        note("stopped waiting; the runs continue")
+        raise
+    if len(runs) < len(run_ids):
+        gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
+        raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
+    open_runs = [run for run in runs if not run.has_ended]
+    if as_json:
+        document({"timedOut": bool(open_runs), "runs": [run_document(engine, run) for run in runs]})
+    else:
+        say("\n".join(_rows(runs)))
+    if open_runs:
+        unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
+        note(f"subdeck: {unfinished} not ended after {timeout:g} s")
+        return TIMED_OUT
+    return worst(runs)
+
+
+def _rows(runs: Sequence[RunSnapshot]) -> list[str]:
     """Lay runs out, a line for each, as wide as the terminal at the most."""
     now = datetime.now(UTC)
     cells = [

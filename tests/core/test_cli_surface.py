@@ -56,7 +56,7 @@ def test_status_loads_no_other_command(project_dir: Path) -> None:
     """Each command loads its own module only."""
     loaded = modules("status", cwd=project_dir)
     assert "subdeck.core.cli.status" in loaded
-    assert not {f"subdeck.core.cli.{name}" for name in COMMANDS if name != "status"} & loaded
+    assert not {f"subdeck.core.cli.{entry.module}" for entry in COMMANDS.values() if entry.module != "status"} & loaded
     assert not {"asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
 
 

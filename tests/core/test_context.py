@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 import pytest
+from subdeck.core.cli.catalogs import preset_document
 from subdeck.core.cli.main import COMMANDS
-from subdeck.core.cli.presets import preset_document
 from subdeck.core.config.settings import Inheritance, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError, UsageError
@@ -284,8 +284,10 @@ def flags(command: click.Command) -> set[str]:
 def test_the_figures_are_settings_only() -> None:
     """Turns, window and characters are the operator's: no flag, preset field, request or meta has them."""
     assert {"recent_turns", "tool_output_window", "max_chars"} < FIGURES
-    modules = [importlib.import_module(f"subdeck.core.cli.{entry.module}") for entry in COMMANDS.values()]
-    offered = set[str]().union(*(flags(module.command) for module in modules))
+    commands = [
+        getattr(importlib.import_module(f"subdeck.core.cli.{entry.module}"), name) for name, entry in COMMANDS.items()
+    ]
+    offered = set[str]().union(*map(flags, commands))
 
     assert {"parent-session", "session-id"} <= offered
     for names in (offered, FIELDS.keys(), *(set(each.__struct_fields__) for each in (RunRequest, RunMeta, Preset))):

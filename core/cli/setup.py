@@ -1,4 +1,7 @@
-"""`subdeck pi`: give pi the tools, or take them away."""
+"""`subdeck doctor`, `settings` and `pi`: what is set up here, and what is missing.
+
+`doctor` and `settings` import their own parts of the engine, which `pi` does without.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,68 @@ import os
 import shlex
 
 import click
+import msgspec
 
-from ..paths import agent_dir, find_project
+from ..paths import agent_dir, find_project, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
-from .options import json_option
-from .output import document, note, say
+from .output import document, json_option, note, say
 
-ACTIONS = ("status", "install", "uninstall")
+PROBLEMS = 1
+"""The exit code of `doctor` where something keeps runs from being started."""
+
+
+@click.command("doctor")
+@json_option
+def doctor(as_json: bool) -> int:
+    """Check everything that subdeck needs, without starting or changing anything.
+
+    The exit code is 1 if something keeps runs from being started here, else 0.
+    """
+    from ..doctor import SYMBOLS, State as CheckState, examine
+
+    checks = examine()
+    is_broken = any(check.state is CheckState.PROBLEM for check in checks)
+    if as_json:
+        document({"ok": not is_broken, "checks": checks})
+        return PROBLEMS if is_broken else 0
+    for check in checks:
+        say(f"{SYMBOLS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}")
+        if check.fix:
+            say(f"{'':<21}→ {one_line(check.fix)}")
+    return PROBLEMS if is_broken else 0
+
+
+@click.command("settings")
+@click.option("--example", is_flag=True, help="Print a settings file with every key explained and commented out.")
+@json_option
+def settings(example: bool, as_json: bool) -> None:
+    """Show the settings in force here, and the files that they come from."""
+    from ..config.schema import KEYS, example_settings, value_of
+    from ..engine import Engine
+
+    if example:
+        say(example_settings().rstrip("\n"))
+        return
+    engine = Engine.open()
+    values = {key: msgspec.to_builtins(value_of(engine.settings, key)) for key in KEYS}
+    files = {"user": user_settings_file(), "project": engine.project.settings_file}
+    if as_json:
+        document({"files": files, "settings": values, "notices": engine.settings.notices})
+        return
+    for name, path in files.items():
+        say(f"# {name}: {one_line(path)}{'' if os.path.isfile(path) else ' (not there)'}")
+    for key, value in values.items():
+        say(f"{key}: {one_line(msgspec.json.encode(value).decode())}" if value is not None else f"{key}:")
+    for notice in engine.settings.notices:
+        note(f"! {one_line(notice)}")
 
 
 @click.command("pi")
-@click.argument("action", type=click.Choice(ACTIONS), default="status")
+@click.argument("action", type=click.Choice(["status", "install", "uninstall"]), default="status")
 @click.option("--project", is_flag=True, help="Use .pi of this project instead of pi's own directory.")
 @json_option
-def command(action: str, project: bool, as_json: bool) -> int:
+def pi(action: str, project: bool, as_json: bool) -> None:
     """Give pi the tools subagent, background_agent and background_agent_status.
 
     `install` writes one extension and five prompt templates, and prints where; `uninstall` removes exactly these.
@@ -35,7 +85,6 @@ def command(action: str, project: bool, as_json: bool) -> int:
             _uninstall(here, as_json)
         case _:
             _status(here, as_json)
-    return 0
 
 
 def _install(here: Installation, project: bool, as_json: bool) -> None:

@@ -1,15 +1,57 @@
-"""`subdeck rm`: delete finished runs, restore deleted ones, or remove them for good."""
+"""`subdeck stop`, `attach` and `rm`: act on runs that are there."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
 
 import click
 
 from ..engine import Engine
-from ..errors import UnknownRun, UsageError
-from .options import json_option
-from .output import document, say
+from ..errors import RunnerUnavailable, UnknownRun, UsageError
+from .output import document, is_terminal, json_option, run_argument, runs_argument, say
+
+
+@click.command("stop")
+@runs_argument
+@click.option("--kill", is_flag=True, help="Kill the whole process tree at once, with no time to clean up.")
+@json_option
+def stop(refs: tuple[str, ...], kill: bool, as_json: bool) -> None:
+    """Ask runs to stop, without waiting for it. Runs that have already ended are left as they are.
+
+    A run first gets TERM; what is left of it when the grace period (setting grace_seconds) is over gets KILL.
+    """
+    engine = Engine.open()
+    run_ids = _unique(engine.find(refs))
+    stopping = engine.stop(run_ids, force=kill)
+    if as_json:
+        document({"stopping": stopping, "ended": [run_id for run_id in run_ids if run_id not in stopping]})
+        return
+    for run_id in run_ids:
+        say(f"{run_id[-6:]} {'is being stopped' if run_id in stopping else 'had already ended'}")
+
+
+@click.command("attach")
+@run_argument
+@json_option
+def attach(ref: str, as_json: bool) -> None:
+    """Show the tmux pane of a run in this terminal. tmux's detach key leaves it again; the run is not affected.
+
+    With --json, only print the command that does this and the keys that leave the pane.
+    """
+    engine = Engine.open()
+    attach_command = engine.attach_command(engine.find((ref,))[0])
+    argv = attach_command.argv
+    if as_json:
+        document({"argv": argv, "leave": attach_command.leave})
+        return
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise UsageError("attach needs a terminal", where="attach", hint="subdeck logs -f does not")
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - argv of tmux, without a shell
+    except OSError as error:
+        raise RunnerUnavailable(f"{argv[0]} could not be started: {error.strerror}", where="attach") from error
 
 
 @click.command("rm")
@@ -17,7 +59,7 @@ from .output import document, say
 @click.option("--purge", is_flag=True, help="Remove for good. Without RUN: everything deleted more than a day ago.")
 @click.option("--undo", is_flag=True, help="Restore deleted runs.")
 @json_option
-def command(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> int:
+def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
     """Delete finished runs. --undo restores them until they are purged."""
     if purge and undo:
         raise UsageError("--purge and --undo are opposites", where="rm", hint="leave one of them out")
@@ -32,13 +74,12 @@ def command(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> in
         done, verb = engine.delete(_unique(engine.find(refs))), "deleted"
     if as_json:
         document({verb: done})
-        return 0
+        return
     for run_id in done:
         back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
         say(f"{run_id[-6:]} {verb}{back}")
     if purge and not refs:
         say("what was deleted more than a day ago is purged")
-    return 0
 
 
 def _purge(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:

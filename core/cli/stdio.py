@@ -1,4 +1,4 @@
-"""What ends a foreground run before its time: ctrl-C, TERM, HUP, or a reader that went away."""
+"""A command at the ends of its pipes: what cancels it (signals, a reader that went away), and JSON a line each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import os
 import select
 import signal
 import stat
+import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, cast
+
+import msgspec
+
+from ..errors import UsageError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -85,3 +90,47 @@ def _has_reader(descriptor: int) -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def write_line(content: Any) -> None:
+    """Write one document on stdout in one piece. Raises OSError when nobody reads any more."""
+    try:
+        line = msgspec.json.encode(content)
+    except UnicodeEncodeError:  # a path that is no UTF-8
+        import json
+
+        line = json.dumps(msgspec.to_builtins(content)).encode()
+    sys.stdout.flush()
+    rest = memoryview(line + b"\n")
+    while rest:
+        rest = rest[os.write(1, rest) :]
+
+
+def read_line() -> dict[str, Any]:
+    """Read one object from stdin. Raises UsageError."""
+    line = _first_line()
+    hint = "write one line of JSON to stdin"
+    if not line.strip():
+        raise UsageError("stdin has no line of JSON", where="stdin", hint=hint)
+    try:
+        document: object = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"stdin has no valid JSON: {error}", where="stdin", hint=hint) from error
+    if not isinstance(document, dict):
+        raise UsageError("the line on stdin is no JSON object", where="stdin", hint=hint)
+    return cast("dict[str, Any]", document)
+
+
+def _first_line() -> bytes:
+    """Read up to the first newline and not a byte further than the same piece: what follows is read elsewhere."""
+    pieces: list[bytes] = []
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
+        return b""
+    while True:
+        try:
+            piece = os.read(0, 1024 * 1024)
+        except OSError:
+            piece = b""
+        pieces.append(piece)
+        if not piece or b"\n" in piece:
+            return b"".join(pieces).partition(b"\n")[0]

@@ -1,4 +1,4 @@
-"""`subdeck tool`: the three tools as JSON over stdio, for parents that are not Python programs."""
+"""`subdeck events` and `tool`: runs and the three delegation tools as JSON over stdio, for other programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import select
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -17,10 +17,13 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
-from .cancel import Canceller
-from .json_lines import read_line, write_line
-from .options import json_option
-from .output import note
+from ..text.plain import one_line
+from .output import json_option, note, say
+from .stdio import Canceller, read_line, write_line
+
+if TYPE_CHECKING:
+    from ..delegation.channels import Emission
+    from ..project.follower import Update
 
 PATIENCE = 5.0
 """Seconds to wait for what a parent makes of a model reference."""
@@ -68,23 +71,67 @@ class _Answered(Struct, rename="camel"):
     error: str | None = None
 
 
+@click.command("events")
+@click.option("--run", "ref", metavar="RUN", help="Follow only this run, and end with it.")
+@click.option(
+    "--entries",
+    type=click.Choice(["last", "all"]),
+    default="last",
+    help="Which entries a progress report carries: the last 20 (default), or all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON: channel and payload.")
+def events(ref: str | None, entries: str, as_json: bool) -> None:
+    """Follow runs until ctrl-C: first a "started" for each active run, then everything that happens to any run.
+
+    The channels are subagents:created, subagents:started (also for progress, at most four times a second for each
+    run), subagents:completed and subagents:failed.
+    """
+    from ..delegation.channels import Emitter
+
+    engine = Engine.open()
+    run_ids = engine.find((ref,)) if ref else ()
+    emitter = Emitter(engine, whole=entries == "all")
+
+    def show(update: Update) -> None:
+        for emission in emitter.take(update):
+            write_line(emission) if as_json else say(_line(emission))
+
+    try:
+        with Canceller() as canceller:
+            if run_ids:
+                engine.wait(run_ids, on_update=show, stop=canceller)
+                return
+            for update in engine.updates(canceller):
+                show(update)
+    except BrokenPipeError:
+        return  # who followed has gone
+
+
+def _line(emission: Emission) -> str:
+    details = emission.payload["details"]
+    said = details.get("activity") or details.get("error") or details["description"]
+    name = emission.channel.removeprefix("subagents:")
+    return one_line(f"{name} {details['agentId'][-6:]} {details['subagentType']} {details['status']} {said}", 400)
+
+
 @click.command("tool")
 @click.argument("action", type=click.Choice(["register", "call", "watch"]))
 @click.argument("name", required=False)
 @json_option
-def command(action: str, name: str | None, as_json: bool) -> int:
+def tool(action: str, name: str | None, as_json: bool) -> int:
     """The delegation tools for a parent agent's extension: one line of JSON on stdin, lines of JSON on stdout.
 
     `register` prints which tools to register now. `call NAME` calls one; the end of stdin, or TERM, cancels it. `watch`
     reports on a session's background runs until stdin ends.
     """
     log_thread_faults()
-    doing: dict[str, Callable[[], int]] = {
-        "register": _register,
-        "call": lambda: _call(name or ""),
-        "watch": _watch,
-    }
-    return doing[action]()
+    match action:
+        case "register":
+            return _register()
+        case "call":
+            return _call(name or "")
+        case _:
+            return _watch()
 
 
 def _read(form: type[_T]) -> _T:

@@ -1,0 +1,215 @@
+"""`subdeck presets` and `models`: list what a run can name, or show one preset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ..agents.choice import AgentChoice, catalog_of
+from ..agents.pi.refresh import refresh_models
+from ..config.settings import Settings
+from ..engine import Engine
+from ..errors import ModelError, UsageError
+from ..launch.model import resolve_model
+from ..launch.preview import Preview, preview, tools_words
+from ..models.catalog import Catalog
+from ..models.resolvers import provider_roles
+from ..presets.catalog import Preset, PresetCatalog
+from ..presets.fields import preset_schema
+from ..run.describe import limits_words, prompt_mode_words
+from ..text.plain import one_line, plain
+from .output import document, json_option, note, say, terminal_width
+from .table import Column, table
+
+PRESET_COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))
+MODEL_COLUMNS = (Column(120, least=24), Column(12), Column(8))
+ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16))
+
+LISTED_FIELDS = ("name", "source", "path", "description", "model", "tools", "warnings")
+SHOWN_FIELDS = (
+    *("name", "source", "path", "description", "model", "thinking", "tools", "denied_tools", "prompt_mode"),
+    *("context_files", "inherit_context", "finalize", "max_attempts", "sticky", "agent", "runner", "limits"),
+    *("warnings", "prompt"),
+)
+
+EMPTY = """\
+No presets yet. Write one:
+
+  mkdir -p .pi/subagents
+  cat > .pi/subagents/repo-scout.md <<'END'
+  ---
+  name: repo-scout
+  description: Finds where something is done in this repository
+  tools: read, grep, find, ls
+  ---
+  Answer with file:line evidence.
+  END
+
+Looked for *.md in:
+{places}"""
+
+
+@click.command("presets")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
+@json_option
+def presets(name: str | None, schema: bool, as_json: bool) -> None:
+    """List the presets with their source and model, and the files that cannot be used; or show one preset in full, with
+    the model, tools and limits that a run would get here.
+    """
+    if schema:
+        document(preset_schema())
+        return
+    engine = Engine.open()
+    catalog = engine.presets()
+    if name is not None:
+        preset = catalog.get(name)
+        view = preview(preset, engine.workspace)
+        if as_json:
+            document({"presets": [preset_document(preset, view)], "problems": []})
+        else:
+            say(_preset_text(preset, view))
+    elif as_json:
+        problems = [{"path": problem.where, "message": problem.message} for problem in catalog.problems]
+        document({"presets": [_fields(preset, LISTED_FIELDS) for preset in catalog.presets], "problems": problems})
+    else:
+        say(_listed(catalog))
+
+
+def _listed(catalog: PresetCatalog) -> str:
+    if not catalog.presets and not catalog.problems:
+        return EMPTY.format(places="\n".join(f"  {one_line(place)}" for place in catalog.places))
+    cells = [(preset.name, preset.source, preset.model or "–", preset.description) for preset in catalog.presets]
+    lines = table(PRESET_COLUMNS, cells, terminal_width())
+    lines += [f"! {one_line(preset.name)}: {one_line(text)}" for preset in catalog.presets for text in preset.warnings]
+    lines += [f"✗ {one_line(problem.where)}: {one_line(problem.message)}" for problem in catalog.problems]
+    return "\n".join(lines)
+
+
+def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
+    """Return everything about a preset: as written, and below `resolved` as a run would get it."""
+    resolved: dict[str, Any] = {
+        "agent": view.agent.name if view.agent else None,
+        "runner": view.runner,
+        "model": view.model.resolved if view.model else None,
+        "thinking": view.model.thinking if view.model else None,
+        "tools": view.tools,
+        "limits": view.limits,
+        "maxAttempts": view.max_attempts,
+        "warnings": view.warnings,
+        "problems": view.problems,
+    }
+    session = None if preset.keeps_session else "none"
+    return {**_fields(preset, SHOWN_FIELDS), "session": session, "resolved": msgspec.to_builtins(resolved)}
+
+
+def _fields(preset: Preset, names: Sequence[str]) -> dict[str, Any]:
+    """Return attributes of a preset under their JSON names."""
+    return {re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, name) for name in names}
+
+
+def _preset_text(preset: Preset, view: Preview) -> str:
+    """Return the facts of a preset in lines, then what is wrong, then its prompt."""
+    facts = {
+        "Name": preset.name,
+        "Source": preset.source,
+        "File": preset.path,
+        "Description": preset.description,
+        "Model": _model(preset, view),
+        "Thinking": (view.model and view.model.thinking) or preset.thinking,
+        "Tools": tools_words(preset, view.tools),
+        "Prompt": prompt_mode_words(preset.prompt_mode),
+        "Context": _context(preset),
+        "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
+        "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,
+        "Limits": limits_words(view.limits),
+        "Agent": view.agent.label if view.agent else preset.agent,
+        "Runner": view.runner or preset.runner,
+    }
+    lines = [f"{name + ':':<13}{one_line(value)}" for name, value in facts.items() if value]
+    lines += [f"! {one_line(warning)}" for warning in (*preset.warnings, *view.warnings)]
+    lines += [f"✗ {one_line(problem)}" for problem in view.problems]
+    return "\n".join([*lines, "", plain(preset.prompt).rstrip() or "(no prompt)"])
+
+
+def _model(preset: Preset, view: Preview) -> str:
+    if view.model is None:
+        return preset.model or "none: the call or default_model names it"
+    resolved = view.model.resolved or "the agent's own default"
+    if view.model.source == "default_model":
+        return f"{resolved} (default_model)"
+    return resolved if preset.model in (None, resolved) else f"{preset.model} → {resolved}"
+
+
+def _context(preset: Preset) -> str:
+    said = [
+        "" if preset.context_files is None else f"context files: {'yes' if preset.context_files else 'no'}",
+        "" if preset.inherit_context is None else f"parent's: {'yes' if preset.inherit_context else 'no'}",
+    ]
+    return ", ".join(filter(None, said))
+
+
+@click.command("models")
+@click.option("--refresh", is_flag=True, help="Ask pi for its current models, which starts pi once.")
+@click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
+@json_option
+def models(refresh: bool, everything: bool, as_json: bool) -> None:
+    """List the known models, in the order in which a bare id is looked up, and the roles.
+
+    The list comes from the settings, from models.json and from what pi listed last. Nothing is started without
+    --refresh.
+    """
+    engine = Engine.open()
+    agent = engine.agent()
+    catalog = catalog_of(agent, engine.settings)
+    if refresh:
+        if catalog is None:
+            raise UsageError("this agent has no list of models", where=agent.label, hint="it takes any model")
+        refresh_models(agent.command)
+        catalog = catalog_of(agent, engine.settings)
+    known = catalog or Catalog(())
+    try:
+        roles = {**provider_roles(), **engine.settings.roles}
+        faults: tuple[str, ...] = ()
+    except ModelError as error:
+        roles, faults = dict(engine.settings.roles), (f"{error.where}: {error.what}",)
+    listed = [model for model in known.models() if everything or model.source != "built in"]
+    resolved = {name: _resolved(name, agent, catalog, engine.settings) for name in sorted(roles)}
+    problems = (*known.problems, *faults)
+    if as_json:
+        document(
+            {
+                "models": [
+                    {"model": model.ref, "provider": model.provider, "id": model.id, "source": model.source,
+                     "thinking": model.thinks}
+                    for model in listed
+                ],
+                "roles": {name: {"model": roles[name], **found} for name, found in resolved.items()},
+                "complete": catalog is None or catalog.is_complete,
+                "problems": problems,
+            }
+        )  # fmt: skip
+        return
+    cells = [(model.ref, model.source, "thinks" if model.thinks else "") for model in listed]
+    lines = table(MODEL_COLUMNS, cells, terminal_width())
+    rows = [(f"@{name}", roles[name], found["error"] or "") for name, found in resolved.items()]
+    lines += ["", *table(ROLE_COLUMNS, rows, terminal_width())] if rows else []
+    say("\n".join(lines) if listed or rows else "No models are known yet.")
+    for problem in problems:
+        note(f"! {one_line(problem)}")
+    if catalog is None:
+        note(f"{agent.label} uses no model and takes any.")
+    elif not catalog.is_complete:
+        note(f"The list may lack models or be out of date: {catalog.refresh_hint}.")
+
+
+def _resolved(role: str, agent: AgentChoice, catalog: Catalog | None, settings: Settings) -> dict[str, Any]:
+    try:
+        model = resolve_model(f"@{role}", None, settings, agent.name, catalog=catalog, levels=agent.levels)
+    except ModelError as error:
+        return {"resolved": None, "thinking": None, "error": error.what}
+    return {"resolved": model.resolved, "thinking": model.thinking, "error": None}
