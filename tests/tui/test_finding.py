@@ -25,11 +25,9 @@ from subdeck.core.run.events import (
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import LineFile
-from subdeck.tui.transcript.search import counter as counting
-from subdeck.tui.transcript.search.counter import Count
-from subdeck.tui.transcript.search.errors import Errors
-from subdeck.tui.transcript.search.query import OWN_WORDS, Query, searched_text
-from subdeck.tui.transcript.search.scanner import find, first_match, last_match, scan
+from subdeck.tui.transcript import scanner as scanning
+from subdeck.tui.transcript.query import OWN_WORDS, Query, error_matcher, searched_text
+from subdeck.tui.transcript.scanner import Count, find, first_match, last_match, scan
 from subdeck.tui.transcript.time import offset_at, parse_time
 
 WORDS = [
@@ -96,7 +94,7 @@ def by_reading_all(file: LineFile, query: Query) -> list[int]:
 
 
 def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
-    return [hit for piece in scan(file, start, 1 << 60, query.matcher(), never) for hit in piece.matches]
+    return [hit for hits, _ in scan(file, start, 1 << 60, query.matcher(), never) for hit in hits]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -119,9 +117,9 @@ def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: py
             assert expected == found(file, query), words
             middle = chance.choice(offsets(content))
             after = [hit for hit in expected if hit >= middle]
-            assert first_match(file, query, middle, len(content), never) == (after[0] if after else None), words
+            assert first_match(file, query.matcher, middle, len(content), never) == (after[0] if after else None), words
             before = [hit for hit in expected if hit < middle]
-            assert last_match(file, query, middle, never) == (before[-1] if before else None), words
+            assert last_match(file, query.matcher, middle, never) == (before[-1] if before else None), words
 
 
 def test_own_words_are_all_known() -> None:
@@ -162,7 +160,7 @@ def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
     file = written(tmp_path / "e", [call, result])
     size = Path(file.path).stat().st_size
     second = offsets(Path(file.path).read_bytes())[1]
-    assert second == first_match(file, Query("a.py", "readable"), second, size, never)
+    assert second == first_match(file, Query("a.py", "readable").matcher, second, size, never)
 
 
 def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,8 +172,8 @@ def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.Monkey
     starts = offsets(Path(file.path).read_bytes())
     query = Query("needle", "readable")
     assert starts[1:] == found(file, query)
-    assert starts[2] == first_match(file, query, starts[1] + 1, 1 << 60, never)
-    assert starts[1] == last_match(file, query, starts[2], never)
+    assert starts[2] == first_match(file, query.matcher, starts[1] + 1, 1 << 60, never)
+    assert starts[1] == last_match(file, query.matcher, starts[2], never)
 
 
 def test_an_unfinished_line_waits(tmp_path: Path) -> None:
@@ -183,12 +181,12 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
     path = tmp_path / "e"
     line = encode_event(AssistantText(text="needle"))
     path.write_bytes(line + line[:-3])
-    count = Count(LineFile(str(path)), Query("needle", "readable"))
-    count.take(count.look(never))
+    count = Count(LineFile(str(path)), Query("needle", "readable").matcher)
+    count.read_on(never)
     assert (1, "1") == (len(count.matches), count.total)
     with path.open("ab") as file:
         file.write(line[-3:])
-    count.take(count.look(never))
+    count.read_on(never)
     assert "2" == count.total
     assert 2 == count.number(len(line))
 
@@ -196,18 +194,18 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
 def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plus stands behind a number that may grow, and behind the most that is counted."""
     monkeypatch.setattr(line_file, "BLOCK", 1000)
-    monkeypatch.setattr(counting, "PIECE", 2000)
+    monkeypatch.setattr(scanning, "PIECE", 2000)
     file = written(tmp_path / "e", [AssistantText(text=f"needle {n}") for n in range(200)])
-    count = Count(file, Query("needle", "readable"))
-    count.take(count.look(never))
+    count = Count(file, Query("needle", "readable").matcher)
+    count.read_on(never)
     assert count.total.endswith("+")
-    while not count.caught_up:
-        count.take(count.look(never))
+    while not count.complete:
+        count.read_on(never)
     assert "200" == count.total
-    monkeypatch.setattr(counting, "MOST", 50)
-    few = Count(file, Query("needle", "readable"))
+    monkeypatch.setattr(scanning, "MOST", 50)
+    few = Count(file, Query("needle", "readable").matcher)
     for _ in range(20):
-        few.take(few.look(never))
+        few.read_on(never)
     assert "50+" == few.total
 
 
@@ -215,10 +213,10 @@ def test_another_file_in_its_place_is_counted_anew(tmp_path: Path) -> None:
     """A file that was cut short has only the matches that are in it."""
     path = tmp_path / "e"
     file = written(path, [AssistantText(text="needle")] * 5)
-    count = Count(file, Query("needle", "readable"))
-    count.take(count.look(never))
+    count = Count(file, Query("needle", "readable").matcher)
+    count.read_on(never)
     written(path, [AssistantText(text="needle")])
-    count.take(count.look(never))
+    count.read_on(never)
     assert "1" == count.total
 
 
@@ -227,10 +225,10 @@ def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(line_file, "BLOCK", 500)
     file = written(tmp_path / "e", [AssistantText(text="hay")] * 500)
     asked = iter([False, False, True, True])
-    count = Count(file, Query("needle", "readable"))
-    looked = count.look(lambda: next(asked))
-    assert looked.end < 1500
-    assert not looked.at_end
+    count = Count(file, Query("needle", "readable").matcher)
+    count.read_on(lambda: next(asked))
+    assert count.end < 1500
+    assert not count.complete
 
 
 def test_errors(tmp_path: Path) -> None:
@@ -246,9 +244,9 @@ def test_errors(tmp_path: Path) -> None:
     file = written(tmp_path / "e", events)
     starts = offsets(Path(file.path).read_bytes())
     expected = [starts[1], starts[2], starts[5]]
-    assert expected == [hit for piece in scan(file, 0, 1 << 60, Errors().matcher(), never) for hit in piece.matches]
-    assert (starts[1], True) == find(file, Errors(), starts[5] + 1, 1, never)
-    assert (starts[5], True) == find(file, Errors(), starts[1], -1, never)
+    assert expected == [hit for hits, _ in scan(file, 0, 1 << 60, error_matcher(), never) for hit in hits]
+    assert (starts[1], True) == find(file, error_matcher, starts[5] + 1, 1, never)
+    assert (starts[5], True) == find(file, error_matcher, starts[1], -1, never)
 
 
 def timed(path: Path, count: int = 4000) -> LineFile:

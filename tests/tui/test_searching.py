@@ -98,7 +98,7 @@ async def test_searching_begins_at_the_cursor_and_escape_goes_back() -> None:
         await say(deck, 'no match for "needlex"')
         await deck.press("escape")
         await deck.until(lambda: line_at_cursor(deck) == "line 3 hay", "the third line again")
-        assert not deck.main.search.search.is_active
+        assert not deck.main.search.is_active
         assert deck.main.transcript.has_focus
 
 
@@ -156,7 +156,7 @@ async def test_another_run_ends_the_search() -> None:
         await say(deck, "match 3/3")
         await deck.press("enter", "2", "j")
         await deck.until_text("▸ task 1")
-        assert not deck.main.search.search.is_active
+        assert not deck.main.search.is_active
         await deck.until(lambda: deck.main.transcript._painter._words is None, "the marks to go")
 
 

@@ -8,13 +8,13 @@ from ...core.system.line_file import LineFile
 from ..deck.protocol import DeckView
 from ..dialogs.ask import AskScreen
 from ..feed.views import View
-from ..transcript.search.errors import Errors
-from ..transcript.search.scanner import find
+from ..transcript.query import error_matcher
+from ..transcript.scanner import find
 from ..transcript.time import FORMS, offset_at, parse_time
 from .base import Commands
 
 if TYPE_CHECKING:
-    from ..transcript.search.scanner import Match
+    from ..transcript.scanner import Match
 
 
 class TranscriptCommands(Commands):
@@ -45,9 +45,9 @@ class FindingCommands(Commands):
         self._looking = False
         self.table = {
             "search": search.open,
-            "next_match": lambda: search.search.step(1),
-            "previous_match": lambda: search.search.step(-1),
-            "end_search": search.search.end,
+            "next_match": lambda: search.step(1),
+            "previous_match": lambda: search.step(-1),
+            "end_search": search.end,
             "next_error": lambda: self._go_to_error(1),
             "previous_error": lambda: self._go_to_error(-1),
             "go_to_time": self._ask_time,
@@ -69,7 +69,7 @@ class FindingCommands(Commands):
         start = here + (1 if by > 0 or transcript.following else 0)
         try:
             match = await self._bridge.call(
-                find, LineFile(path), Errors(), start, by, lambda: shown != transcript.shown
+                find, LineFile(path), error_matcher, start, by, lambda: shown != transcript.shown
             )
         finally:
             self._looking = False

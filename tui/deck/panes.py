@@ -8,7 +8,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ..actions import PANES, KeyContext
-from ..transcript.search.line import SearchLine
+from ..transcript.search import SearchLine
 from .arrangement import (
     ONE_STEP_COLUMNS,
     ONE_STEP_ROWS,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..runs.list import RunList
     from ..runs.store import RunStore
     from ..transcript.pane import Transcript
-    from ..transcript.search.line import SearchLine
+    from ..transcript.search import SearchLine
     from .panes import Panes
     from .undo import Undo
 

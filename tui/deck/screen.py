@@ -38,8 +38,7 @@ from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import StyledOnceScreen
 from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
-from ..transcript.search.line import SearchLine
-from ..transcript.search.search import TranscriptSearch
+from ..transcript.search import SearchLine
 from ..widgets.prompt_line import PromptInput
 from .arrangement import Remembering, read_shape
 from .header import DeckHeader
@@ -100,9 +99,7 @@ class MainScreen(StyledOnceScreen):
         self.presets = PresetList(actions, engine)
         self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=readonly), actions)
         self.transcript = Transcript(actions)
-        self.search = SearchLine(
-            self.transcript, TranscriptSearch(self.bridge, self.transcript, self._show_action_context)
-        )
+        self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
         self._above = Horizontal(id=ABOVE)
         self.panes = Panes(
             self,

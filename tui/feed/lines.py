@@ -175,14 +175,14 @@ def body_of_line(view: str, line: bytes) -> str:
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Return all that a line says, whatever its length, as plain text to be taken elsewhere."""
-    if view != View.READABLE:
+    """Return all that a line says, opened and however long, as plain text."""
+    event = event_of(line) if view == View.READABLE else None
+    if event is None:
         return plain(line.decode("utf-8", "replace"))
-    event = event_of(line)
     if isinstance(event, AssistantText | Thinking):
         return plain(event.text).strip("\n")
-    entry: Entry | None = entry_of_line(view, line, formatter)
-    return "\n".join(filter(None, (entry.text.strip() if entry else "", body_of(event))))
+    entry = entry_of(event, formatter)
+    return "\n".join(filter(None, (entry.text.strip(), body_of(event)))) if entry else ""
 
 
 def body_of(event: Event | None) -> str:

@@ -1,7 +1,7 @@
-"""The pattern that finds words in what a person reads of a run's files, decoding only lines that may hold them.
+"""What is searched for in a run's files, words or errors, decoding only lines that may hold them.
 
-Three things that a person reads are not in the bytes of their line and need care: subdeck's own words, the subject of
-the call that a result belongs to, and text that only comes together when control characters are taken out of it.
+Of the words that a person reads, three kinds are not in the bytes of their line and need care: subdeck's own words, the
+subject of the call that a result belongs to, and text that only comes together when control characters are taken out.
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ....core.run.events import AssistantText, Thinking, ToolCall, ToolResult, call_id_of_line, line_prefix
-from ....core.run.progress import ProgressFormatter, vocabulary
-from ....core.text.plain import plain
-from ...feed.lines import LINE_TEXTS, body_of, entry_of, entry_of_line, event_of
-from ...feed.views import View
+from ...core.run.events import (
+    ErrorReported,
+    RunEnded,
+    ToolCall,
+    ToolResult,
+    call_id_of_line,
+    line_prefix,
+    may_report_error,
+)
+from ...core.run.model import RunStatus
+from ...core.run.progress import ProgressFormatter, vocabulary
+from ..feed.lines import LINE_TEXTS, entry_of_line, event_of, full_text
+from ..feed.views import View
 
 if TYPE_CHECKING:
     from .scanner import Matcher
@@ -59,13 +67,13 @@ class Query:
         """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""
 
     def matcher(self) -> Matcher:
-        return QueryMatcher(self)
+        return _QueryMatcher(self).matches
 
     def is_in(self, text: str) -> bool:
         return self._sought in (text if self._exact else text.lower())
 
 
-class QueryMatcher:
+class _QueryMatcher:
     """Goes through a file from one offset on with a query."""
 
     def __init__(self, query: Query) -> None:
@@ -109,16 +117,10 @@ class QueryMatcher:
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
     """Return what a person can read of a line, opened or not; empty where it is not shown."""
-    if view != View.READABLE:
-        entry = entry_of_line(view, line, formatter)
-        return entry.text if entry else ""
-    event = event_of(line)
-    if isinstance(event, AssistantText | Thinking):
-        return plain(event.text)
-    entry = None if event is None else entry_of(event, formatter)
-    if entry is None:
-        return ""
-    return f"{entry.text}\n{body_of(event)}" if entry.opens else entry.text
+    if view == View.READABLE:
+        return full_text(view, line, formatter)
+    entry = entry_of_line(view, line, formatter)
+    return entry.text if entry else ""
 
 
 def _needle(words: str, view: str) -> bytes:
@@ -141,6 +143,32 @@ def _caseless(text: str) -> bool:
 
 def _hides(block: bytes) -> bool:
     """Whether something may be taken out of these bytes before they are shown."""
-    if any(sign in block for sign in _ESCAPED) or len(block.translate(None, _CONTROLS)) != len(block):
+    if any(escape in block for escape in _ESCAPED) or len(block.translate(None, _CONTROLS)) != len(block):
         return True
     return not block.isascii() and _HIDDEN.search(block) is not None
+
+
+def error_matcher() -> Matcher:
+    """Match errors, failed tools and an end other than completed."""
+    return _errors
+
+
+def _errors(start: int, block: bytes) -> list[int]:
+    if not may_report_error(block):
+        return []
+    matches: list[int] = []
+    for line in block.split(b"\n")[:-1]:
+        if may_report_error(line) and _is_error(line):
+            matches.append(start)
+        start += len(line) + 1
+    return matches
+
+
+def _is_error(line: bytes) -> bool:
+    match event_of(line):
+        case ErrorReported() | ToolResult(is_error=True):
+            return True
+        case RunEnded(status=status):
+            return status != RunStatus.COMPLETED
+        case _:
+            return False

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from ....core.system.line_file import LineFile
-from ....core.text.plain import one_line
-from ...actions import ACTIONS, KeyContext
+from ...core.system.line_file import LineFile
+from ...core.text.plain import one_line
+from ..actions import ACTIONS, KeyContext
+from ..widgets.prompt_line import PromptLine
 
 if TYPE_CHECKING:
-    from ...feed.bridge import Bridge
-    from ..pane import Transcript
-    from .counter import Count
+    from ..feed.bridge import Bridge
+    from .pane import Transcript
     from .scanner import Match
 
 RECOUNT_SECONDS = 0.4
@@ -39,14 +39,15 @@ class Origin(NamedTuple):
 class Search:
     """One search: its words in one view of one run."""
 
-    def __init__(self, words: str, shown: Shown, file: LineFile) -> None:
-        from .counter import Count
+    def __init__(self, words: str, shown: Shown, path: str) -> None:
         from .query import Query
+        from .scanner import Count
 
-        self.query = Query(words, shown[1])
+        self.words = words
         self.shown = shown
-        self.file = file
-        self.count: Count = Count(file, self.query)
+        self.file = LineFile(path)
+        self.new_matcher = Query(words, shown[1]).matcher
+        self.count = Count(self.file, self.new_matcher)
         self.over = threading.Event()
         self.stepping = asyncio.Lock()
         self.match: int | None = None
@@ -54,46 +55,86 @@ class Search:
         self.cursor: int | None = None
         """Where the cursor was after that."""
         self.wrapped = ""
-        """From which end the last step went on, when it went around."""
+        """From which end the last step continued, when it went around."""
+
+    def text(self) -> str:
+        """Say which match this is, for the pane's edge."""
+        if self.match is not None:
+            number = self.count.number(self.match)
+            return f"match {number or '…'}/{self.count.total}" + (f", {self.wrapped}" if self.wrapped else "")
+        if self.count.complete and not self.count.matches:
+            return f'no match for "{one_line(self.words, 20)}"'
+        return f"searching… {self.count.total} so far"
 
 
-class TranscriptSearch:
-    """Begins a search with each change of the words, and ends it when something else is shown."""
+class SearchLine(PromptLine):
+    """Searches as one types: each change of the words begins a search, which lasts until something else is shown."""
+
+    PLACEHOLDER = "words in the transcript"
+    pane: ClassVar[KeyContext] = KeyContext.TRANSCRIPT
+    """The pane it belongs to."""
 
     def __init__(self, bridge: Bridge, transcript: Transcript, changed: Callable[[], None]) -> None:
         """Search nothing yet; `changed` is called when a search begins or ends."""
+        super().__init__(id="search")
         self._bridge = bridge
         self._transcript = transcript
         self._changed = changed
         self._search: Search | None = None
         self._origin = Origin(True, None)
-        self.words = ""
+        self._words = ""
         """What was searched for last."""
 
     @property
     def is_active(self) -> bool:
         return self._search is not None and self._search.shown == self._transcript.shown
 
-    def begin(self) -> None:
-        """Remember where the search begins."""
-        self._origin = Origin(self._transcript.following, self._transcript.cursor_offset)
+    def place(self, pane: KeyContext) -> KeyContext:
+        """Return where the keys are, when `pane` has them or lends them to this line."""
+        if self.is_open:
+            return KeyContext.FILTER
+        return KeyContext.SEARCH if pane is self.pane and self.is_active else pane
 
-    def look_for(self, words: str) -> None:
+    def allows(self, action_id: str) -> bool:
+        """Return whether an action is possible as far as the search is concerned."""
+        return action_id not in SEARCH_ACTIONS or self.is_active
+
+    def open(self) -> None:
+        """Take the keys; the words searched for last are selected, so that typing replaces them."""
+        self._origin = Origin(self._transcript.following, self._transcript.cursor_offset)
+        self.show(self._words)
+        self.field.action_select_all()
+
+    def typed(self, text: str) -> None:
         """Search for other words, from where the search began."""
         from .query import highlighter
 
         self._give_up()
         shown = self._transcript.shown
-        self._transcript.highlight(highlighter(words))
-        if not words or shown[2] is None:
+        self._transcript.highlight(highlighter(text))
+        if not text or shown[2] is None:
             self._transcript.say_state("")
             self._go_back()
             self._changed()
             return
-        self.words = words
-        search = self._search = Search(words, shown, LineFile(shown[2]))
+        self._words = text
+        search = self._search = Search(text, shown, shown[2])
         self._changed()
         self._bridge.spawn(self._run, search, self._origin.offset or 0)
+
+    def action_keep(self) -> None:
+        words = self.field.value
+        self.close()
+        if words and not self.is_active:
+            self.typed(words)
+        elif not words:
+            self.end()
+        self._transcript.focus()
+
+    def action_drop(self) -> None:
+        self.close()
+        self.end(back=True)
+        self._transcript.focus()
 
     def end(self, *, back: bool = False) -> None:
         """Take the marks away; `back` goes to where the search began."""
@@ -133,24 +174,16 @@ class TranscriptSearch:
         over = search.over.is_set
         try:
             self._say(search)
-            self._go_to(search, await self._bridge.call(find, search.file, search.query, origin, 1, over), 1)
+            self._go_to(search, await self._bridge.call(find, search.file, search.new_matcher, origin, 1, over), 1)
             while not over() and search.shown == self._transcript.shown:
-                if search.count.full or not await self._count_on(search):
+                has_more = not search.count.full and await self._bridge.call(search.count.read_on, over)
+                self._say(search)
+                if not has_more:
                     await asyncio.sleep(RECOUNT_SECONDS)
             if self._search is search:
                 self.end()
         finally:
             search.over.set()
-
-    async def _count_on(self, search: Search) -> bool:
-        """Count one piece more; return whether there was something to search."""
-        before = search.count.end
-        looked = await self._bridge.call(search.count.look, search.over.is_set)
-        if search.over.is_set():
-            return True
-        search.count.take(looked)
-        self._say(search)
-        return search.count.end != before
 
     async def _step(self, search: Search, by: int) -> None:
         from .scanner import find
@@ -160,43 +193,24 @@ class TranscriptSearch:
             here = search.match if search.match is not None and cursor == search.cursor else cursor
             if here is None or not self.is_active:
                 return
-            match = self._counted(search.count, here, by)
+            match = search.count.match_from(here, by)
             if match is None:
                 start = here + 1 if by > 0 else here
-                match = await self._bridge.call(find, search.file, search.query, start, by, search.over.is_set)
+                over = search.over.is_set
+                match = await self._bridge.call(find, search.file, search.new_matcher, start, by, over)
             self._go_to(search, match, by)
-
-    def _counted(self, count: Count, here: int, by: int) -> Match | None:
-        """Return the next match where counting has found it already."""
-        from .scanner import Match
-
-        offset = count.after(here) if by > 0 else count.before(here)
-        if offset is not None:
-            return Match(offset)
-        if count.complete and here <= count.end:
-            return Match(count.matches[0 if by > 0 else -1] if count.matches else None, True)
-        return None
 
     def _go_to(self, search: Search, match: Match, by: int) -> None:
         if search.over.is_set() or not self.is_active:
             return
         if match.offset is not None:
             self._transcript.show_offset(match.offset)
-            self._transcript.show_words(search.query.words)
+            self._transcript.show_words(search.words)
             search.match, search.cursor = match.offset, self._transcript.cursor_offset
-            search.wrapped = "" if not match.wrapped else "from the beginning" if by > 0 else "from the end"
+            other_end = "beginning" if by > 0 else "end"
+            search.wrapped = f"from the {other_end}" if match.wrapped else ""
         self._say(search)
 
     def _say(self, search: Search) -> None:
-        """Say at the pane's edge which match this is."""
-        if search.over.is_set():
-            return
-        count = search.count
-        if search.match is not None:
-            number = count.number(search.match)
-            text = f"match {number or '…'}/{count.total}" + (f", {search.wrapped}" if search.wrapped else "")
-        elif count.complete and not count.matches:
-            text = f'no match for "{one_line(search.query.words, 20)}"'
-        else:
-            text = f"searching… {count.total} so far"
-        self._transcript.say_state(text)
+        if not search.over.is_set():
+            self._transcript.say_state(search.text())

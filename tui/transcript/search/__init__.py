@@ -1,1 +1,0 @@
-"""Finding in a transcript: words, errors, the next match, how many there are."""
