@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from msgspec import Struct
 from ...core.errors import UsageError
 from ...core.run.describe import moment
 from ...core.run.events import ts_of_line
-from ...core.system.line_file import BLOCK
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile
@@ -44,28 +44,24 @@ class Span(Struct, frozen=True):
     from_end: bool
 
 
-class Share(Struct, frozen=True):
-    part: float
-    """Of the file, from 0 to 1."""
-
-
-Time = Clock | Span | Share
+Time = Clock | Span | float
+"""A float is a part of the file, from 0 to 1."""
 
 
 def parse_time(written: str) -> Time:
     """Parse a time as a person types it. Raises UsageError."""
     text = written.strip().lower().replace(" ", "")
     if found := _CLOCK.fullmatch(text):
-        hour, minute, second = (None if part is None else int(part) for part in found.groups())
-        if hour is not None and minute is not None and hour < 24 and minute < 60 and (second or 0) < 60:
-            return Clock(hour, minute, second)
+        clock = Clock(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
+        if clock.hour < 24 and clock.minute < 60 and (clock.second or 0) < 60:
+            return clock
         raise UsageError(f"{text} is not a time of day", hint="hours go to 23, minutes and seconds to 59")
     if found := _SPAN.fullmatch(text):
         seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(found[2]))
         return Span(seconds, found[1] == "-")
     if found := _SHARE.fullmatch(text):
         if float(found[1]) <= 100:
-            return Share(float(found[1]) / 100)
+            return float(found[1]) / 100
         raise UsageError(f"{text} is beyond the end", hint="100% is the end")
     raise UsageError("this is not a time" if text else "enter a time", hint=f"for example {FORMS}")
 
@@ -76,13 +72,12 @@ def offset_at(file: LineFile, time: Time) -> int:
     size = file.end_of_lines(mark.size) if mark else 0
     if not size:
         raise UsageError("nothing has been written yet")
-    if isinstance(time, Share):
-        return _line_before(file, min(size - 1, int(size * time.part)))
-    first, last = _first_time(file, 0, size), _last_time(file, size)
+    if not isinstance(time, Clock | Span):
+        return file.end_of_lines(min(size - 1, int(size * time)))
+    first, last = next(_times(file, 0, size), None), _last_time(file, size)
     if first is None or last is None:
         raise UsageError("this file has no times", hint="50% goes to its middle")
-    last = max(first, last)
-    return _bisect(file, size, _wanted(time, first, last))
+    return _bisect(file, size, _wanted(time, first[1], max(first[1], last)))
 
 
 def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
@@ -114,50 +109,33 @@ def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
     """Return where the first line of that time or later begins; times are taken to grow."""
     low, high = 0, size
     while high - low > _FEW_LINES:
-        middle = _line_before(file, (low + high) // 2)
+        middle = file.end_of_lines((low + high) // 2)
         if middle <= low:
             break
-        found = _first_time(file, middle, high)
-        if found is None or found >= wanted:
+        _, found = next(_times(file, middle, high), (high, wanted))
+        if found >= wanted:
             high = middle
         else:
             low = middle
-    position = low
-    while position < size:
-        lines = file.read(position, BLOCK)
-        whole = lines[: lines.rfind(b"\n") + 1]
-        if not whole:
-            break
-        for line in whole.split(b"\n")[:-1]:
-            when = _time_of(line)
-            if when is not None and when >= wanted:
-                return position
-            position += len(line) + 1
-    return min(position, _line_before(file, size - 1))
+    later = (offset for offset, when in _times(file, low, size) if when >= wanted)
+    return next(later, file.end_of_lines(size - 1))
 
 
-def _line_before(file: LineFile, position: int) -> int:
-    """Return where the line begins that this byte belongs to."""
-    return file.end_of_lines(position)
-
-
-def _first_time(file: LineFile, start: int, end: int) -> datetime | None:
-    """Return the first time that stands in the lines from `start` on, the beginning of a line."""
-    while start < end:
-        block = file.read(start, min(BLOCK, end - start))
-        if not block:
-            return None
-        for line in block.split(b"\n"):
+def _times(file: LineFile, start: int, end: int) -> Iterator[tuple[int, datetime]]:
+    """Yield the lines between two beginnings of lines that have a time, by their offsets."""
+    for offset, block, _ in file.blocks(start):
+        for line in block.split(b"\n")[:-1]:
+            if offset >= end:
+                return
             if when := _time_of(line):
-                return when
-        start += len(block)
-    return None
+                yield offset, when
+            offset += len(line) + 1
 
 
 def _last_time(file: LineFile, end: int) -> datetime | None:
     """Return the time of the last line that has one."""
     while end > 0:
-        start = _line_before(file, end - 1)
+        start = file.end_of_lines(end - 1)
         if when := _time_of(file.read(start, min(_HEAD, end - start))):
             return when
         end = start
