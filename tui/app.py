@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from ..core.text.plain import one_line, plain
 from .actions import KeyContext, bindings, key_of
-from .actions.keymap import keymap, with_own_keys
+from .actions.keys import keymap, with_own_keys
 from .deck.screen import MainScreen
 from .notify.notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp

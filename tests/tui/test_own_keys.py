@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SettingsError
 from subdeck.tui.actions import ACTIONS, KeyContext
-from subdeck.tui.actions.keymap import keymap, with_own_keys
+from subdeck.tui.actions.keys import keymap, with_own_keys
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.help import help_text
 

@@ -1,9 +1,10 @@
-"""What the operator can do: one registry, from which keys, footer, help and palette come."""
+"""What the operator can do: one table, from which keys, footer, help, palette and README's table of keys come.
 
-from .model import PANES, Action, ActionContext, KeyContext
-from .registry import (
-    ACTIONS,
-    BY_ID,
+The names below may be imported from here, `help` and `keys` for the rest. Nothing here knows a screen or what an action
+does: `tui/commands/` does it.
+"""
+
+from .keys import (
     Hint,
     binding_id,
     bindings,
@@ -14,6 +15,8 @@ from .registry import (
     meanings,
     said,
 )
+from .model import PANES, Action, ActionContext, KeyContext
+from .table import ACTIONS, BY_ID
 
 __all__ = [
     "ACTIONS",

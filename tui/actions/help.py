@@ -1,4 +1,4 @@
-"""The registry as it is explained: actions with their keys, each under the place where they work; pure."""
+"""The actions as they are explained: with their keys, each under the place where they work; pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from ..text.cells import wrap
-from . import ACTIONS, PANES, Action, KeyContext, key_label, key_of, said
+from .keys import key_label, key_of, said
+from .model import ON_DECK, PANES, Action, KeyContext
+from .table import ACTIONS
 
 EVERY_PANE = "every pane"
 DIALOGS = "dialogs"
-
-_AROUND = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH)
-"""Places that are no dialogs."""
 
 
 class Explained(NamedTuple):
@@ -29,31 +28,25 @@ class Explained(NamedTuple):
 
 class Group(NamedTuple):
     heading: str
-    place: KeyContext | None
-    """None for what works in several places."""
     rows: tuple[Explained, ...]
 
     @property
     def concerns_deck(self) -> bool:
         """Whether the context of the deck decides what is possible."""
-        return self.heading == EVERY_PANE or self.place in _AROUND
+        return self.heading in (EVERY_PANE, *ON_DECK)
 
 
 def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
     """Return every action with a key, what works in the pane `here` first."""
-    panes = (here, *(pane for pane in PANES if pane is not here))
-    order: tuple[tuple[str, KeyContext | None], ...] = (
-        *((place.value, place) for place in (panes[0], KeyContext.DECK)),
-        (EVERY_PANE, None),
-        *((place.value, place) for place in (*panes[1:], KeyContext.SEARCH, KeyContext.APP)),
-        (DIALOGS, None),
-        *((place.value, place) for place in KeyContext if place not in _AROUND),
-    )
-    listed: dict[str, list[Explained]] = {heading: [] for heading, _ in order}
+    others = (pane for pane in PANES if pane is not here)
+    dialogs = (place for place in KeyContext if place not in ON_DECK)
+    around = (KeyContext.SEARCH, KeyContext.APP)
+    headings = (here, KeyContext.DECK, EVERY_PANE, *others, *around, DIALOGS, *dialogs)
+    listed: dict[str, list[Explained]] = {heading: [] for heading in headings}
     for action in actions:
         for heading, keys in _places(action):
             listed[heading].append(Explained(action, keys, said(action.help, actions)))
-    return tuple(Group(heading, place, tuple(listed[heading])) for heading, place in order if listed[heading])
+    return tuple(Group(heading, tuple(rows)) for heading, rows in listed.items() if rows)
 
 
 def _places(action: Action) -> Iterator[tuple[str, str]]:
@@ -65,13 +58,13 @@ def _places(action: Action) -> Iterator[tuple[str, str]]:
     if len(in_panes) == 1 and (keys := in_panes.pop()) is not None:
         yield EVERY_PANE, keys
         labels = {place: keys for place, keys in labels.items() if place not in PANES}
-    in_dialogs = [keys for place, keys in labels.items() if place not in _AROUND]
+    in_dialogs = [keys for place, keys in labels.items() if place not in ON_DECK]
     shared = max(set(in_dialogs), key=in_dialogs.count, default="")
     if in_dialogs.count(shared) > 1:
         yield DIALOGS, shared
-        labels = {place: keys for place, keys in labels.items() if place in _AROUND or keys != shared}
+        labels = {place: keys for place, keys in labels.items() if place in ON_DECK or keys != shared}
     for place, keys in labels.items():
-        yield place.value, keys
+        yield place, keys
 
 
 GAP = "    "
@@ -94,46 +87,30 @@ def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], widt
 
 BEGIN, END = "<!-- keys -->", "<!-- /keys -->"
 
-LISTED = (
-    KeyContext.APP,
-    KeyContext.DECK,
-    *PANES,
-    KeyContext.SEARCH,
-    KeyContext.FILTER,
-    KeyContext.LAUNCH,
-    KeyContext.EDIT,
-    KeyContext.COPY,
-    KeyContext.DETAIL,
-    KeyContext.CLEAN_UP,
-    KeyContext.READING,
-    KeyContext.CONFIRM,
-)
-"""Places whose keys are listed; those of the help are told by the help."""
-
-
-def key_table() -> str:
-    """Return a markdown table with a row for each thing that can be done."""
-    doing: dict[str, list[Action]] = {}
-    for action in ACTIONS:
-        doing.setdefault(said(action.help), []).append(action)
-    rows = [f"| {keys} | {sentence} |" for sentence, actions in doing.items() if (keys := _keys(actions))]
-    return "\n".join(("| key | |", "|---|---|", *rows))
+UNLISTED = (KeyContext.PICK, KeyContext.ASK, KeyContext.HELP)
+"""Dialogs that say their few keys themselves."""
 
 
 def with_table(text: str) -> str:
-    """Replace what stands between the markers. Raises ValueError where they are missing."""
+    """Put a table with a row for each thing that can be done between the markers. Raises ValueError without these."""
     before, _, rest = text.partition(BEGIN)
     _, found, after = rest.partition(END)
     if not found:
         raise ValueError(f"the markers {BEGIN} and {END} are missing")
-    return f"{before}{BEGIN}\n{key_table()}\n{END}{after}"
+    doing: dict[str, list[Action]] = {}
+    for action in ACTIONS:
+        doing.setdefault(said(action.help), []).append(action)
+    rows = [f"| {keys} | {sentence} |" for sentence, actions in doing.items() if (keys := _keys(actions))]
+    table = "\n".join(("| key | |", "|---|---|", *rows))
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
 def _keys(actions: Sequence[Action]) -> str:
     """Say the keys, and where they mean this unless it is the whole deck or all its panes."""
     places: dict[tuple[str, ...], list[KeyContext]] = {}
-    for place in LISTED:
-        if keys := tuple(key for action in actions for key in action.keys_in(place)):
+    for place in KeyContext:
+        keys = tuple(key for action in actions for key in action.keys_in(place))
+        if keys and place not in UNLISTED:
             places.setdefault(keys, []).append(place)
     return ", ".join(" ".join(f"`{_label(key)}`" for key in keys) + _where(where) for keys, where in places.items())
 

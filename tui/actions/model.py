@@ -53,11 +53,8 @@ class KeyContext(StrEnum):
 
 
 PANES = (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT)
-
-ALL_PANES = frozenset(PANES)
-
-MODES = frozenset((KeyContext.SEARCH,))
-"""Places whose keys come before those of the places around them, for as long as the mode lasts."""
+ON_DECK = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH)
+"""Where no dialog is open and no line is typed."""
 
 
 class ActionContext(Struct, frozen=True):
@@ -73,7 +70,7 @@ class ActionContext(Struct, frozen=True):
     """Runs that are marked; what acts on runs acts on them instead of the highlighted one."""
     undoable: bool = False
     zoomed: bool = False
-    shown: frozenset[KeyContext] = ALL_PANES
+    shown: frozenset[KeyContext] = frozenset(PANES)
     """The panes on the screen."""
     unseen: int = 0
     """Runs that need the operator."""
@@ -82,20 +79,23 @@ class ActionContext(Struct, frozen=True):
     readonly: bool = False
 
 
-def _always(_: ActionContext) -> str:
+def _nothing(_: ActionContext) -> str:
     return ""
+
+
+Keys = tuple[tuple[KeyContext, str], ...]
+"""Textual's key names, each with the place where it means something."""
 
 
 class Action(Struct, frozen=True):
     id: str
-    keys: tuple[tuple[KeyContext, str], ...]
-    """Textual's key names, each with the place where it means this."""
+    keys: Keys
     name: str
     """One or two words for the footer."""
     help: str
     """One sentence."""
-    obstacle: Callable[[ActionContext], str] = _always
-    """Why it is not possible now, for a person; empty when it is."""
+    needs: Callable[[ActionContext], str] = _nothing
+    """Returns what is missing for it, for a person; empty when it is possible."""
     footer: int = 0
     """Rank in the footer, 1 first; 0 keeps it out."""
     do: str = ""
@@ -107,7 +107,7 @@ class Action(Struct, frozen=True):
 
     def refusal(self, context: ActionContext) -> str:
         """Say why it is not possible now; empty when it is."""
-        return READONLY if self.changes and context.readonly else self.obstacle(context)
+        return READONLY if self.changes and context.readonly else self.needs(context)
 
     def allowed(self, context: ActionContext) -> bool:
         return not self.refusal(context)
@@ -116,45 +116,39 @@ class Action(Struct, frozen=True):
         return tuple(key for where, key in self.keys if where is place)
 
     @property
+    def places(self) -> tuple[KeyContext, ...]:
+        """Where it has keys, each once."""
+        return tuple(dict.fromkeys(place for place, _ in self.keys))
+
+    @property
     def command(self) -> str:
         return self.do or f"screen.act('{self.id}')"
 
     @property
     def in_palette(self) -> bool:
-        return not self.do and any(place in (KeyContext.DECK, *PANES) for place, _ in self.keys)
+        return not self.do and any(place in (KeyContext.DECK, *PANES) for place in self.places)
 
 
-def at(place: KeyContext, *keys: str) -> tuple[tuple[KeyContext, str], ...]:
-    """Return keys with the one place where they mean something."""
-    return tuple((place, key) for key in keys)
-
-
-def in_panes(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
-    return tuple((place, key) for place in PANES for key in keys)
-
-
-def at_a_run(*keys: str) -> tuple[tuple[KeyContext, str], ...]:
-    """Return keys that are about the highlighted run, in the two panes that show it."""
-    return tuple((place, key) for place in (KeyContext.RUNS, KeyContext.TRANSCRIPT) for key in keys)
-
-
-"""The runner whose runs have a pane to attach to."""
-
-NO_PRESET = "No preset is selected: {presets} goes to the presets, {ad_hoc} runs without one."
 NO_RUN = "No run is selected."
 NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to continue."
 
 
 def needs_preset(context: ActionContext) -> str:
-    return "" if context.preset else NO_PRESET
+    if context.preset:
+        return ""
+    return "No preset is selected: {presets} goes to the presets, {ad_hoc} runs without one."
 
 
 def needs_run(context: ActionContext) -> str:
     return "" if context.run else NO_RUN
 
 
-def needs_own_record(context: ActionContext) -> str:
-    """Return why not for a run that a newer subdeck wrote: nothing of its request was read."""
+def needs_run_to_search(context: ActionContext) -> str:
+    return "" if context.run else f"{NO_RUN} There is nothing to search."
+
+
+def needs_readable_record(context: ActionContext) -> str:
+    """Refuse a run that a newer subdeck wrote: nothing of its request was read."""
     newer = context.run and context.run.newer_schema
     return f"This run was {newer_schema(newer)}." if newer else needs_run(context)
 
@@ -169,6 +163,10 @@ def needs_active(context: ActionContext) -> str:
 
 def needs_terminal(context: ActionContext) -> str:
     return needs_run(context) or ("" if context.can_suspend else "There is no terminal to attach from.")
+
+
+def needs_pager(context: ActionContext) -> str:
+    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to a pager.")
 
 
 def needs_conversation(context: ActionContext) -> str:
@@ -197,7 +195,7 @@ def needs_own_preset(context: ActionContext) -> str:
 
 
 def needs_copyable(context: ActionContext) -> str:
-    """Where no preset is selected, one that comes with subdeck is copied."""
+    """Allow it where no preset is selected too: then one that comes with subdeck is copied."""
     return "This file is broken: fix it first ({edit_preset})." if context.problem else ""
 
 

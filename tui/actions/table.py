@@ -1,0 +1,237 @@
+"""The table of actions: all that the operator can do, with keys and words; pure.
+
+Its order is that of the footer, of the help and of README's table of keys.
+"""
+
+from __future__ import annotations
+
+from ...core.run.model import RunnerKind
+from .model import (
+    PANES,
+    Action,
+    ActionContext,
+    KeyContext,
+    Keys,
+    needs_above,
+    needs_active,
+    needs_beside,
+    needs_conversation,
+    needs_copyable,
+    needs_own_preset,
+    needs_pager,
+    needs_preset,
+    needs_preset_file,
+    needs_readable_record,
+    needs_run,
+    needs_run_to_search,
+    needs_session,
+    needs_terminal,
+    needs_undoable,
+    needs_unseen,
+)
+
+APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, KeyContext.SEARCH
+PRESETS, RUNS, TRANSCRIPT = PANES
+LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
+CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
+
+_CLOSED_BY_ESCAPE = (LAUNCH, EDIT, COPY, DETAIL, CLEAN_UP, READING, KeyContext.PICK, KeyContext.ASK, CONFIRM, HELP)
+_ONLY_READ = (DETAIL, READING, HELP)
+"""Dialogs in which there is nothing to cancel."""
+
+_MOVES = {
+    "down": (("j", "down"), "One row down."),
+    "up": (("k", "up"), "One row up."),
+    "page_down": (("pagedown",), "One page down."),
+    "page_up": (("pageup",), "One page up."),
+    "first": (("g", "home"), "Go to the beginning."),
+    "last": (("G", "end"), "Go to the end."),
+}
+_TABS = {
+    "transcript": "The end of its transcript.",
+    "answer": "The answer, or what there is of it so far.",
+    "prompt": "The prompt as the agent got it, and its system prompt.",
+    "facts": "How it was launched and how it ended.",
+    "usage": "Tokens and cost of each message.",
+    "files": "The files of the run.",
+    "events": "The last events, as they stand in the file.",
+}
+
+
+def at(place: KeyContext, *keys: str) -> Keys:
+    """Return keys with the one place where they mean something."""
+    return tuple((place, key) for key in keys)
+
+
+def _move(where: str, places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False) -> Action:
+    """Return a movement; where text is typed, letters do not move."""
+    keys, sentence = _MOVES[where]
+    named = tuple((place, key) for place in places for key in (keys[-1:] if in_text else keys))
+    return Action(prefix + where, named, where.replace("_", " "), sentence, do=f"{do}('{where}')")
+
+
+def _attach_name(context: ActionContext) -> str:
+    if context.run and context.run.meta.runner == RunnerKind.TMUX:
+        return "attach"
+    return "" if context.zoomed and context.place is TRANSCRIPT else "full"
+
+
+# fmt: off
+# A table: what an action is in one line, its sentence in the next where both do not fit.
+ACTIONS: tuple[Action, ...] = (
+    # --- presets ---
+    Action("presets", at(DECK, "1"), "presets", "Go to the presets.", footer=1),
+    Action("create_preset", at(PRESETS, "c"), "create", footer=6, changes=True,
+           help="Write a new preset, for this project or for all your projects."),
+    Action("edit_preset", at(PRESETS, "e"), "edit", needs=needs_preset_file, footer=4, changes=True,
+           help="Edit the file of the highlighted preset, even a broken one."),
+    Action("edit_preset_outside", at(PRESETS, "E"), "in $EDITOR", needs=needs_preset_file, changes=True,
+           help="Open the file of the highlighted preset in $EDITOR."),
+    Action("copy_preset", at(PRESETS, "b"), "copy", needs=needs_copyable, footer=5, changes=True,
+           help="Copy a preset under another name; a bundled one into this project or for all your projects."),
+    Action("delete_preset", at(PRESETS, "d"), "delete", needs=needs_own_preset, changes=True,
+           help="Delete the file of the highlighted preset, after asking; undo brings it back."),
+    Action("save_preset", at(EDIT, "ctrl+s"), "save", do="screen.start", footer=1, changes=True,
+           help="Save the preset, once nothing is wrong with it."),
+    Action("edit_outside", at(EDIT, "ctrl+e"), "in $EDITOR", do="screen.edit_outside", footer=3,
+           help="Continue editing in $EDITOR."),
+    Action("write_copy", at(COPY, "ctrl+s"), "copy", "Write the copy.", do="screen.start", footer=1, changes=True),
+
+    # --- launching ---
+    Action("launch", (*at(DECK, "n"), *at(PRESETS, "enter")), "launch", needs=needs_preset, footer=2, changes=True,
+           help="Launch the highlighted preset; asks for the task first."),
+    Action("ad_hoc", at(DECK, "N"), "ad hoc", footer=10, changes=True,
+           help="Run a task without a preset: model, tools and prompt as typed."),
+    Action("rerun", at(DECK, "r"), "rerun", needs=needs_readable_record, footer=11, changes=True,
+           help="Launch the run again; all marked runs as a group, after asking."),
+    Action("rerun_edited", at(DECK, "R"), "rerun with edits", needs=needs_readable_record, changes=True,
+           help="Open the launch dialog, filled in as for this run."),
+    Action("follow_up", at(DECK, "s"), "follow up", needs=needs_session, footer=8, changes=True,
+           help="Continue the conversation of a finished run with another task, in the same place."),
+    Action("with_context", at(DECK, "C"), "with context", needs=needs_conversation, footer=9, changes=True,
+           help="Launch the highlighted preset with the conversation of the highlighted run as context."),
+    Action("start", at(LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1,
+           changes=True),
+    Action("edit_task", at(LAUNCH, "ctrl+e"), "$EDITOR", do="screen.edit_task", footer=3,
+           help="Write the task, or the prompt, in $EDITOR."),
+    Action("load_task", at(LAUNCH, "ctrl+o"), "file", "Load the task from a file.", do="screen.load_task", footer=4),
+    Action("earlier_tasks", at(LAUNCH, "ctrl+r"), "earlier", "Choose an earlier task.", do="screen.earlier_tasks",
+           footer=5),
+
+    # --- the list of runs ---
+    Action("open", at(RUNS, "enter"), "open", needs=needs_run, footer=6,
+           help="Go to the transcript of the highlighted run; fold or unfold the highlighted group."),
+    Action("filter", at(RUNS, "/"), "filter", footer=9,
+           help="Show only some runs: words, status:failed, preset:x, is:unseen, -not; {back} shows all again."),
+    Action("sort", at(RUNS, "o"), "sort", "Sort the runs by age, cost, tokens, elapsed or preset in turn."),
+    Action("mark", at(RUNS, "space"), "mark", needs=needs_run, footer=13,
+           help="Mark or unmark the run and go one down; actions then apply to the marked runs."),
+    Action("mark_all", at(RUNS, "*"), "mark all", "Mark all shown runs, or unmark them."),
+    Action("fold", at(RUNS, "left"), "fold", "Fold the group: show it as one row.", needs_run),
+    Action("unfold", at(RUNS, "right"), "unfold", "Unfold the group: show each of its runs.", needs_run),
+    Action("next_unseen", at(DECK, "]"), "next ✗", "Go to the next run that needs your attention.", needs_unseen,
+           footer=7),
+    Action("previous_unseen", at(DECK, "["), "previous ✗", "Go to the previous run that needs your attention.",
+           needs_unseen),
+
+    # --- runs ---
+    Action("attach", at(DECK, "a"), "attach", needs=needs_terminal, footer=4, name_here=_attach_name,
+           help="Attach to the run's tmux pane; a run without one shows its transcript full screen."),
+    Action("stop", at(DECK, "x"), "stop", needs=needs_active, footer=5, changes=True,
+           help="Stop the run, or all marked ones, gracefully; each keeps what it has done."),
+    Action("kill", at(DECK, "X"), "kill", needs=needs_active, changes=True,
+           help="Kill the run, or all marked ones, and all their processes, after asking."),
+    Action("delete", (*at(RUNS, "d"), *at(TRANSCRIPT, "d")), "delete", needs=needs_run, changes=True,
+           help="Delete the run, or all marked ones, with all files, after asking; undo brings them back."),
+    Action("undo", at(DECK, "u"), "undo", "Bring back what was deleted last.", needs_undoable, changes=True),
+    Action("copy_id", at(RUNS, "y"), "copy id", needs=needs_run,
+           help="Copy the run id, or those of all marked ones, to the clipboard."),
+    Action("messages", at(DECK, "M"), "messages", "Show all messages since the app was opened."),
+
+    # --- one run in detail ---
+    Action("detail", at(DECK, "i"), "detail", needs=needs_run, footer=13,
+           help="Show the highlighted run in detail: why it is not done, answer, prompt, facts, usage, files."),
+    *(Action(f"tab_{name}", at(DETAIL, str(number)), name, sentence, do=f"screen.show_tab('{name}')")
+      for number, (name, sentence) in enumerate(_TABS.items(), start=1)),
+    Action("next_tab", at(DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
+    Action("previous_tab", at(DETAIL, "left", "shift+tab"), "previous tab", "Go to the previous tab.",
+           do="screen.turn(-1)"),
+    Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
+           help="Open what is shown: the transcript on the deck, a file in your pager."),
+    Action("copy_shown", at(DETAIL, "y"), "copy", do="screen.copy_shown", footer=4,
+           help="Copy what the tab shows, or the path of the highlighted file."),
+    *(_move(where, (DETAIL,), "screen.move", "detail_") for where in _MOVES),
+
+    # --- cleaning up ---
+    Action("clean_up", at(DECK, "D"), "clean up", changes=True,
+           help="Delete old runs by age, number or size; shows what that frees, and asks."),
+    Action("clean", at(CLEAN_UP, "ctrl+s"), "clean up", do="screen.start", footer=1, changes=True,
+           help="Delete what the rules select, after asking."),
+
+    # --- the transcript ---
+    Action("open_entry", at(TRANSCRIPT, "enter", "space"), "open", needs=needs_run, footer=6,
+           help="Unfold the tool call or the thinking at the cursor, or fold it again."),
+    Action("open_all", at(TRANSCRIPT, "O"), "open all", needs=needs_run,
+           help="Unfold all tool calls and thinking, or fold them again."),
+    Action("view", at(DECK, "t"), "view", needs=needs_run,
+           help="Show the transcript as text or as raw events, or what the agent wrote to stderr."),
+    Action("follow", at(DECK, "f"), "follow", "Follow the end of the transcript, or stop following it.", needs_run),
+    Action("wrap", at(DECK, "w"), "wrap", "Wrap long lines of the transcript, or cut them."),
+    Action("left", at(TRANSCRIPT, "left"), "left", "Scroll left in long lines.", do="move('left')"),
+    Action("right", at(TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
+
+    # --- finding in it, and taking text out ---
+    Action("search", at(TRANSCRIPT, "/"), "search", needs=needs_run_to_search, footer=5,
+           help="Search the transcript, folded text included; a capital letter makes it case-sensitive."),
+    Action("next_match", at(SEARCH, "n"), "next", "Go to the next match.", footer=1),
+    Action("previous_match", at(SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
+    Action("end_search", at(SEARCH, "escape"), "end", "End the search and remove its highlights.", footer=1),
+    Action("keep", at(FILTER, "enter"), "keep", "Keep it and go back to the pane.", do="keep", footer=1),
+    Action("drop", at(FILTER, "escape"), "end", "Discard it and go back to what was there before.", do="drop",
+           footer=2),
+    Action("next_error", at(TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run),
+    Action("previous_error", at(TRANSCRIPT, "E"), "previous error", "Go to the previous error in the transcript.",
+           needs_run),
+    Action("go_to_time", at(TRANSCRIPT, "@"), "go to time", needs=needs_run,
+           help="Go to a time in the transcript: 20:12, -5m from the end, +90s from the start, 50%."),
+    Action("copy_entry", at(TRANSCRIPT, "y"), "copy", "Copy the whole text under the cursor.", needs_run),
+    Action("copy_answer", at(DECK, "Y"), "copy answer", "Copy the answer of the run.", needs_run),
+    Action("page_transcript", at(DECK, "v"), "pager", "Open the transcript in $PAGER, all of it unfolded.",
+           needs_pager),
+    Action("save_run", at(DECK, "S"), "save", needs=needs_run, changes=True,
+           help="Save the run as a markdown file, after asking where."),
+
+    # --- the deck ---
+    Action("zoom", at(DECK, "z"), "zoom", "Give the whole screen to one pane, and back."),
+    Action("narrower", at(DECK, "<"), "narrower", "Make the presets narrower.", needs_beside),
+    Action("wider", at(DECK, ">"), "wider", "Make the presets wider.", needs_beside),
+    Action("lower", at(DECK, "-"), "lower", "Make the transcript lower.", needs_above),
+    Action("higher", at(DECK, "+"), "higher", "Make the transcript higher.", needs_above),
+    Action("reset_layout", at(DECK, "="), "reset layout", "Give the panes their original sizes."),
+    Action("theme", at(DECK, "T"), "theme", "Go to the next theme: dark, light, the terminal's own colours."),
+    Action("runs", at(DECK, "2"), "runs", "Go to the runs."),
+    Action("transcript", at(DECK, "3"), "transcript", "Go to the transcript."),
+    Action("next_pane", at(DECK, "tab"), "next pane", "Go to the next pane."),
+    Action("previous_pane", at(DECK, "shift+tab"), "previous pane", "Go to the previous pane."),
+    Action("back", at(DECK, "escape"), "back", "Leave the zoom, then the pane; never quits.", footer=1,
+           name_here=lambda context: "back" if context.zoomed else ""),
+    Action("help", at(DECK, "?"), "help", "Show every key.", footer=3),
+    Action("quit", at(DECK, "q"), "quit", "Quit; runs continue in the background.", footer=12),
+    Action("palette", (*at(DECK, ":"), *at(APP, "ctrl+p")), "palette", "Find an action by its name.",
+           do="app.command_palette"),
+    Action("how_to_quit", at(APP, "ctrl+c"), "", "Say how to quit.", do="app.how_to_quit"),
+    *(_move(where, PANES, "move") for where in _MOVES),
+    Action("doctor", at(DECK, "!"), "doctor",
+           help="Check what is missing here, and see the command that fixes it."),
+
+    # --- dialogs ---
+    Action("cancel", (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n")), "cancel",
+           "Close the dialog without doing anything.", do="screen.cancel", footer=2,
+           name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
+    Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),
+    *(_move(where, (HELP, READING), "screen.move", "scroll_", in_text=True)
+      for where in ("down", "up", "page_down", "page_up")),
+)
+# fmt: on
+
+BY_ID: dict[str, Action] = {action.id: action for action in ACTIONS}
