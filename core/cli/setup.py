@@ -46,7 +46,7 @@ def doctor(as_json: bool) -> int:
 @json_option
 def settings(example: bool, as_json: bool) -> None:
     """Show the settings in force here, and the files that they come from."""
-    from ..config.schema import KEYS, example_settings, value_of
+    from ..config.files import KEYS, example_settings, value_of
     from ..engine import Engine
 
     if example:

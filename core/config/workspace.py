@@ -26,6 +26,6 @@ def load_settings(project: Project) -> Settings:
     """
     if not any(map(os.path.lexists, (user_settings_file(), project.settings_file))):
         return Settings()
-    from .load import merged_settings  # the YAML reader and the table of keys, which only a file needs
+    from .files import merged_settings  # the YAML reader and the table of keys, which only a file needs
 
     return merged_settings(project)

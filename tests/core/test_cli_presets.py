@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.schema import example_settings
+from subdeck.core.config.files import example_settings
 from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import subdeck, write_preset

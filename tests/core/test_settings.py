@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.schema import KEYS, example_of, example_settings, read_entries, value_of
+from subdeck.core.config.files import KEYS, example_of, example_settings, read_entries, value_of
 from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.cli.main import COMMANDS, main
-from subdeck.core.config.schema import KEYS
+from subdeck.core.config.files import KEYS
 from subdeck.core.presets.file import parse_preset
 from subdeck.core.run.model import PresetSource
 from subdeck.tui.actions.help import with_table

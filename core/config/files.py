@@ -1,0 +1,214 @@
+"""The settings files of the user and of the project: their keys, how they are read and merged, and an example."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Annotated, Any, get_args
+
+from msgspec import Struct
+
+from ..errors import ContentError, SettingsError, nearest
+from ..paths import Project, user_settings_file
+from .settings import ProjectMay, Setting, Settings
+from .values import is_blank, read_value, unexpected, without_none
+from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
+
+_AGENTS = ("auto", "pi", "offline")
+"""Names of `agent` that need no entry in `agents`."""
+
+
+# --- the keys --------------------------------------------------------------------------------------------------------
+
+
+class Key(Struct, frozen=True):
+    kind: Any
+    """The type of its values, as `read_value` takes it."""
+    setting: Setting
+
+
+SECTIONS: dict[str, type[Struct]] = {
+    name: hint for name, hint in Settings.__annotations__.items() if isinstance(hint, type)
+}
+
+
+def _keys(struct: type[Struct], prefix: str = "") -> Iterator[tuple[str, Key]]:
+    for name, hint in struct.__annotations__.items():
+        if struct is Settings and name in SECTIONS:
+            yield from _keys(SECTIONS[name], f"{name}.")
+        elif hasattr(hint, "__metadata__"):
+            *notes, setting = hint.__metadata__
+            kind = without_none(get_args(hint)[0])
+            yield prefix + name, Key(Annotated[kind, *notes] if notes else kind, setting)
+
+
+KEYS: dict[str, Key] = dict(_keys(Settings))
+"""By their names in the file, such as `tmux.socket`; in the order of the example file."""
+
+
+def value_of(settings: Settings, key: str) -> Any:
+    """Return what is in force for a key of the files, in the units of the files."""
+    return reduce(getattr, key.split("."), settings)
+
+
+# --- one file --------------------------------------------------------------------------------------------------------
+
+
+class Entry(Struct, frozen=True):
+    """One value of a settings file."""
+
+    key: str
+    value: Any
+    line: int
+
+
+def _read_file(path: str) -> dict[str, Entry]:
+    try:
+        return {entry.key: entry for entry in read_entries(parse_mapping(read_text(path)))}
+    except FileNotFoundError:
+        return {}
+    except ContentError as error:
+        raise SettingsError(error.what, where=error.within(path), hint=error.hint) from error
+
+
+def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
+    """Read every value that is there; what was left blank is absent. Raises ContentError."""
+    for name, node in fields.pairs.items():
+        key = f"{section}.{name}" if section else name
+        if not section and name in SECTIONS:
+            if isinstance(node, Fields):
+                yield from read_entries(node, name)
+            elif not (isinstance(node, Text) and node.is_nothing):
+                raise unexpected(name, f"keys below it ({', '.join(_names(name))})", node)
+        elif key not in KEYS:
+            raise _unknown(key, node, section)
+        elif not is_blank(node):
+            yield Entry(key, read_value(key, KEYS[key].kind, node), node.line)
+
+
+def _names(section: str) -> tuple[str, ...]:
+    """Return the names that may stand at one level of the file."""
+    if not section:
+        return tuple(sorted({key.partition(".")[0] for key in KEYS}))
+    return tuple(key.partition(".")[2] for key in KEYS if key.startswith(f"{section}."))
+
+
+def _unknown(key: str, node: Node, section: str) -> ContentError:
+    known = [other for other in (*KEYS, *SECTIONS) if other.startswith(f"{section}.") or not section]
+    hint = nearest(key, known) or f"known here: {', '.join(_names(section))}"
+    return ContentError(f'"{key}" is not a setting', line=node.line, hint=hint)
+
+
+# --- both files ------------------------------------------------------------------------------------------------------
+
+
+def merged_settings(project: Project) -> Settings:
+    """Read both files and merge them; one that is missing sets nothing. Raises SettingsError."""
+    user_file, project_file = user_settings_file(), project.settings_file
+    user, own = _read_file(user_file), _read_file(project_file)
+    values = {key: entry.value for key, entry in user.items()}
+    if "preset_dirs" in user:
+        values["preset_dirs"] = tuple(_absolute(project, os.path.expanduser(named)) for named in values["preset_dirs"])
+    notices: list[str] = []
+    for key, entry in own.items():
+        where, value = f"{project_file}:{entry.line}", entry.value
+        if key == "preset_dirs":
+            value = tuple(_inside(project, named, where) for named in value)
+        match KEYS[key].setting.project:
+            case ProjectMay.NOTHING:
+                hint = f"set it in {user_file} instead"
+                raise SettingsError(f'"{key}" cannot be set by a project', where=where, hint=hint)
+            case ProjectMay.OVERRIDES:
+                values[key] = value
+            case ProjectMay.ADDS:
+                values[key] = _added(key, values.get(key), value)
+            case ProjectMay.LOWERS:
+                cap = values.get(key, value_of(Settings(), key))
+                if cap is None or value <= cap:
+                    values[key] = value
+                else:
+                    notices.append(f"{where}: {key} is above yours, which counts")
+    settings = _built(values, tuple(notices))
+    known = (*_AGENTS, *settings.agents)
+    if settings.agent not in known:
+        hint = nearest(settings.agent, known) or 'name it under "agents", with its command'
+        where = f"{user_file}:{user['agent'].line}"
+        raise SettingsError(f'agent: "{settings.agent}" is not set up', where=where, hint=hint)
+    return settings
+
+
+def _absolute(project: Project, named: str) -> str:
+    return os.path.normpath(os.path.join(project.root, named))
+
+
+def _inside(project: Project, named: str, where: str) -> str:
+    """Resolve a project's own directory; a checkout must not make us read files elsewhere, not even by a link."""
+    root = os.path.realpath(project.root)
+    real = os.path.realpath(os.path.join(root, named))
+    if named.startswith("~") or os.path.commonpath((root, real)) != root:
+        raise SettingsError(
+            f'preset_dirs: "{named}" is outside the project',
+            where=where,
+            hint=f"name a directory below {project.root}, or set it in {user_settings_file()}",
+        )
+    return _absolute(project, named)
+
+
+def _added(key: str, users: Any, own: Any) -> Any:
+    """Put the project's list or names together with the user's (None for none)."""
+    if isinstance(own, dict):
+        return {**(users or {}), **own}
+    first, second = (users or (), own) if key == "models" else (own, users or ())
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _built(values: Mapping[str, Any], notices: tuple[str, ...]) -> Settings:
+    """Put the values where they belong, below the defaults of everything else."""
+    tops: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
+    for section, struct in SECTIONS.items():
+        members = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
+        tops[section] = struct(**members)
+    return Settings(**tops, notices=notices)
+
+
+# --- the example -----------------------------------------------------------------------------------------------------
+
+_HEAD = """\
+## Settings of subdeck. Yours: ~/.config/subdeck/config.yaml (below XDG_CONFIG_HOME where that is set);
+## a project's: .pi/subagents/config.yaml, which may set only what is marked so here.
+## They are read at start and again at each launch. Remove "# " before a line to set it.
+"""
+
+_PROJECT = {
+    ProjectMay.NOTHING: "",
+    ProjectMay.OVERRIDES: " [project: overrides yours]",
+    ProjectMay.ADDS: " [project: is added to yours]",
+    ProjectMay.LOWERS: " [project: may lower it]",
+}
+
+
+def example_settings() -> str:
+    """Return the text of the file; without the "# " before each line of YAML it is a valid one."""
+    return _HEAD + "\n".join(_lines()) + "\n"
+
+
+def example_of(key: str) -> str:
+    """Return a value as it is written in a file: the default, or something useful where that says nothing."""
+    if KEYS[key].setting.example:
+        return KEYS[key].setting.example
+    default = value_of(Settings(), key)
+    return str(default).lower() if isinstance(default, bool | str) else f"{default:g}"
+
+
+def _lines() -> Iterator[str]:
+    last = ""
+    for key, setting in ((key, entry.setting) for key, entry in KEYS.items()):
+        section, _, name = key.rpartition(".")
+        if not section or section != last:
+            yield ""
+        if section and section != last:
+            yield f"# {section}:"
+        yield f"## {setting.meaning}{_PROJECT[setting.project]}"
+        yield f"# {'  ' if section else ''}{name}: {example_of(key)}"
+        last = section
