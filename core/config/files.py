@@ -158,7 +158,8 @@ def _inside(project: Project, named: str, where: str) -> str:
 def _added(key: str, users: Any, own: Any) -> Any:
     """Put the project's list or names together with the user's (None for none)."""
     if isinstance(own, dict):
-        return {**(users or {}), **own}
+        named: dict[str, Any] = {**(users or {}), **own}
+        return named
     first, second = (users or (), own) if key == "models" else (own, users or ())
     return tuple(dict.fromkeys((*first, *second)))
 

@@ -60,6 +60,8 @@ def read_content(path: str) -> bytes:
     """Read the bytes of such a file, whatever is in them; raises as `read_text` does."""
     try:
         descriptor, status = open_regular(path)
+        with open(descriptor, "rb") as file:
+            content = file.read(SIZE_LIMIT + 1)
     except NotRegularError as error:
         raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
@@ -70,33 +72,32 @@ def read_content(path: str) -> bytes:
         raise FileNotFoundError(path) from None
     except OSError as error:
         raise ContentError(f"it cannot be read: {error.strerror}") from error
-    try:
-        return _read_limited(descriptor, status.st_size)
-    except OSError as error:
-        raise ContentError(f"it cannot be read: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
-
-
-def _read_limited(descriptor: int, size: int) -> bytes:
-    with open(descriptor, "rb", closefd=False) as file:
-        content = file.read(SIZE_LIMIT + 1)
-    if len(content) > SIZE_LIMIT:
-        raise ContentError(f"it is too large: {max(size, len(content)) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+    check_size(max(status.st_size, len(content)))
     return content
+
+
+def check_size(size: int) -> None:
+    """Raise ContentError for a text of more bytes than are read."""
+    if size > SIZE_LIMIT:
+        raise ContentError(f"it is too large: {size / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
 
 
 def decode(content: bytes) -> str:
     """Return the text of a file's bytes, without byte order mark and with `\\n` line ends; raise ContentError."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ContentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
+    text = decode_utf8(content)
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ContentError("it has a NUL character in it", line=line, hint="remove that character")
     return text.replace("\r\n", "\n")
+
+
+def decode_utf8(content: bytes) -> str:
+    """Return the text of a file's bytes without byte order mark, else as it is; raise ContentError."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ContentError("it is not UTF-8 text", line=line, hint="save it as UTF-8") from error
 
 
 def parse_mapping(text: str, *, first_line: int = 1) -> Fields:

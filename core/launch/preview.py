@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from ..agents.choice import AgentChoice
 from ..config.workspace import Workspace
-from ..config.yaml_tree import SIZE_LIMIT, decode
+from ..config.yaml_tree import check_size, decode
 from ..errors import ContentError, SubdeckError
 from ..presets.catalog import PresetCatalog, Tier, preset_files, preset_places, tiers
 from ..presets.file import SUFFIX, Preset, parse_preset
-from ..presets.frontmatter import split_markdown
+from ..presets.text import split_markdown
 from ..presets.write import stem_of
 from ..run.model import Limits, PresetSource, RunRequest, Tools
 from ..text.plain import one_line
@@ -101,8 +101,7 @@ def check_preset(
     `path` is the file in `directory` that it replaces; None for a new one.
     """
     try:
-        if len(content) > SIZE_LIMIT:
-            raise ContentError(f"it is too large: {len(content) / SIZE_LIMIT:.1f} MB, at most 1 MB is read")
+        check_size(len(content))
         text = decode(content)
         preset = parse_preset(text, path or os.path.join(directory, "preset.md"), source)
         others = [tier for tier in tiers(preset.name, workspace) if path is None or not _is_same(tier.path, path)]

@@ -12,8 +12,10 @@ from ..errors import ContentError, PresetError, nearest
 from ..paths import agent_dir
 from ..run.model import PresetSource
 from ..text.plain import one_line
-from .bundled import BUNDLED
 from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
+
+BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
+"""The directory of the presets that come along; they are offered where the setting `bundled_presets` says so."""
 
 
 class PresetCatalog(Struct, frozen=True):
@@ -34,9 +36,7 @@ class PresetCatalog(Struct, frozen=True):
                 raise PresetError(
                     f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
                 )
-        if BUNDLED not in self.places and any(
-            path == os.path.join(BUNDLED, name + SUFFIX) for path in preset_files(BUNDLED)
-        ):
+        if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
             raise PresetError(f'the preset "{name}" comes with subdeck, and is off', hint="set bundled_presets: true")
         near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
         looked = f"looked for *.md in {', '.join(self.places)}"
@@ -97,7 +97,10 @@ def discover(workspace: Workspace) -> PresetCatalog:
             if isinstance(found, PresetProblem):
                 problems.append(found)
             elif found.name not in presets:
-                presets[found.name] = _with_warning(found, broken_nearer.get(found.name))
+                if broken := broken_nearer.get(found.name):
+                    warning = f"a nearer preset of this name is broken: {broken.where}"
+                    found = structs.replace(found, warnings=(*found.warnings, warning))
+                presets[found.name] = found
     by_name = tuple(presets[name] for name in sorted(presets))
     return PresetCatalog(by_name, tuple(problems), tuple(directory for _, directory in places))
 
@@ -108,8 +111,7 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
     except FileNotFoundError:
         return
     except OSError as error:
-        fault = ContentError(f"the directory cannot be read: {error.strerror}")
-        yield problem_of(directory, source, "", fault)
+        yield problem_of(directory, source, "", ContentError(f"the directory cannot be read: {error.strerror}"))
         return
     first_with: dict[str, str] = {}
     for path in paths:
@@ -122,15 +124,6 @@ def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | Prese
             yield problem_of(path, source, found.name, fault)
         elif found is not None:
             yield found
-
-
-def _with_warning(preset: Preset, broken: PresetProblem | None) -> Preset:
-    """Add a warning to a preset that is used in place of a nearer one that is broken."""
-    if broken is None:
-        return preset
-    return structs.replace(
-        preset, warnings=(*preset.warnings, f"a nearer preset of this name is broken: {broken.where}")
-    )
 
 
 class Tier(Struct, frozen=True):

@@ -16,7 +16,7 @@ from ..run.model import Limits, PresetSource, PromptMode
 from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
 from .fields import ALLOWING, DENYING, FIELDS, TOOLS
-from .frontmatter import split_markdown, without_blank_ends
+from .text import split_markdown, without_blank_ends
 
 
 def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:

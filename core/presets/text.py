@@ -1,14 +1,63 @@
-"""The text of one preset file as an editor needs it, and how it gets back into the file."""
+"""The text of one preset file: its two halves, and how an editor reads and writes it."""
 
 from __future__ import annotations
 
 import os
+import re
 
 from msgspec import Struct
 
-from ..config.yaml_tree import read_content
+from ..config.yaml_tree import Fields, decode_utf8, parse_mapping, read_content
 from ..errors import ContentError, PresetError
 from ..system import files
+
+_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
+
+
+class Markdown(Struct, frozen=True):
+    fields: Fields | None
+    """None when the file has no frontmatter."""
+    body: str
+    """As written, without the blank lines around it."""
+
+
+def split_markdown(text: str) -> Markdown:
+    """Read the fields between the first two `---` lines, and the text below them.
+
+    Raises ContentError when the second `---` is missing or the fields are not valid; lines count from the file's
+    first one.
+    """
+    span = frontmatter_span(text)
+    if span is None:
+        return Markdown(None, without_blank_ends(text))
+    begin, end = span
+    fields = parse_mapping(text[begin:end], first_line=2)
+    return Markdown(fields, without_blank_ends(text[text.index("---", end) + 3 :]))
+
+
+def frontmatter_span(text: str) -> tuple[int, int] | None:
+    """Return where the lines between the first two `---` lines begin and end; None for a text that begins otherwise.
+
+    Raises ContentError when the second `---` is missing.
+    """
+    opening = _FENCE.match(text)
+    if opening is None:
+        return None
+    closing = _FENCE.search(text, opening.end())
+    if closing is None:
+        hint = 'close the frontmatter with a line "---" above the prompt'
+        raise ContentError("the frontmatter never ends", line=1, hint=hint)
+    return min(opening.end() + 1, closing.start()), closing.start()
+
+
+def without_blank_ends(text: str) -> str:
+    """Drop blank lines at both ends; the indent of the first line and the spaces after the last word stay."""
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    end = text.find("\n", max(start, len(text.rstrip())))
+    return text[start:] if end < 0 else text[start:end]
+
+
+# --- as an editor needs it -------------------------------------------------------------------------------------------
 
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark that some editors put at the beginning of UTF-8."""
@@ -51,19 +100,14 @@ def read_preset_text(path: str) -> PresetText:
         hint = "it may have been renamed or deleted; a file whose name is not UTF-8 has to be renamed in a shell"
         raise PresetError("there is no such file", where=path, hint=hint) from None
     except ContentError as error:
-        raise PresetError(error.what, where=path, hint=error.hint) from error
+        raise PresetError(error.what, where=error.within(path), hint=error.hint) from error
 
 
 def text_of(content: bytes) -> PresetText:
     """Decode a preset; raise ContentError for what is not UTF-8."""
-    mark = content.startswith(_MARK)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ContentError(f"line {line} is not UTF-8 text", line=line, hint="save it as UTF-8 first") from error
+    text = decode_utf8(content)
     crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
-    return PresetText(content, text.replace("\r\n", "\n") if crlf else text, mark, crlf)
+    return PresetText(content, text.replace("\r\n", "\n") if crlf else text, content.startswith(_MARK), crlf)
 
 
 def content_now(path: str) -> bytes:

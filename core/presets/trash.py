@@ -49,7 +49,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
         _make_private(trash)
         os.mkdir(place, mode=0o700)
         try:
-            _move(path, kept)
+            shutil.move(path, kept)
         except BaseException:
             files.remove_tree(place)
             raise
@@ -83,16 +83,6 @@ def _make_private(trash: str) -> None:
         files.write_new(os.path.join(trash, ".gitignore"), b"*\n")
     except FileExistsError:
         return
-
-
-def _move(path: str, kept: str) -> None:
-    try:
-        os.rename(path, kept)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        shutil.copy2(path, kept, follow_symlinks=False)
-        os.unlink(path)
 
 
 def _put_back(deleted: DeletedPreset) -> None:

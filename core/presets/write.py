@@ -1,11 +1,11 @@
-"""Write a new preset file."""
+"""Write a new preset file: one that is made of fields, a renamed one, or a copy of one that comes with subdeck."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from itertools import count
 from typing import Any, cast
 
@@ -20,11 +20,9 @@ from ..run.model import PresetSource
 from ..run.tool_policy import checked_tools
 from ..system import files
 from ..text.plain import one_line
-from .bundled import BUNDLED
-from .catalog import preset_files
+from .catalog import BUNDLED, preset_files
 from .file import NAME_LIMIT, SUFFIX, Preset, check_name, parse_preset, read_preset
-from .frontmatter import frontmatter_span, without_blank_ends
-from .text import read_preset_text
+from .text import frontmatter_span, read_preset_text, without_blank_ends
 
 STEM_LIMIT = 200
 """Bytes of a file name; file systems take 255, with what stands around it for a moment."""
@@ -33,11 +31,9 @@ STEM_LIMIT = 200
 def save_preset(
     directory: str, name: str, description: str, model: str | None, tools: Sequence[str] | None, prompt: str
 ) -> str:
-    """Write a preset into a directory, made when missing, and return its path; blank `model` and None `tools` are
-    left out.
+    """Write a preset as `place_preset` does; blank `model` and None `tools` are left out.
 
-    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError, or
-    UsageError for what cannot be the name of a tool.
+    Raises PresetError, and UsageError for what cannot be the name of a tool.
     """
     name, description, model = name.strip(), description.strip(), (model or "").strip()
     if not name:
@@ -115,7 +111,7 @@ def _refuse_second(directory: str, name: str) -> None:
             raise PresetError(f'there is a preset "{one_line(name)}" already', where=path, hint="choose another name")
 
 
-def renamed(text: str, preset: Preset, name: str) -> str:
+def _renamed(text: str, preset: Preset, name: str) -> str:
     """Return the text of this preset with `name` in the place of its name; comments and order stay.
 
     What a file of `preset_dirs` may leave out is added, because other places want it. Raises PresetError for what
@@ -127,7 +123,7 @@ def renamed(text: str, preset: Preset, name: str) -> str:
         check_name(name)
     except ContentError as error:
         raise PresetError(error.what, hint=error.hint) from error
-    wanted = structs.replace(preset, name=name, description=preset.description or _described(preset))
+    wanted = structs.replace(preset, name=name, description=preset.description or f"A copy of {preset.name}")
     for written in (name, json.dumps(name, ensure_ascii=False)):
         changed = _with_name(text, written, wanted.description if not preset.description else "")
         if _reads_as(changed, wanted):
@@ -137,10 +133,6 @@ def renamed(text: str, preset: Preset, name: str) -> str:
         where=preset.path,
         hint="change it in the editor",
     )
-
-
-def _described(preset: Preset) -> str:
-    return f"A copy of {preset.name}"
 
 
 def _with_name(text: str, written: str, description: str) -> str:
@@ -162,17 +154,10 @@ def _name_span(frontmatter: str) -> tuple[int, int] | None:
     """Find where the value of the outermost `name` begins and ends; its parse has succeeded before."""
     import yaml
 
-    events = cast("Iterator[Any]", yaml.parse(frontmatter, Loader=yaml.BaseLoader))
-    depth, is_key, follows_name = 0, True, False
-    for event in events:
-        kind = type(event).__name__
-        opens, closes = kind.endswith(("MappingStartEvent", "SequenceStartEvent")), kind.endswith("EndEvent")
-        if depth == 1 and (opens or kind == "ScalarEvent"):
-            if follows_name:
-                return None if opens else (event.start_mark.index, event.end_mark.index)
-            follows_name = is_key and not opens and event.value == "name"
-            is_key = not is_key
-        depth += 1 if opens else -1 if closes and kind.startswith(("Mapping", "Sequence")) else 0
+    mapping = cast("Any", yaml.compose(frontmatter, Loader=yaml.BaseLoader))
+    for key, value in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
+        if key.value == "name" and isinstance(value, yaml.ScalarNode):
+            return value.start_mark.index, value.end_mark.index
     return None
 
 
@@ -182,9 +167,6 @@ def _reads_as(text: str, wanted: Preset) -> bool:
     except ContentError:
         return False
     return read == structs.replace(wanted, source=PresetSource.PROJECT, warnings=read.warnings)
-
-
-_MODEL = re.compile(r"^model:.*$", re.MULTILINE)
 
 
 def bundled_presets() -> tuple[Preset, ...]:
@@ -201,9 +183,9 @@ def needs_model(preset: Preset, settings: Settings) -> bool:
 
 
 def copy_bundled(name: str, directory: str, settings: Settings, model: str | None = None) -> str:
-    """Write a bundled preset into a directory of presets and return its path; `model` replaces its own.
+    """Write a bundled preset as `place_preset` does; `model` replaces its own.
 
-    Never replaces a file. Raises PresetError, and ModelError where it needs a model and none is given.
+    Raises PresetError, and ModelError where it needs a model and none is given.
     """
     bundled = {preset.name: preset for preset in bundled_presets()}
     if name not in bundled:
@@ -219,7 +201,9 @@ def copy_bundled(name: str, directory: str, settings: Settings, model: str | Non
     with open(preset.path, encoding="utf-8") as file:
         text = file.read()
     if chosen:
-        text = _with_model(text, chosen)
+        check_text(chosen)
+        line = f"model: {json.dumps(chosen, ensure_ascii=False)}"
+        text = re.sub(r"^model:.*$", lambda _: line, text, count=1, flags=re.MULTILINE)
     return place_preset(directory, preset.name, os.path.basename(preset.path).removesuffix(SUFFIX), text)
 
 
@@ -230,20 +214,11 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 
 def duplicate(preset: Preset, name: str, directory: str) -> str:
-    """Write a preset's file once more under another name, into a directory of presets, and return its path.
-
-    Never replaces a file, and never makes a second preset of one name in a directory. Raises PresetError.
-    """
+    """Write a preset's file once more under another name, as `place_preset` does. Raises PresetError."""
     now = read_preset(preset.path, preset.source)
     if not isinstance(now, Preset):
         why = "its file is gone" if now is None else f"its file is broken now: {now.message}"
         raise PresetError(f"it cannot be copied: {why}", where=preset.path)
     own = read_preset_text(preset.path)
-    text = own.bytes_of(renamed(own.text, now, name.strip())).decode()
+    text = own.bytes_of(_renamed(own.text, now, name.strip())).decode()
     return place_preset(directory, name.strip(), stem_of(name.strip()), text)
-
-
-def _with_model(text: str, model: str) -> str:
-    check_text(model)
-    line = f"model: {json.dumps(model, ensure_ascii=False)}"
-    return _MODEL.sub(lambda _: line, text, count=1)

@@ -9,8 +9,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import ModelError, PresetError
 from subdeck.core.paths import Project
-from subdeck.core.presets.bundled import BUNDLED
-from subdeck.core.presets.catalog import discover, preset_places
+from subdeck.core.presets.catalog import BUNDLED, discover, preset_places
 from subdeck.core.presets.file import Preset, read_preset
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
 from subdeck.core.run.model import PresetSource

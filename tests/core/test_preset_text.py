@@ -58,7 +58,7 @@ def test_a_foreign_encoding_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.md"
     file.write_bytes(b"---\nname: \xe9\n")
 
-    with pytest.raises(PresetError, match="line 2 is not UTF-8 text"):
+    with pytest.raises(PresetError, match=":2: it is not UTF-8 text"):
         read_preset_text(str(file))
     with pytest.raises(ContentError):
         text_of(b"\xff")

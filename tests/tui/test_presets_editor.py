@@ -277,7 +277,7 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
         (project_place(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
         await deck.press("e")
         await deck.until(lambda: deck.toasts, "the message")
-        assert "line 2 is not UTF-8 text" in deck.toasts[0]
+        assert ":2: it is not UTF-8 text" in deck.toasts[0]
 
 
 async def test_nothing_is_selected() -> None:

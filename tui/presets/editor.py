@@ -165,7 +165,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             try:
                 self._own = text_of(change.content)
             except ContentError as error:
-                self._say(Content.styled(f"✗ The file cannot be reloaded: {error.what}", "$text-error"))
+                self._say(Content.styled(f"✗ The file cannot be reloaded: {error.advice}", "$text-error"))
             else:
                 self._area.put(self._own.text)
 
