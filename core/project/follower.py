@@ -22,6 +22,8 @@ SWEEP = 1.0
 REST = 0.25
 """Seconds between two looks at a run that writes and is not shown."""
 PROOF = 2.0
+"""Seconds between two proofs of life of runs whose wrapper is not known to be alive."""
+PROOF_OF_ALL = 10.0
 """Seconds between two looks at everything that is open, with proof of life."""
 
 
@@ -75,7 +77,7 @@ class Follower:
         self._old: set[str] = set()
         """Ids that were there before, so that their ends are no news: at the start, or told and then removed."""
         self._complete = False
-        self._swept = self._proved = 0.0
+        self._swept = self._proved = self._proved_all = 0.0
         self._listed: tuple[int, ...] = ()
 
     def updates(self, stop: Stop) -> Iterator[Update]:
@@ -90,7 +92,7 @@ class Follower:
             self._waiting |= changes.runs
             touched = self._registry.look(due) if (due := self._due()) else set[str]()
             if changes.restarted:
-                self._swept = self._proved = 0.0
+                self._swept = self._proved_all = 0.0
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             yield self._update(touched, presets_changed=changes.presets)
@@ -122,11 +124,17 @@ class Follower:
     def _sweep(self) -> set[str]:
         """Look at what is open, and at the list of runs when it changed; finds all that the watch did not tell."""
         now = time.monotonic()
-        if now - self._proved >= PROOF:
-            touched = self._registry.look({*self._registry.open_ids, *self._registry.active_names()}, prove=True)
+        touched = self._registry.look(self._registry.grown_ids - self._waiting)
+        doubtful = self._registry.take_dead_ids()
+        if now - self._proved_all >= PROOF_OF_ALL:
+            self._proved = self._proved_all = now
+            doubtful.update(self._registry.open_ids, self._registry.active_names())
+        elif now - self._proved >= PROOF:
             self._proved = now
-        else:
-            touched = self._registry.look(self._registry.grown_ids - self._waiting)
+            new = (name for name in self._registry.active_names() if name not in self._registry)
+            doubtful.update(self._registry.unwatched_ids, new)
+        if doubtful:
+            touched |= self._registry.look(doubtful, prove=True)
         listed = _modified(self._project.runs)
         if listed != self._listed:
             self._listed = listed

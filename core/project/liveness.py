@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import time
 from enum import Enum
 
@@ -14,6 +15,7 @@ from ..run.events import EventTail, RunStarted
 from ..run.fold import Fold
 from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult, RunStatus, StopReason
 from ..system import files, locks, processes
+from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
 
 BUSY_AGAIN = 0.02
@@ -78,6 +80,59 @@ def is_here(facts: RunnerFacts) -> bool:
     """Return whether the pids in `facts` are those of this machine, this boot and this pid namespace."""
     ours = (processes.host(), processes.boot_id(), processes.pid_namespace())
     return (facts.host, facts.boot_id, facts.pid_namespace) == ours
+
+
+class WrapperWatch:
+    """The living wrappers of open runs. The kernel says which have died, in one call for all of them.
+
+    A proof costs several calls for each run, so it can be left out for a run whose wrapper is known to be alive.
+    """
+
+    def __init__(self) -> None:
+        self._deaths = select.epoll()
+        self._pidfds: dict[str, int] = {}
+        """By run id."""
+        self._run_ids: dict[int, str] = {}
+        """By pidfd."""
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._pidfds
+
+    def __del__(self) -> None:
+        for run_id in tuple(self._pidfds):
+            self.forget(run_id)
+        self._deaths.close()
+
+    def add(self, run_id: str, run_dir: str) -> None:
+        """Watch a run's wrapper if it is a living process of this machine, and few enough are watched already."""
+        if run_id in self._pidfds or len(self._pidfds) >= MOST_HELD:
+            return
+        facts = artifacts.read_runner(run_dir)
+        if facts is None or facts.pid_started is None or not is_here(facts):
+            return
+        try:
+            pidfd = os.pidfd_open(facts.pid)
+        except (OSError, OverflowError):
+            return
+        if processes.is_alive(facts.pid, facts.pid_started):
+            self._pidfds[run_id] = pidfd
+            self._run_ids[pidfd] = run_id
+            self._deaths.register(pidfd, select.EPOLLIN)
+        else:
+            os.close(pidfd)
+
+    def forget(self, run_id: str) -> None:
+        pidfd = self._pidfds.pop(run_id, None)
+        if pidfd is not None:
+            del self._run_ids[pidfd]
+            os.close(pidfd)
+
+    def take_dead(self) -> set[str]:
+        """Return the runs whose wrappers have died since the last call; they are not watched any more."""
+        dead = {self._run_ids[pidfd] for pidfd, _ in self._deaths.poll(0)}
+        for run_id in dead:
+            self.forget(run_id)
+        return dead
 
 
 def hold(run_dir: str) -> int | None:
@@ -162,11 +217,11 @@ def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta |
         reason = fold.ended.reason
         done = STATUS_OF[reason] is RunStatus.COMPLETED
         return reason, None if done else "its wrapper died after it had written this end"
-    wish = artifacts.read_stop(run_dir)
-    if wish is not None:
-        asked = RunReason.CANCELLED if wish.reason == StopReason.CANCELLED else RunReason.STOPPED
-        reason = RunReason.KILLED if wish.force else asked
-        return reason, f"{reason} by {one_line(wish.by, 80)}; its wrapper died on the way"
+    stop_request = artifacts.read_stop(run_dir)
+    if stop_request is not None:
+        asked = RunReason.CANCELLED if stop_request.reason == StopReason.CANCELLED else RunReason.STOPPED
+        reason = RunReason.KILLED if stop_request.force else asked
+        return reason, f"{reason} by {one_line(stop_request.by, 80)}; its wrapper died on the way"
     if meta is None:
         return RunReason.LOST, f"{paths.META} is missing or broken and nobody holds the run"
     if facts is None:

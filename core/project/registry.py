@@ -20,6 +20,7 @@ from ..system import files
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
+    from .liveness import WrapperWatch
     from .open_run import OpenRun
 
 MESSAGE_LENGTH = 300
@@ -34,11 +35,14 @@ class Registry:
     ) -> None:
         """`by` signs the results of lost runs that are found here; with None nothing is written.
 
-        With `looks_again` another process that is about to finish a lost run is hardly waited for.
+        With `looks_again` another process that is about to finish a lost run is hardly waited for, and wrappers are
+        watched.
         """
         self._project = project
         self._by = by
         self._looks_again = looks_again
+        self._wrappers: WrapperWatch | None = None
+        """With `looks_again`, from the first open run on."""
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
@@ -68,6 +72,15 @@ class Registry:
     def grown_ids(self) -> set[str]:
         """Of the open runs, those whose events have grown since they were looked at."""
         return {run_id for run_id, run in self._open.items() if run.has_grown()}
+
+    @property
+    def unwatched_ids(self) -> set[str]:
+        """Of the open runs, those whose wrapper is not known to be alive."""
+        return {run_id for run_id in self._open if self._wrappers is None or run_id not in self._wrappers}
+
+    def take_dead_ids(self) -> set[str]:
+        """Return the open runs whose wrappers have died since the last call."""
+        return self._wrappers.take_dead() if self._wrappers else set()
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._snapshots
@@ -133,7 +146,7 @@ class Registry:
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
-        from .liveness import FINISHING_S, GLANCE_S, Proof, reconcile
+        from .liveness import FINISHING_S, GLANCE_S, Proof, WrapperWatch, reconcile
         from .open_run import OpenRun
 
         run_dir = self._project.run_dir(run_id)
@@ -148,6 +161,9 @@ class Registry:
             return
         is_new = run is None
         run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
+        if self._looks_again and proof is Proof.ALIVE:
+            self._wrappers = self._wrappers or WrapperWatch()
+            self._wrappers.add(run_id, run_dir)
         was_elsewhere, run.is_elsewhere = run.is_elsewhere, proof is Proof.UNKNOWN
         if run.drain() or is_new or run.is_elsewhere is not was_elsewhere:
             self._show(run)
@@ -167,6 +183,8 @@ class Registry:
     def _close(self, run_id: str) -> None:
         self._open.pop(run_id, None)
         self._queued.discard(run_id)
+        if self._wrappers is not None:
+            self._wrappers.forget(run_id)
 
     def _put(self, snapshot: RunSnapshot) -> None:
         former = self._snapshots.get(snapshot.run_id)

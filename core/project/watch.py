@@ -18,7 +18,7 @@ BEAT_S = 0.1
 """Seconds after which something is yielded even without news; in a calm a little more."""
 STEP_S = 0.011
 DEBOUNCE_S = 0.02
-CALM_PAUSE_S = 0.07
+CALM_PAUSE_S = 0.17
 """Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
 CHECK_S = 1.0

@@ -367,3 +367,41 @@ def test_signals_hit_no_stranger() -> None:
     assert lives(pid)
     assert processes.send(pid, signal.SIGKILL, began)
     wait_until_gone(pid)
+
+
+def test_a_watched_wrapper_that_dies_is_named_once(project: Project) -> None:
+    """Of the wrappers that live on this machine the kernel says which died; others are not watched at all."""
+    living, dying = sleeper(), sleeper()
+    started = {pid: processes.start_time(pid) for pid in (living, dying)}
+    runners = {
+        "living": facts(pid=living, pid_started=started[living]),
+        "dying": facts(pid=dying, pid_started=started[dying]),
+        "another process by now": facts(pid=living, pid_started=(started[living] or 0) + 1),
+        "elsewhere": facts(pid=living, pid_started=started[living], host="elsewhere"),
+        "without its start": facts(pid=living, pid_started=None),
+        "absurd": facts(pid=2**80, pid_started=1),
+    }
+    wrappers = liveness.WrapperWatch()
+    for name, runner in runners.items():
+        wrappers.add(name, str(abandoned(project, runner=runner)[1]))
+    wrappers.add("no such run", str(project.root))
+    assert ["living", "dying"] == [name for name in (*runners, "no such run") if name in wrappers]
+    os.kill(dying, signal.SIGKILL)
+    assert {"dying"} == wait_until(wrappers.take_dead, "the death of a wrapper")
+    assert (set(), True, False) == (wrappers.take_dead(), "living" in wrappers, "dying" in wrappers)
+
+
+def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> None:
+    """A registry that looks again knows of which open runs it has no living wrapper."""
+    run_id, directory = abandoned(project, runner=facts(pid=os.getpid(), pid_started=processes.start_time(os.getpid())))
+    unknown, other = abandoned(project)
+    locks_held = [os.open(path / paths.LOCK, os.O_RDWR) for path in (directory, other)]
+    for lock in locks_held:
+        locks.lock(lock, shared=True)
+    registry = Registry(project, by="test", looks_again=True)
+    registry.look([run_id, unknown], prove=True)
+    assert ({unknown}, {run_id, unknown}) == (registry.unwatched_ids, set(registry.open_ids))
+    for lock in locks_held:
+        os.close(lock)
+    registry.look([run_id, unknown], prove=True)
+    assert (set(), set()) == (registry.unwatched_ids, registry.take_dead_ids())
