@@ -107,25 +107,39 @@ class RowFlags(NamedTuple):
 
 def run_cells(run: RunSnapshot, flags: RowFlags, width: int, now: datetime) -> list[Cell]:
     """Return the row of a run."""
-    wide = columns(width)
-    colour = _colour(run.status)
-    again = tries(run)
-    about = one_line(run.meta.description or run.meta.task, 400)
-    cells = [
-        *flags.cells(),
-        (_state(state(run), wide), colour),
-        _after_space(one_line(run.meta.title, 60), wide.preset),
-        _after_space(f"{again} · {about}" if again and not wide.now else about, wide.task),
-    ]
-    if wide.now:
-        text = f"{again} · {doing(run)}" if again else doing(run)
-        cells.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
-    cells += _figures(wide, elapsed(run, now), run.usage.tokens, run.usage.cost)
-    if wide.agent:
-        tmux = run.meta.runner == RunnerKind.TMUX
-        agent = one_line(run.meta.agent, 60)
-        cells.append(_after_space(f"{agent} {RunnerKind.TMUX}" if tmux else agent, wide.agent, _MUTED))
-    return cells
+    return RunRow(run, flags, width).cells(now)
+
+
+class RunRow:
+    """The row of a run as it is now; only its time is drawn again each second."""
+
+    def __init__(self, run: RunSnapshot, flags: RowFlags, width: int) -> None:
+        self.shows = (run, flags, width)
+        wide = columns(width)
+        colour = _colour(run.status)
+        again = tries(run)
+        about = one_line(run.meta.description or run.meta.task, 400)
+        self._before = [
+            *flags.cells(),
+            (_state(state(run), wide), colour),
+            _after_space(one_line(run.meta.title, 60), wide.preset),
+            _after_space(f"{again} · {about}" if again and not wide.now else about, wide.task),
+        ]
+        if wide.now:
+            text = f"{again} · {doing(run)}" if again else doing(run)
+            self._before.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
+        self._after = _figures(wide, run.usage.tokens, run.usage.cost)
+        if wide.agent:
+            tmux = run.meta.runner == RunnerKind.TMUX
+            agent = one_line(run.meta.agent, 60)
+            self._after.append(_after_space(f"{agent} {RunnerKind.TMUX}" if tmux else agent, wide.agent, _MUTED))
+
+    def is_of(self, run: RunSnapshot, flags: RowFlags, width: int) -> bool:
+        """Return whether the row shows this very snapshot, in this way."""
+        return self.shows[0] is run and self.shows[1:] == (flags, width)
+
+    def cells(self, now: datetime) -> list[Cell]:
+        return [*self._before, _time(elapsed(self.shows[0], now)), *self._after]
 
 
 def head_cells(group: GroupFacts, flags: RowFlags, width: int, now: datetime) -> list[Cell]:
@@ -140,7 +154,7 @@ def head_cells(group: GroupFacts, flags: RowFlags, width: int, now: datetime) ->
         _after_space(group.tally, tally),
         _after_space(f"{group.title}: {group.about}", room - tally, _MUTED),
     ]
-    cells += _figures(wide, group.elapsed(now), group.tokens, group.cost)
+    cells += [_time(group.elapsed(now)), *_figures(wide, group.tokens, group.cost)]
     if wide.agent:
         cells.append((" " * wide.agent, ""))
     return cells
@@ -150,8 +164,12 @@ def _state(text: str, wide: Columns) -> str:
     return fit(text, wide.state) if wide.state >= STATE else text[: wide.state]
 
 
-def _figures(wide: Columns, time: str, token_count: int, cost: float) -> list[Cell]:
-    cells = [(fit(time, wide.elapsed, right=True), "")]
+def _time(text: str) -> Cell:
+    return (fit(text, ELAPSED, right=True), "")
+
+
+def _figures(wide: Columns, token_count: int, cost: float) -> list[Cell]:
+    cells: list[Cell] = []
     if wide.tokens:
         cells.append((fit(tokens(token_count), wide.tokens, right=True), _MUTED))
     if wide.cost:

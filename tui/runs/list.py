@@ -21,9 +21,9 @@ from .columns import (
     MEMBER,
     UNFOLDED,
     RowFlags,
+    RunRow,
     head_cells,
     lower_edge,
-    run_cells,
     time_column,
     upper_edge,
 )
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 MOST_FOLDED = 200
 """Groups that are remembered as folded."""
+
+MOST_ROWS = 500
+"""Drawn rows that are kept."""
 
 HINTS = (
     ("launch", "launch the highlighted preset"),
@@ -64,6 +67,8 @@ class RunList(RowList):
         self.memory = memory
         self._actions = actions
         self._edges = ("", "")
+        self._run_rows: dict[str, RunRow] = {}
+        """By run id: rows that were drawn; each second only their times change."""
         self._drawn_order = -1
         self.listing = Listing(run_store)
         """Its rows; changed by methods of this list only."""
@@ -250,7 +255,7 @@ class RunList(RowList):
         if run is not None:
             tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
             flags = RowFlags(run_id in run_store.unseen, run_id in run_store.unread, run_id in run_store.marked, tree)
-            return run_cells(run, flags, width, now)
+            return self._row_of(run, flags, width).cells(now)
         if group is None:
             return []
         flags = RowFlags(
@@ -260,6 +265,14 @@ class RunList(RowList):
             FOLDED if group_key in self.listing.folded else UNFOLDED,
         )
         return head_cells(group, flags, width, now)
+
+    def _row_of(self, run: RunSnapshot, flags: RowFlags, width: int) -> RunRow:
+        row = self._run_rows.get(run.run_id)
+        if row is None or not row.is_of(run, flags, width):
+            if len(self._run_rows) >= MOST_ROWS:
+                self._run_rows.clear()
+            row = self._run_rows[run.run_id] = RunRow(run, flags, width)
+        return row
 
     def _show_edges(self) -> None:
         edges = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Blur, Focus
+from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -26,6 +27,8 @@ class LineView(ScrollView, inherit_bindings=False):
     def __init__(self, *, id: str) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
         self._styles: dict[str, Style] = {}
+        self.shown_width = 0
+        """Columns of the frame being drawn; looked up once, for that costs more than a row."""
 
     @property
     def page_rows(self) -> int:
@@ -54,8 +57,12 @@ class LineView(ScrollView, inherit_bindings=False):
 
     def strip(self, segments: Iterable[Segment], rest: Style | None = None) -> Strip:
         """Cut a line to what the view shows of its width; `rest` is the style of what it leaves blank."""
-        x, width = self.scroll_offset.x, self.scrollable_content_region.width
-        return Strip(segments).crop_extend(x, x + width, self.style_of() if rest is None else rest)
+        x = self.scroll_offset.x
+        return Strip(segments).crop_extend(x, x + self.shown_width, self.style_of() if rest is None else rest)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.shown_width = self.scrollable_content_region.width
+        return super().render_lines(crop)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

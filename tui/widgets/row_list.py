@@ -124,7 +124,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
             return self.strip(())
         here = row == self.cursor
         segments = [Segment(CURSOR if here else " ", self.cell_style("row-list--running", here=here))]
-        texts = self.row_segments(row, self.scrollable_content_region.width - 1)
+        texts = self.row_segments(row, self.shown_width - 1)
         segments += [Segment(text, self.cell_style(name, here=here)) for text, name in texts]
         return self.strip(segments, self.style_of("row-list--cursor") if here else None)
 
