@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test quick check format bench screenshots snapshots clean
+.PHONY: help run test quick check format bench soak screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -22,6 +22,7 @@ help:
 	@echo "make check                 format, lint, types, import contracts, sizes, tests; quick ones on a newer Python"
 	@echo "make format                rewrite the code in the one format"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
+	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
 	@echo "make screenshots           make the pictures of README from real runs"
 	@echo "make snapshots             write anew the screens that tests compare with"
 	@echo "make clean                 remove what the targets above made"
@@ -60,6 +61,10 @@ format:
 bench:
 	@$(SET_UP) bench
 	@"$(CURDIR)/.cache/bench-venv/bin/python" -m tests.bench $(ARGS)
+
+soak:
+	@$(SET_UP) soak
+	@"$(BIN)/python" -m tests.soak $(ARGS)
 
 screenshots:
 	@$(SET_UP) screenshots

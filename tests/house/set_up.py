@@ -253,6 +253,16 @@ def set_up_bench() -> None:
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 
+def set_up_soak() -> None:
+    need_tools({"tmux": ("tmux",)}, "The sweep needs")
+    if os.geteuid() == 0:
+        try:
+            need_tools({"strace": ("strace",)}, "Faults and kills at counted system calls need")
+        except SetUpError as error:
+            say(f"{error}\n  (going on with kills at random moments)")
+    install_project("[dev]")
+
+
 def set_up_screenshots() -> None:
     need_tools(SCREENSHOT_TOOLS, "Pictures of the screen need")
     need_font()
@@ -265,6 +275,7 @@ LEVELS = {
     "test": set_up_test,
     "newest": set_up_newest,
     "bench": set_up_bench,
+    "soak": set_up_soak,
     "screenshots": set_up_screenshots,
 }
 

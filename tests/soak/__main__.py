@@ -1,0 +1,82 @@
+"""Sweep until so many kills or seconds are over; exit with 1 when anything broke.
+
+`make soak ARGS="--seed 7 --only wrapper,looker --kills 2000"`; `ARGS="--seed 7 --trial 113"` plays one trial again.
+What a trial does is drawn from seed and number, so that it is the same each time; when it happens is up to the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import strace
+from .plan import Victim, draw
+from .sweep import sweep
+from .table import Tally
+from .usual import measure
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 600.0
+"""How long a sweep takes that is given no bounds."""
+
+
+def main(arguments: list[str]) -> int:
+    options = _read(arguments)
+    usual = {}
+    if strace.is_here():
+        print("counting system calls …", file=sys.stderr, flush=True)
+        usual = measure()
+    else:
+        print("strace is not installed: only kills at random moments, no faults", file=sys.stderr)
+    if options.trial is not None:
+        print(draw(options.seed, options.trial, options.only, usual))
+    tally = Tally()
+    began = time.monotonic()
+
+    def numbers() -> Iterator[int]:
+        for number in itertools.count() if options.trial is None else (options.trial,) * options.times:
+            kills, seconds = sum(tally.kills.values()), time.monotonic() - began
+            if (options.kills and kills >= options.kills) or (options.seconds and seconds >= options.seconds):
+                return
+            yield number
+
+    try:
+        for report in sweep(options.seed, numbers(), options.only, usual, jobs=options.jobs, keep=options.keep):
+            tally.add(report)
+            for broken in report.broken:
+                print(f"{report.plan.number}: {broken.kind}: {broken.detail}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("broken off", file=sys.stderr)
+    tally.print(time.monotonic() - began)
+    return 1 if tally.broken else 0
+
+
+def _read(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make soak ARGS=…", description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=1, help="what all trials are drawn from (%(default)s)")
+    parser.add_argument("--trial", type=int, help="play only the trial of this number")
+    parser.add_argument("--times", type=int, default=1, help="how often, with --trial (%(default)s)")
+    parser.add_argument("--only", type=_victims, default=[], help=f"victims, with commas: {', '.join(Victim)}")
+    parser.add_argument("--kills", type=int, help="end after so many kills")
+    parser.add_argument("--seconds", type=float, help=f"end after so long ({SECONDS:g}, unless --kills is given)")
+    parser.add_argument("--jobs", type=int, default=3, help="trials at a time; they mostly wait (%(default)s)")
+    parser.add_argument("--keep", type=Path, default=ROOT / ".cache" / "soak", help="where broken trials are kept")
+    options = parser.parse_args(arguments)
+    if options.kills is None and options.seconds is None:
+        options.seconds = SECONDS
+    return options
+
+
+def _victims(words: str) -> list[Victim]:
+    try:
+        return [Victim(word.strip()) for word in words.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

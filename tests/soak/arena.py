@@ -1,0 +1,200 @@
+"""One project in a world of its own, the processes in it, and who is who among them.
+
+The process that plays a trial is a subreaper: whatever a trial starts stays below it, whatever session, environment or
+parent it has given itself, so that nothing can be overlooked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from subdeck.core.paths import Project
+from subdeck.core.system import processes
+
+from tests import isolation
+
+from .plan import Scene
+
+HERE = Path(__file__).parent
+PUPPET = (sys.executable, "-I", "-S", str(HERE / "puppet.py"))
+TIME_LIMIT_S = 3
+"""Of every run, so that each child that hangs is ended."""
+GRACE_S = 0.2
+SOCKET = "soak"
+
+WRAPPER_SHIM = """#!/bin/sh
+case "$*" in *subdeck.core.wrapper*) exec {before} {python} "$@";; esac
+exec {python} "$@"
+"""
+TMUX_SHIM = """#!/bin/sh
+case "$*" in *subdeck.core.wrapper*)
+    number=0
+    until mkdir "{counter}$number" 2>&-; do number=$((number + 1)); done
+    test $number -ne {which} || exec {before} {tmux} "$@";;
+esac
+exec {tmux} "$@"
+"""
+
+
+class Arena:
+    """A world below `root`; entering one replaces the environment of this process."""
+
+    def __init__(self, root: Path, scene: Scene) -> None:
+        self.root = root
+        self.directory = root / "project"
+        self.project = Project(str(self.directory))
+        self.runs = Path(self.project.runs)
+        self.journals = root / "journals"
+        self.told = root / "told"
+        self.output = root / "output"
+        for directory in (self.directory / ".git", self.journals, self.output):
+            directory.mkdir(parents=True)
+        (self.directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        environment = isolation.variables(root)
+        environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
+        isolation.enter(environment)
+        tempfile.tempdir = None
+        os.chdir(self.directory)
+        self._settings(scene)
+        self._preset(scene)
+
+    def _settings(self, scene: Scene) -> None:
+        settings = {
+            "agents": {"puppet": {"command": list(PUPPET)}},
+            "agent": "offline" if scene is Scene.OFFLINE else "puppet",
+            "default_model": "fake/puppet",
+            "models": ["fake/puppet"],
+            "grace_seconds": GRACE_S,
+            "tmux": {"socket": SOCKET},
+        }
+        if scene is Scene.QUEUE:
+            settings["max_running"] = 1
+        file = Path(os.environ["XDG_CONFIG_HOME"], "subdeck", "config.yaml")
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(settings, indent=1))
+
+    def _preset(self, scene: Scene) -> None:
+        file = Path(self.project.home, "scout.md")
+        file.parent.mkdir(parents=True)
+        more = "sticky: true\n" if scene is Scene.STICKY else ""
+        file.write_text(
+            f"---\nname: scout\ndescription: looks around\ntimeout: {TIME_LIMIT_S}s\n{more}---\nBe brief.\n"
+        )
+
+    def journal(self, run: int) -> Path:
+        return self.journals / str(run)
+
+    def task(self, run: int, behaviour: str) -> str:
+        """Return the task of a run; of the offline agent it is a question that it has to search for."""
+        return f"soak {behaviour} {self.journal(run)}"
+
+    def start(self, name: str, command: Sequence[str], *, pipes: bool = False) -> subprocess.Popen[bytes]:
+        """Start a command in the project; what it writes is in `output`."""
+        with (self.output / f"{name}.err").open("ab") as stderr, (self.output / f"{name}.out").open("ab") as stdout:
+            streams = (subprocess.PIPE, subprocess.PIPE) if pipes else (subprocess.DEVNULL, stdout)
+            return subprocess.Popen(command, cwd=self.directory, stdin=streams[0], stdout=streams[1], stderr=stderr)
+
+    def shim(self, name: str, before: Sequence[str]) -> str:
+        """Make a program that starts wrappers after `before`, and is Python for everything else; return its path."""
+        return self._program(self.root / name, WRAPPER_SHIM.format(before=" ".join(before), python=sys.executable))
+
+    def tmux_shim(self, which: int, before: Sequence[str]) -> None:
+        """Have the client of this number that opens a window be started after `before`."""
+        directory = self.root / "shims"
+        directory.mkdir(exist_ok=True)
+        tmux = shutil.which("tmux")
+        counter = directory / "client"
+        text = TMUX_SHIM.format(counter=counter, which=which, before=" ".join(before), tmux=tmux)
+        self._program(directory / "tmux", text)
+        os.environ["PATH"] = f"{directory}{os.pathsep}{os.environ['PATH']}"
+
+    def _program(self, path: Path, text: str) -> str:
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def run_dirs(self) -> list[Path]:
+        """Return the directories of runs that exist for others."""
+        try:
+            return sorted(path for path in self.runs.iterdir() if not path.name.startswith("."))
+        except OSError:
+            return []
+
+    def number_of(self, run_dir: Path) -> int:
+        """Return which run of the plan a directory belongs to, as its task tells."""
+        return int(json.loads((run_dir / "meta.json").read_bytes())["task"].rpartition("/")[2])
+
+
+def below() -> dict[int, str]:
+    """Return pid and command line of everything that lives below this process."""
+    return {pid: command_line(pid) for pid in processes.descendants(os.getpid())}
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def wrapper_of(run_dir: Path) -> int | None:
+    """Return the process that supervises a run: the one of ours that has its lock open and is no launcher."""
+    wanted = str(run_dir / "lock")
+    for pid, command in below().items():
+        is_python = "subdeck.core.wrapper" in command and not command.startswith(("strace", "/bin/sh", "tmux"))
+        if is_python and wanted in _open_files(pid):
+            return pid
+    return None
+
+
+def tmux_server() -> int | None:
+    for pid in processes.descendants(os.getpid()):
+        try:
+            if Path("/proc", str(pid), "comm").read_text().startswith("tmux: server"):
+                return pid
+        except OSError:
+            continue
+    return None
+
+
+def _open_files(pid: int) -> set[str]:
+    found: set[str] = set()
+    directory = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(directory):
+            found.add(os.readlink(f"{directory}/{name}"))
+    except OSError:
+        pass  # gone on the way
+    return found
+
+
+def kill(pid: int | None) -> bool:
+    """Kill a process that lives; return whether there was one."""
+    return pid is not None and processes.send(pid, signal.SIGKILL)
+
+
+def reap() -> None:
+    """Collect the exits of those that were handed to this process."""
+    processes.reap(keep=0)
+
+
+def clear() -> None:
+    """Kill everything below this process until the kernel says that there is nothing."""
+    while True:
+        for pid in processes.descendants(os.getpid()):
+            kill(pid)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        time.sleep(0.002)

@@ -1,0 +1,217 @@
+"""What a trial does: drawn from its seed and number alone, so that it can be had again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from . import puppet
+
+
+class Victim(StrEnum):
+    WRAPPER = "wrapper"
+    CHILD = "child"
+    LAUNCHER = "launcher"
+    LOOKER = "looker"
+    """`subdeck status`, which finishes what it finds lost."""
+    FOLLOWER = "follower"
+    """It tells ends, each to be told once; see `teller`."""
+    TMUX_SERVER = "tmux-server"
+    TMUX_CLIENT = "tmux-client"
+    """The one by which a launcher opens a window; a trap's `run` says which of them, counted from 0."""
+    MCP = "mcp"
+
+
+class Scene(StrEnum):
+    ALONE = "alone"
+    QUEUE = "queue"
+    """Three runs where one may run at a time."""
+    STICKY = "sticky"
+    """Two runs that share one child session."""
+    TMUX = "tmux"
+    MCP = "mcp"
+    """Two runs, launched by a server."""
+    OFFLINE = "offline"
+    """The agent that comes with subdeck."""
+
+
+RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 2, Scene.TMUX: 2, Scene.MCP: 2}
+"""How many runs a scene has, where it is not one."""
+
+SCENES: Mapping[Victim, Sequence[Scene]] = {
+    Victim.WRAPPER: tuple(Scene),
+    Victim.CHILD: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.MCP),
+    Victim.LAUNCHER: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
+    Victim.LOOKER: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
+    Victim.FOLLOWER: (Scene.ALONE, Scene.QUEUE, Scene.MCP),
+    Victim.TMUX_SERVER: (Scene.TMUX,),
+    Victim.TMUX_CLIENT: (Scene.TMUX,),
+    Victim.MCP: (Scene.MCP,),
+}
+"""Where each can be hit."""
+
+
+class Anchor(StrEnum):
+    """The moment from which a kill counts its delay."""
+
+    LAUNCHED = "launched"
+    BEGUN = "begun"
+    """The child has written its first line."""
+    ENDING = "ending"
+    """The child is about to say that it has finished."""
+    ENDED = "ended"
+    """There is a result."""
+
+
+class Kill(Struct, frozen=True):
+    """SIGKILL at a moment."""
+
+    victim: Victim
+    run: int
+    anchor: Anchor
+    delay: float
+    """Seconds."""
+    life: float = 0.0
+    """How long a looker, which is started at that moment, is left alone; also how long a follower is not there."""
+
+
+class Trap(Struct, frozen=True):
+    """What strace does to one process at a counted system call: it is killed, or the call fails."""
+
+    victim: Victim
+    run: int
+    call: str
+    count: int
+    error: str = ""
+    """As `EIO`; empty for a kill."""
+    for_good: bool = False
+    """Whether every later call fails as well."""
+
+
+class Plan(Struct, frozen=True):
+    seed: int
+    number: int
+    scene: Scene
+    behaviours: tuple[str, ...]
+    """Of each run's child."""
+    kills: tuple[Kill, ...] = ()
+    traps: tuple[Trap, ...] = ()
+    stop: float | None = None
+    """Seconds after which the first run is asked to stop; None for not at all."""
+    is_slow_to_start: bool = False
+    """Whether the moment between fork and exec of a child is made long."""
+
+    @property
+    def victims(self) -> frozenset[Victim]:
+        return frozenset(hit.victim for hit in (*self.kills, *self.traps))
+
+
+class Calls(Struct, frozen=True):
+    """How often a process makes a system call, undisturbed."""
+
+    before: int
+    """While Python itself starts: until the first that concerns the project."""
+    total: int
+
+
+Usual = Mapping[Victim, Mapping[str, Calls]]
+
+KILLED_AT = (
+    *("openat", "write", "pwrite64", "close", "flock", "unlink", "link", "rename", "fsync", "read", "poll", "wait4"),
+    *("vfork", "clone3", "pidfd_open", "pidfd_send_signal", "getdents64", "mkdir", "pipe2", "newfstatat", "sendmsg"),
+    *("recvmsg", "epoll_wait", "exit_group"),
+)
+ERRORS: Mapping[str, Sequence[str]] = {
+    "openat": ("EMFILE", "EIO", "ENOSPC"),
+    "write": ("ENOSPC", "EIO"),
+    "pwrite64": ("ENOSPC",),
+    "read": ("EIO",),
+    "link": ("ENOSPC", "EIO"),
+    "rename": ("ENOSPC",),
+    "fsync": ("EIO", "ENOSPC"),
+    "mkdir": ("ENOSPC",),
+    "flock": ("ENOLCK",),
+    "getdents64": ("EIO",),
+    "pidfd_open": ("EMFILE",),
+    "pipe2": ("EMFILE",),
+    "vfork": ("EAGAIN",),
+    "newfstatat": ("EIO",),
+}
+MORE_HITS = (0, 0, 1, 2, 3, 4)
+"""How many processes are hit in a trial besides the first."""
+LATEST = {Anchor.LAUNCHED: 0.8, Anchor.BEGUN: 0.6, Anchor.ENDING: 0.15, Anchor.ENDED: 0.05}
+"""The longest delay after each, in seconds."""
+
+
+def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
+    """Draw a trial; `only` are the victims to choose from, `usual` is empty where there is no strace."""
+    chance = random.Random(f"{seed}/{number}")
+    first = chance.choice(only or list(Victim))
+    scene = chance.choice(SCENES[first])
+    near = [victim for victim in only or Victim if scene in SCENES[victim]]
+    runs = RUNS.get(scene, 1)
+    behaviours = tuple(_behaviour(chance, scene) for _ in range(runs))
+    kills: list[Kill] = []
+    traps: list[Trap] = []
+    together = chance.random() < 0.4
+    moment = _moment(chance, first)
+    for victim in (first, *chance.choices(near, k=chance.choice(MORE_HITS))):
+        run = chance.randrange(runs)
+        if _can_be_trapped(victim, run, traps, usual) and chance.random() < 0.5:
+            traps.append(_trap(chance, victim, run, usual[victim]))
+        elif victim is not Victim.TMUX_CLIENT:
+            anchor, delay = moment if together else _moment(chance, victim)
+            kills.append(Kill(victim, run, anchor, delay, life=chance.uniform(0.02, 0.4)))
+    return Plan(
+        seed=seed,
+        number=number,
+        scene=scene,
+        behaviours=behaviours,
+        kills=tuple(kills),
+        traps=tuple(traps),
+        stop=chance.uniform(0.2, 2.5) if chance.random() < 0.25 else None,
+        is_slow_to_start=bool(usual) and not traps and chance.random() < 0.1,
+    )
+
+
+def _can_be_trapped(victim: Victim, run: int, traps: Sequence[Trap], usual: Usual) -> bool:
+    """Return whether a victim can be started under strace, and is not yet."""
+    alike = [trap for trap in traps if trap.victim is victim]
+    if victim is Victim.LOOKER:
+        return victim in usual
+    if victim in (Victim.WRAPPER, Victim.LAUNCHER):
+        return victim in usual and all(trap.run != run for trap in alike)
+    return victim in usual and not alike
+
+
+def _behaviour(chance: random.Random, scene: Scene) -> str:
+    # Runs that wait for others should not wait long, and a hanging one lasts as long as its time limit.
+    share = 0.3 if scene in (Scene.QUEUE, Scene.STICKY) else 0.4
+    functions = puppet.HANGING if chance.random() < share else puppet.FINISHING
+    return chance.choice(functions).__name__.replace("_", "-")
+
+
+def _moment(chance: random.Random, victim: Victim) -> tuple[Anchor, float]:
+    weights = (9, 1, 1, 0) if victim in (Victim.LAUNCHER, Victim.MCP) else (3, 4, 3, 1)
+    anchor = chance.choices(list(Anchor), weights=weights)[0]
+    return anchor, LATEST[anchor] * chance.random() ** 2
+
+
+def _trap(chance: random.Random, victim: Victim, run: int, usual: Mapping[str, Calls]) -> Trap:
+    """Draw a call that the victim makes; errors only where it is at its own work, kills now and then before that."""
+    is_kill = victim is Victim.TMUX_CLIENT or chance.random() < 0.5
+    calls = [call for call in (KILLED_AT if is_kill else ERRORS) if _own(usual, call)]
+    call = chance.choice(calls)
+    lowest = 1 if is_kill and chance.random() < 0.15 else usual[call].before + 1
+    count = chance.randint(lowest, usual[call].total)
+    if is_kill:
+        return Trap(victim, run, call, count)
+    error = chance.choice(ERRORS[call])
+    return Trap(victim, run, call, count, error, for_good=error == "ENOSPC" and chance.random() < 0.5)
+
+
+def _own(usual: Mapping[str, Calls], call: str) -> int:
+    return usual[call].total - usual[call].before if call in usual else 0

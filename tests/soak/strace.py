@@ -1,0 +1,66 @@
+"""Command lines of strace, and what its log says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from .plan import ERRORS, KILLED_AT, Calls, Trap
+
+WATCHED = ",".join(dict.fromkeys((*KILLED_AT, *ERRORS)))
+FORK_TO_EXEC_US = 150_000
+"""How long each exec is held up, where the moment before it is to be hit."""
+
+_CALL = re.compile(rb"(?:\[pid +\d+\] )?(?:\d+ +)?(\w+)\(")
+
+
+def is_here() -> bool:
+    return shutil.which("strace") is not None
+
+
+def trapping(trap: Trap, log: Path) -> list[str]:
+    """Return what goes before a command to have it hit; it keeps the pid that it would have had."""
+    what = f"error={trap.error}" if trap.error else "signal=KILL"
+    when = f"{trap.count}+" if trap.for_good else str(trap.count)
+    return [*_beginning(log), "-e", f"trace={trap.call}", "-e", f"inject={trap.call}:{what}:when={when}"]
+
+
+def counting(log: Path) -> list[str]:
+    return [*_beginning(log), "-e", f"trace={WATCHED}"]
+
+
+def slow_exec(log: Path) -> list[str]:
+    """Hold up the process and what it starts before each exec."""
+    return [*_beginning(log), "-f", "-e", "trace=execve", "-e", f"inject=execve:delay_enter={FORK_TO_EXEC_US}"]
+
+
+def _beginning(log: Path) -> list[str]:
+    return ["strace", "-D", "-q", "-s", "200", "-o", str(log)]
+
+
+def has_hit(log: Path) -> bool:
+    """Return whether the trapped call came."""
+    try:
+        content = log.read_bytes()
+    except OSError:
+        return False
+    return b"(INJECTED" in content or b"+++ killed by SIGKILL" in content
+
+
+def usual_calls(log: Path, own: Sequence[str]) -> dict[str, Calls]:
+    """Count the calls in a log; those before the first that names one of `own` belong to Python's start."""
+    marks = [mark.encode() for mark in own]
+    before: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    has_begun = False
+    for line in log.read_bytes().splitlines():
+        if not (match := _CALL.match(line)):
+            continue
+        has_begun = has_begun or any(mark in line for mark in marks)
+        total[match[1].decode()] += 1
+        if not has_begun:
+            before[match[1].decode()] += 1
+    return {call: Calls(before[call], count) for call, count in total.items()}

@@ -1,0 +1,31 @@
+"""A follower that tells ends as the app does: those it finds at its start, then each one as it comes.
+
+`teller.py PROJECT FILE` appends the id of every run whose end it has claimed to FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from subdeck.core.engine import Engine
+from subdeck.core.run.snapshot import RunSnapshot
+
+
+def main(project: str, told: str) -> None:
+    engine = Engine.open(project)
+    descriptor = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def tell(runs: tuple[RunSnapshot, ...]) -> None:
+        for run in runs:
+            if engine.claim(run):
+                os.write(descriptor, f"{run.run_id}\n".encode())
+
+    tell(engine.unseen())
+    for update in engine.updates(threading.Event()):
+        tell(update.ended)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

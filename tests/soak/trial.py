@@ -1,0 +1,325 @@
+"""Play one trial: launch, hit, wait until everything has ended, and say what was hit and what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
+
+from . import arena, strace
+from .arena import HERE, Arena
+from .plan import Anchor, Kill, Plan, Scene, Trap, Victim
+from .records import Journal, told
+
+LOOP_S = 0.004
+GIVEN_UP_S = 60.0
+"""After this nothing of a trial is waited for."""
+LEAVING_S = 4.0
+"""How long processes have to go once their runs have ended."""
+TELLING_S = 5.0
+STAGGER_S = 0.03
+"""Between two launches."""
+
+
+class Hit(Struct, frozen=True):
+    """One that really happened."""
+
+    victim: Victim
+    run: int
+    at: int
+    """Nanoseconds (monotonic); of a trap only an upper bound."""
+    error: str = ""
+    """As `write EIO`; empty for a kill."""
+    call: str = ""
+
+
+class Outcome(Struct, frozen=True):
+    """What was seen while a trial was played; everything else is on disk."""
+
+    hits: tuple[Hit, ...]
+    left: tuple[str, ...]
+    """Processes that should have gone."""
+    called_lost: tuple[int, ...]
+    """Runs that were called lost while their wrapper lived."""
+    untold: tuple[str, ...]
+    """Ids of background runs whose end the teller, which lives, has not told."""
+    is_given_up: bool
+
+
+class Trial:
+    def __init__(self, plan: Plan, root: Path) -> None:
+        self._plan = plan
+        self._arena = Arena(root, plan.scene)
+        self._hits: list[Hit] = []
+        self._pending: list[Kill] = list(plan.kills)
+        self._anchors: dict[tuple[int, Anchor], float] = {}
+        self._launchers: dict[int, subprocess.Popen[bytes]] = {}
+        self._server: subprocess.Popen[bytes] | None = None
+        self._teller: subprocess.Popen[bytes] | None = None
+        self._teller_back = 0.0
+        self._lookers: list[tuple[subprocess.Popen[bytes], Kill | None, float]] = []
+        self._called_lost: list[int] = []
+        self._stop = plan.stop
+        self._dirs: dict[Path, int] = {}
+        self._logs: dict[Trap, Path] = {trap: root / f"trap{number}.log" for number, trap in enumerate(plan.traps)}
+
+    @property
+    def arena(self) -> Arena:
+        return self._arena
+
+    def play(self) -> Outcome:
+        began = time.monotonic()
+        self._tell()
+        self._launch_all()
+        while not self._is_over() and time.monotonic() - began < GIVEN_UP_S:
+            self._turn(began)
+        is_given_up = not self._is_over()
+        for looker, _, _ in self._lookers:
+            looker.kill()
+        if self._server and self._server.stdin:
+            self._server.stdin.close()
+        untold = self._wait_until_told()
+        left = self._wait_until_left()
+        return Outcome(self._all_hits(), left, tuple(self._called_lost), untold, is_given_up)
+
+    # --- starting -----------------------------------------------------------------------------------------------
+
+    def _launch_all(self) -> None:
+        runs = range(len(self._plan.behaviours))
+        for trap in self._traps(Victim.TMUX_CLIENT):
+            self._arena.tmux_shim(trap.run, strace.trapping(trap, self._logs[trap]))
+        for trap in self._traps(Victim.LOOKER):
+            self._look(strace.trapping(trap, self._logs[trap]), None)
+        if self._plan.scene is Scene.MCP:
+            self._serve()
+            return
+        for run in runs:
+            self._launch(run)
+            time.sleep(STAGGER_S)
+
+    def _launch(self, run: int) -> None:
+        words = ["run" if self.is_foreground(run) else "bg", "scout", self._task(run)]
+        words += ["--runner", "tmux"] if self._plan.scene is Scene.TMUX else []
+        command = self._program(run, *words)
+        for trap in self._traps(Victim.LAUNCHER, run):
+            command = [*strace.trapping(trap, self._logs[trap]), *command]
+        self._anchors[run, Anchor.LAUNCHED] = time.monotonic()
+        self._launchers[run] = self._arena.start(f"launcher{run}", command)
+
+    def is_foreground(self, run: int) -> bool:
+        """Return whether somebody waits for the run, so that its end is told to nobody else."""
+        if self._plan.scene is Scene.MCP:
+            return run == 1
+        return self._plan.scene is Scene.ALONE and self._plan.number % 3 == 0
+
+    def _task(self, run: int) -> str:
+        return self._arena.task(run, self._plan.behaviours[run])
+
+    def _program(self, run: int, *words: str) -> list[str]:
+        python = sys.executable
+        for trap in self._traps(Victim.WRAPPER, run):
+            python = self._arena.shim(f"python{run}", strace.trapping(trap, self._logs[trap]))
+        if self._plan.is_slow_to_start:
+            python = self._arena.shim(f"python{run}", strace.slow_exec(self._arena.root / f"slow{run}.log"))
+        return [sys.executable, str(HERE / "launcher.py"), python, *words]
+
+    def _serve(self) -> None:
+        """Start the server; ask it for a run that nobody waits for, and for one that its client waits for."""
+        command = self._program(0, "mcp")
+        for trap in self._traps(Victim.MCP):
+            command = [*strace.trapping(trap, self._logs[trap]), *command]
+        self._server = self._arena.start("mcp", command, pipes=True)
+        now = time.monotonic()
+        self._anchors |= {(run, Anchor.LAUNCHED): now for run in range(2)}
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "0"}}
+        frames = [
+            {"id": 1, "method": "initialize", "params": client},
+            {"method": "notifications/initialized"},
+            *(self._call(run, tool) for run, tool in enumerate(("background_agent", "subagent"))),
+        ]
+        assert self._server.stdin
+        try:
+            for frame in frames:
+                self._server.stdin.write(json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n")
+                self._server.stdin.flush()
+        except OSError:
+            pass  # it was hit before it had read them
+
+    def _call(self, run: int, tool: str) -> dict[str, object]:
+        arguments = {"preset": "scout", "task": self._task(run)}
+        return {"id": run + 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+    def _look(self, before: list[str], hit: Kill | None) -> None:
+        command = [*before, sys.executable, str(HERE / "launcher.py"), sys.executable, "status"]
+        dies = time.monotonic() + (hit.life if hit else GIVEN_UP_S)
+        self._lookers.append((self._arena.start("looker", command), hit, dies))
+
+    def _tell(self) -> None:
+        command = [sys.executable, str(HERE / "teller.py"), str(self._arena.directory), str(self._arena.told)]
+        if self._teller is None:  # a trap hits the first, not the one that comes back
+            for trap in self._traps(Victim.FOLLOWER):
+                command = [*strace.trapping(trap, self._logs[trap]), *command]
+        self._teller = self._arena.start("teller", command)
+
+    def _traps(self, victim: Victim, run: int | None = None) -> list[Trap]:
+        return [trap for trap in self._plan.traps if trap.victim is victim and run in (None, trap.run)]
+
+    # --- what happens meanwhile ---------------------------------------------------------------------------------
+
+    def _turn(self, began: float) -> None:
+        now = time.monotonic()
+        arena.reap()
+        self._look_around(now)
+        for kill in list(self._pending):
+            at = self._anchors.get((kill.run, kill.anchor))
+            if at is not None and at + kill.delay <= now:
+                self._pending.remove(kill)
+                self._carry_out(kill)
+        for looker in list(self._lookers):
+            process, kill, dies = looker
+            if process.poll() is not None:
+                self._lookers.remove(looker)
+            elif kill and dies <= now:
+                self._lookers.remove(looker)
+                self._note(kill, arena.kill(process.pid))
+        if self._teller and self._teller.poll() is not None and now >= self._teller_back:
+            self._tell()
+        if self._stop is not None and now - began >= self._stop and self._dirs:
+            self._stop = None
+            self._ask_to_stop()
+        time.sleep(LOOP_S)
+
+    def _look_around(self, now: float) -> None:
+        for run_dir in self._arena.run_dirs():
+            if run_dir not in self._dirs:
+                self._dirs[run_dir] = self._arena.number_of(run_dir)
+        for run_dir, run in self._dirs.items():
+            if (run, Anchor.ENDED) not in self._anchors and (run_dir / "result.json").exists():
+                self._anchors[run, Anchor.ENDED] = now
+                self._check_lost(run_dir, run)
+        for run in range(len(self._plan.behaviours)):
+            if (run, Anchor.ENDING) not in self._anchors:
+                journal = Journal.read(self._arena.journal(run))
+                for word, anchor in (("begun", Anchor.BEGUN), ("ending", Anchor.ENDING)):
+                    if journal.has(word):
+                        self._anchors.setdefault((run, anchor), now)
+
+    def _check_lost(self, run_dir: Path, run: int) -> None:
+        """See whether a run that somebody has just called lost has a wrapper that goes on."""
+        written = (run_dir / "result.json").read_bytes()
+        if b'"writtenBy": "wrapper"' in written or (first := arena.wrapper_of(run_dir)) is None:
+            return
+        time.sleep(0.5)
+        if arena.wrapper_of(run_dir) == first:
+            self._called_lost.append(run)
+
+    def _carry_out(self, kill: Kill) -> None:
+        match kill.victim:
+            case Victim.WRAPPER:
+                run_dir = next((path for path, run in self._dirs.items() if run == kill.run), None)
+                self._note(kill, run_dir is not None and arena.kill(arena.wrapper_of(run_dir)))
+            case Victim.CHILD:
+                child = Journal.read(self._arena.journal(kill.run)).child
+                self._note(kill, child in arena.below() and arena.kill(child))
+            case Victim.LAUNCHER:
+                launcher = self._launchers.get(kill.run)
+                self._note(kill, launcher is not None and launcher.poll() is None and arena.kill(launcher.pid))
+            case Victim.LOOKER:
+                self._look([], kill)
+            case Victim.FOLLOWER:
+                self._teller_back = time.monotonic() + kill.life
+                teller = self._teller
+                self._note(kill, teller is not None and teller.poll() is None and arena.kill(teller.pid))
+            case Victim.TMUX_SERVER:
+                self._note(kill, arena.kill(arena.tmux_server()))
+            case Victim.MCP:
+                server = self._server
+                self._note(kill, server is not None and server.poll() is None and arena.kill(server.pid))
+            case Victim.TMUX_CLIENT:
+                pass  # it lives for too short a time: only traps hit it
+
+    def _note(self, kill: Kill, has_happened: bool) -> None:
+        if has_happened:
+            self._hits.append(Hit(kill.victim, kill.run, time.monotonic_ns()))
+
+    def _ask_to_stop(self) -> None:
+        run_dir, _ = min(self._dirs.items(), key=lambda item: item[1])
+        try:
+            Engine.open(str(self._arena.directory)).stop([run_dir.name], by="soak")
+        except SubdeckError:
+            return
+
+    def _all_hits(self) -> tuple[Hit, ...]:
+        now = time.monotonic_ns()
+        trapped = [
+            Hit(trap.victim, trap.run, now, f"{trap.call} {trap.error}" if trap.error else "", trap.call)
+            for trap, log in self._logs.items()
+            if strace.has_hit(log)
+        ]
+        return (*self._hits, *trapped)
+
+    # --- how it ends --------------------------------------------------------------------------------------------
+
+    def _is_over(self) -> bool:
+        """Return whether every launcher has gone, every run has ended, and every kill has had its chance."""
+        if any(launcher.poll() is None for launcher in self._launchers.values()):
+            return False
+        if self._plan.scene is Scene.MCP and not self._has_answered():
+            return False
+        if any((run, Anchor.ENDED) not in self._anchors for run in self._dirs.values()):
+            return False
+        if self._lookers and any(kill for _, kill, _ in self._lookers):
+            return False
+        now = time.monotonic()
+        return not any(
+            at + kill.delay > now
+            for kill in self._pending
+            if (at := self._anchors.get((kill.run, kill.anchor))) is not None
+        )
+
+    def _has_answered(self) -> bool:
+        """Return whether the server has launched all that it was asked to launch, or never will."""
+        assert self._server
+        return len(self._dirs) == len(self._plan.behaviours) or self._server.poll() is not None
+
+    def _wait_until_told(self) -> tuple[str, ...]:
+        """Wait for the teller that is there now; return the ids of the runs that it does not tell."""
+        wanted = {
+            run_dir.name
+            for run_dir, run in self._dirs.items()
+            if not self.is_foreground(run) and (run_dir / "result.json").exists() and self._plan.scene is not Scene.MCP
+        }
+        session = Path(self._arena.project.session_file("operator"))
+        if self._teller and any(trap.error for trap in self._traps(Victim.FOLLOWER)):
+            self._teller.kill()  # one that cannot write tells nothing
+        deadline = time.monotonic() + TELLING_S
+        while (untold := wanted - told(session).keys()) and time.monotonic() < deadline:
+            arena.reap()
+            if self._teller and self._teller.poll() is not None:
+                self._tell()
+            time.sleep(0.02)
+        return tuple(sorted(untold))
+
+    def _wait_until_left(self) -> tuple[str, ...]:
+        """End the teller; return what else is still there after a while, but for a tmux server."""
+        if self._teller:
+            arena.kill(self._teller.pid)
+        deadline = time.monotonic() + LEAVING_S
+        while left := self._strangers():
+            if time.monotonic() > deadline:
+                break
+            arena.reap()
+            time.sleep(0.02)
+        return tuple(f"{pid}: {command[:160]}" for pid, command in left.items())
+
+    def _strangers(self) -> Mapping[int, str]:
+        server = arena.tmux_server()
+        return {pid: command for pid, command in arena.below().items() if pid not in (server, os.getpid())}

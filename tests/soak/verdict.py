@@ -1,0 +1,168 @@
+"""Compare what is left of a trial with what its children did and with what was hit; pure, but for reading the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from subdeck.core.run.kinds import STATUS_OF, RunReason, RunStatus
+
+from . import puppet
+from .plan import Plan, Scene, Victim
+from .records import RunRecords, told
+from .trial import Hit, Outcome
+
+SEEN_NS = 2_000_000_000
+"""A text that was on the stream for so long before its wrapper was killed must be in its records."""
+FINISHING = frozenset(function.__name__.replace("_", "-") for function in puppet.FINISHING)
+SCRIPTED = frozenset({RunReason.DONE, RunReason.TIMEOUT, RunReason.STOPPED})
+"""How runs end that nothing has hit."""
+
+
+class Broken(Struct, frozen=True):
+    kind: str
+    detail: str
+
+
+def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, output: Path) -> Iterator[Broken]:
+    """Yield everything that is not as it should be after a trial."""
+    if outcome.is_given_up:
+        standing = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
+        yield Broken("never over", standing or "a launcher or a server never came to its end")
+    for run in runs:
+        hits = [hit for hit in outcome.hits if _concerns(hit, run)]
+        yield from _one(plan, run, hits)
+    for number in outcome.called_lost:
+        yield Broken("lost while alive", f"run {number}")
+    for process in outcome.left:
+        yield Broken("process left", process)
+    for run_id in outcome.untold:
+        yield Broken("told to nobody", run_id)
+    for session in (home / "sessions").glob("*.jsonl"):
+        for run_id, times in told(session).items():
+            if times > 1:
+                yield Broken("told twice", f"{run_id}: {times} times in {session.name}")
+    faulted = {hit.victim for hit in outcome.hits if hit.error}
+    for file in sorted(output.glob("*.err")):
+        if _writer(file) not in faulted and "Traceback" in (content := file.read_text(errors="replace")):
+            yield Broken("traceback", f"{file.name}: {content.strip().splitlines()[-1]}")
+
+
+def _writer(file: Path) -> Victim:
+    """Return whose stderr a file is. What an error does inside of Python's own imports is not looked at."""
+    names = {"teller": Victim.FOLLOWER, "launcher": Victim.LAUNCHER, "looker": Victim.LOOKER, "mcp": Victim.MCP}
+    return names[file.stem.rstrip("0123456789")]
+
+
+def _concerns(hit: Hit, run: RunRecords) -> bool:
+    if hit.victim in (Victim.WRAPPER, Victim.CHILD, Victim.LAUNCHER):
+        return hit.run == run.number
+    return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP)
+
+
+def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
+    victims = {hit.victim for hit in hits}
+    name = f"run {run.number} ({plan.behaviours[run.number]})"
+    if run.torn:
+        yield Broken("torn events", f"{name}: {run.torn} lines")
+    numbers = [event.get("seq") for event in run.events]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield Broken("events out of order", f"{name}: {numbers}")
+    for file in ("environment", ".result.reserved"):
+        if (run.path / file).exists():
+            yield Broken("file left", f"{name}: {file}")
+    if (run.path.parent.parent / "active" / run.path.name).exists():
+        yield Broken("doorbell left", f"{name}: {run.ending}")
+    result = run.result
+    if result is None:
+        yield Broken("no result", name)
+        return
+    if plan.scene is Scene.OFFLINE:
+        if result.status is RunStatus.COMPLETED and not any(event["type"] == "run_ended" for event in run.events):
+            yield Broken("false completed", f"{name}: without an end in its events")
+        return
+    yield from _ending(plan, run, victims, hits, name)
+    yield from _texts(run, victims, hits, name)
+
+
+def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
+    result, journal = run.result, run.journal
+    assert result is not None
+    if result.status is RunStatus.COMPLETED and not journal.has("ending"):
+        yield Broken("false completed", f"{name}: its child never said so; {run.ending}")
+    if STATUS_OF.get(result.reason) is not result.status:
+        yield Broken("status and reason disagree", f"{name}: {run.ending}")
+    if journal.count("begun") > 1:
+        yield Broken("started twice", f"{name}: {journal.count('begun')} children")
+    if journal.has("beside") and plan.scene is Scene.STICKY:
+        yield Broken("two writers of a session", name)
+    message = result.error_message or ""
+    if "launcher died before" in message and journal.has("begun"):
+        yield Broken("wrong words", f"{name}: its child had begun; {run.ending}")
+    if result.reason is RunReason.START_FAILED and journal.has("begun"):
+        yield Broken("wrong words", f"{name}: its child had begun; {run.ending}")
+    is_killed = any(not hit.error and hit.victim is Victim.WRAPPER for hit in hits) or Victim.TMUX_SERVER in victims
+    if "died without a word" in message and not is_killed and Victim.WRAPPER in victims:
+        yield Broken("crash without its error", f"{name}: {_faults(hits)}; {run.ending}")
+    if result.reason in SCRIPTED:
+        if result.reason is RunReason.TIMEOUT and plan.behaviours[run.number] in FINISHING and not victims:
+            yield Broken("ended otherwise", f"{name}: {run.ending}")
+        return
+    if not victims & _excuses(result.reason):
+        yield Broken("ended otherwise", f"{name}: {run.ending}")
+
+
+def _excuses(reason: RunReason) -> set[Victim]:
+    """Return which victims make a run end for this reason."""
+    match reason:
+        case RunReason.AGENT_EXIT:
+            return {Victim.CHILD, Victim.WRAPPER}
+        case RunReason.LOST:
+            return {Victim.WRAPPER, Victim.LAUNCHER, Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP}
+        case RunReason.START_FAILED | RunReason.AGENT_MISSING:
+            return {Victim.WRAPPER, Victim.LAUNCHER, Victim.TMUX_CLIENT, Victim.TMUX_SERVER}
+        case RunReason.SIGNAL:
+            return {Victim.TMUX_SERVER}
+        case RunReason.CANCELLED:
+            return {Victim.MCP, Victim.LAUNCHER}
+        case _:
+            return {Victim.WRAPPER}
+
+
+def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
+    result, journal = run.result, run.journal
+    assert result is not None
+    wrapper_hits = [hit for hit in hits if hit.victim is Victim.WRAPPER]
+    faulted = any(hit.error for hit in wrapper_hits)
+    is_whole = not wrapper_hits and Victim.TMUX_SERVER not in victims
+    recorded = run.texts
+    if is_whole:
+        expected = journal.said()
+    else:
+        killed_at = min((hit.at for hit in hits if not hit.call), default=0)
+        expected = journal.said(killed_at - SEEN_NS) if killed_at and not faulted else []
+    if recorded[: len(expected)] != expected:
+        yield Broken("text lost", f"{name}: {len(recorded)} of {len(expected)} texts in its events; {run.ending}")
+    last = (journal.said() or [None])[-1] if is_whole else (recorded or [None])[-1]
+    is_left_out = "artifactErrors" in str(result.artifact_errors) or bool(result.artifact_errors)
+    if not faulted and not is_left_out and (result.final_text or None) != last and not journal.sentence:
+        yield Broken("final text is another", f"{name}: {_short(result.final_text)} for {_short(last)}; {run.ending}")
+    if result.status is RunStatus.COMPLETED and journal.said() and result.final_text != journal.said()[-1]:
+        yield Broken("final text is another", f"{name}: {_short(result.final_text)}; {run.ending}")
+    sentence = journal.sentence
+    if (
+        is_whole
+        and sentence
+        and sentence not in (result.final_text or "")
+        and not any(sentence in text for text in recorded)
+    ):
+        yield Broken("sentence lost", f"{name}: {_short(sentence)}; {run.ending}")
+
+
+def _faults(hits: list[Hit]) -> str:
+    return ", ".join(hit.error for hit in hits if hit.error)
+
+
+def _short(text: str | None) -> str:
+    return "nothing" if not text else repr(text[:50])
