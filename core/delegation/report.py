@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from ..run.describe import activity, moment
-from ..run.events import AssistantText, ErrorReported, Event, RunEnded, RunStarted, Thinking, ToolCall, ToolResult
+from ..run.events import AssistantText, ErrorReported, Event, Thinking, ToolResult
+from ..run.fold import OpenCalls
 from ..run.model import PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.snapshot import Ended, RunSnapshot
 from ..text.plain import one_line
@@ -226,8 +227,7 @@ class EntryFold:
         self._entries: deque[Entry] = deque(maxlen=keep)
         self._total = 0
         self._tool_uses = 0
-        self._calls: dict[str, ToolCall] = {}
-        """Those without a result, by their id, which an agent may use again later."""
+        self._calls = OpenCalls()
         self._ts = 0
 
     @property
@@ -236,49 +236,34 @@ class EntryFold:
 
     def apply(self, event: Event) -> None:
         self._ts = _milliseconds(event.ts) or self._ts
+        ended = self._calls.apply(event)
         match event:
-            case ToolCall():
-                self._give_up(event.tool_call_id)
-                self._calls[event.tool_call_id] = event
             case ToolResult():
-                self._complete(event)
+                self._tool_uses += 1
+                self._add(_completed(event, ended[0].args if ended else {}, self._ts))
             case AssistantText() if event.text.strip():
                 self._add(TextEntry(text=event.text, ts=self._ts))
             case Thinking() if event.text.strip():
                 self._add(ThinkingEntry(text=event.text, ts=self._ts))
             case ErrorReported():
                 self._add(ErrorEntry(text=event.message, ts=self._ts))
-            case RunStarted() | RunEnded():
-                self.finish()
             case _:
-                pass
-
-    def finish(self) -> None:
-        """Add the calls that will get no result any more; also for a run that ended without an event."""
-        for call_id in tuple(self._calls):
-            self._give_up(call_id)
-
-    def _complete(self, result: ToolResult) -> None:
-        call = self._calls.pop(result.tool_call_id, None)
-        self._tool_uses += 1
-        self._add(
-            ToolEntry(
-                tool_name=result.tool_name,
-                input=call.args if call else {},
-                output=result.content + _CUT_OFF if result.truncated else result.content,
-                is_error=result.is_error,
-                ts=self._ts,
-            )
-        )
-
-    def _give_up(self, call_id: str) -> None:
-        call = self._calls.pop(call_id, None)
-        if call is not None:
-            self._add(ToolEntry(tool_name=call.tool_name, input=call.args, ts=self._ts))
+                for call in ended:
+                    self._add(ToolEntry(tool_name=call.tool_name, input=call.args, ts=self._ts))
 
     def _add(self, entry: Entry) -> None:
         self._total += 1
         self._entries.append(entry)
+
+
+def _completed(result: ToolResult, args: dict[str, Any], ts: int) -> ToolEntry:
+    return ToolEntry(
+        tool_name=result.tool_name,
+        input=args,
+        output=result.content + _CUT_OFF if result.truncated else result.content,
+        is_error=result.is_error,
+        ts=ts,
+    )
 
 
 def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:

@@ -1,24 +1,23 @@
-"""Say in one line why a run is not done, or how it ended; pure."""
+"""Say in one line why a run is not done, or how it ended."""
 
 from __future__ import annotations
 
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
+from ..run.events import Event, EventTail, Retry, ToolCall, decode_event
+from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
+from ..system import processes
+from ..system.line_file import LineFile
 from ..text.plain import one_line
-
-if TYPE_CHECKING:
-    from ..run.events import Event, RunStarted, ToolCall
-    from ..run.snapshot import RunSnapshot
-    from ..system.line_file import LineTail
+from .liveness import is_here
 
 BETWEEN = " · "
 MESSAGE = 300
@@ -174,6 +173,8 @@ def _waiting(running: Running, signs: Signs) -> str:
 
 WINDOW = 512 * 1024
 """Bytes before the end of the events where reading begins: a call that is waited for is among the last."""
+HEAD = 64 * 1024
+"""Bytes at the beginning of the events that hold the first ones."""
 SUBJECT = 100
 """Characters of what a call is about."""
 _SUBJECTS = ("command", "pattern", "query", "path", "file_path", "url")
@@ -185,88 +186,54 @@ class DiagnosisReader:
 
     def __init__(self, project: paths.Project, run_id: str) -> None:
         self._run_dir = project.run_dir(run_id)
-        self._events_path = os.path.join(self._run_dir, paths.EVENTS)
-        self._tail: LineTail | None = None
-        self._calls: dict[str, str] = {}
-        self._started: RunStarted | None = None
-        self._retry = ""
-        self.text = ""
+        self._events: EventTail | None = None
+        self._fold = Fold()
+        self._calls = OpenCalls()
+
+    @property
+    def text(self) -> str:
         """The last text of the agent that is whole."""
+        return self._fold.final_text or ""
 
     def read(self, run: RunSnapshot) -> Signs:
         """Return what is known now of a run that stands so."""
         if run.has_ended:
             return Signs(result=artifacts.read_result(self._run_dir))
-        from .liveness import is_here
-
-        self._drain()
-        stop = artifacts.read_stop(self._run_dir)
-        seen = Signs(calls=tuple(self._calls.values()), retry=self._retry, stop=stop)
+        self._events = self._events or self._from_near_the_end()
+        for event in self._events.read():
+            self._apply(event)
+        retry, child = self._fold.retry, self._fold.child
         facts = artifacts.read_runner(self._run_dir)
-        if facts is None:
-            return seen
-        from msgspec.structs import replace
-
-        if not is_here(facts):
-            return replace(seen, elsewhere=facts.host)
-        child = self._started
-        return replace(
-            seen,
-            wrapper=_process(facts.pid, facts.pid_started),
-            child=_process(child.child_pid, child.child_pid_started) if child else None,
+        is_ours = facts is not None and is_here(facts)
+        return Signs(
+            wrapper=_process(facts.pid, facts.pid_started) if facts and is_ours else None,
+            child=_process(child.child_pid, child.child_pid_started) if child and is_ours else None,
+            elsewhere=facts.host if facts and not is_ours else "",
+            calls=tuple(map(_named, self._calls)),
+            retry=_retry(retry) if retry else "",
+            stop=artifacts.read_stop(self._run_dir),
         )
 
-    def _drain(self) -> None:
-        from ..run.events import decode_event
-
-        tail = self._tail = self._tail or self._from_near_the_end()
-        for line in tail.lines():
-            if (event := decode_event(line)) is not None:
+    def _from_near_the_end(self) -> EventTail:
+        """Begin where the last events do; of those before, the first say which process is the child's."""
+        path = os.path.join(self._run_dir, paths.EVENTS)
+        file = LineFile(path)
+        mark = file.mark()
+        if mark is None or mark.size <= WINDOW:
+            return EventTail(path)
+        for line in file.read(0, HEAD).split(b"\n")[:2]:
+            if event := decode_event(line):
                 self._apply(event)
-
-    def _from_near_the_end(self) -> LineTail:
-        """Begin where the last events do; of those before, the first says which process is the child's."""
-        from ..system.line_file import LineTail
-
-        try:
-            with open(self._events_path, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                if size <= WINDOW:
-                    return LineTail(self._events_path)
-                file.seek(0)
-                self._apply_line(file.readline(WINDOW))
-                self._apply_line(file.readline(WINDOW))
-                file.seek(size - WINDOW)
-                file.readline()
-                return LineTail(self._events_path, file.tell())
-        except OSError:
-            return LineTail(self._events_path)
-
-    def _apply_line(self, line: bytes) -> None:
-        from ..run.events import decode_event
-
-        if (event := decode_event(line)) is not None:
-            self._apply(event)
+        return EventTail(path, file.line_start(mark.size - WINDOW, mark.size))
 
     def _apply(self, event: Event) -> None:
-        from ..run.events import AssistantText, Retry, RunStarted, ToolCall, ToolResult
+        self._fold.apply(event)
+        self._calls.apply(event)
 
-        self._retry = ""
-        match event:
-            case RunStarted():
-                self._started = event
-                self._calls.clear()
-            case ToolCall():
-                self._calls[event.tool_call_id] = _named(event)
-            case ToolResult():
-                self._calls.pop(event.tool_call_id, None)
-            case AssistantText() if event.text.strip():
-                self.text = event.text
-            case Retry():
-                seconds = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
-                self._retry = f"retries{seconds}: {one_line(event.reason, SUBJECT)}"
-            case _:
-                pass
+
+def _retry(event: Retry) -> str:
+    seconds = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
+    return f"retries{seconds}: {one_line(event.reason, SUBJECT)}"
 
 
 def _named(call: ToolCall) -> str:
@@ -279,6 +246,4 @@ def _named(call: ToolCall) -> str:
 
 def _process(pid: int, started: int | None) -> Process | None:
     """Return None for a process without a start time: its pid alone proves nothing."""
-    from ..system.processes import is_alive
-
-    return None if started is None else Process(pid, is_alive(pid, started))
+    return None if started is None else Process(pid, processes.is_alive(pid, started))

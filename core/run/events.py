@@ -170,9 +170,9 @@ def decode_beginning(line: bytes) -> Event | None:
 class EventTail:
     """Hands out the events of one run as they are written."""
 
-    def __init__(self, path: str, *, held: bool = False) -> None:
-        """`held` keeps the file open between two reads."""
-        self._lines = LineTail(path, held=held)
+    def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
+        """Begin at `offset`, where a line begins; `held` keeps the file open between two reads."""
+        self._lines = LineTail(path, offset, held=held)
         self.unreadable = 0
         """Lines so far that were no events."""
 

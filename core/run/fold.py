@@ -1,17 +1,36 @@
-"""Fold the events of one run into how it stands; no I/O."""
+"""Fold the events of one run into how it stands and what it used; what reads files here only feeds the folds."""
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
+from ..paths import EVENTS
+from ..system.line_file import LineTail
 from ..text.plain import one_line
-from .events import AssistantText, Event, Notice, RunEnded, RunQueued, RunStarted, ToolCall, UnknownEvent, UsageReported
+from .events import (
+    AssistantText,
+    Event,
+    Notice,
+    Retry,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    ToolCall,
+    ToolResult,
+    UnknownEvent,
+    UsageReported,
+    decode_event,
+    line_prefix,
+)
 from .model import NoticeLevel, Usage, WaitsFor
 from .progress import ProgressFormatter
 
 ACTIVITY_LENGTH = 200
 """Characters."""
-
 
 UNCOUNTED_STOPS = frozenset({"error", "compaction"})
 """Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
@@ -31,16 +50,21 @@ def add_usage(total: Usage, event: UsageReported) -> Usage:
 
 
 class Fold:
-    """Takes events in their order; everything it answers is as of the last one."""
+    """Takes events in their order; everything it has is as of the last one."""
 
     def __init__(self) -> None:
         self._formatter = ProgressFormatter()
         self.last_seq = 0
         self.last_event_at: str | None = None
         self.started_at: str | None = None
-        self.waits_for: WaitsFor | None = None
+        """Of the first attempt."""
+        self.child: RunStarted | None = None
+        """Says which process the last attempt is."""
         self.attempt = 1
+        self.waits_for: WaitsFor | None = None
         self.activity = ""
+        self.retry: Retry | None = None
+        """What is being tried again, while that is the last event."""
         self.final_text: str | None = None
         self.usage = Usage()
         self.model = ""
@@ -54,6 +78,7 @@ class Fold:
     def apply(self, event: Event) -> None:
         self.last_seq = event.seq
         self.last_event_at = event.ts
+        self.retry = None
         if isinstance(event, UnknownEvent):
             return
         if text := self._formatter.text(event):
@@ -63,6 +88,7 @@ class Fold:
                 self.waits_for = event.waits_for
             case RunStarted():
                 self.started_at = self.started_at or event.ts
+                self.child = event
                 self.attempt = event.attempt
             case AssistantText() if event.text.strip():
                 self.final_text = event.text
@@ -71,9 +97,83 @@ class Fold:
             case UsageReported():
                 self.usage = add_usage(self.usage, event)
                 self.model = event.model or self.model
+            case Retry():
+                self.retry = event
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():
                 self.ended = event
             case _:
                 pass
+
+
+class OpenCalls:
+    """The tool calls of a run that have no result yet."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCall] = {}
+        """By their id, which an agent may use again later; oldest first."""
+
+    def __iter__(self) -> Iterator[ToolCall]:
+        return iter(self._calls.values())
+
+    def apply(self, event: Event) -> list[ToolCall]:
+        """Take the next event; return the calls that end with it, by their result or because none can come any more."""
+        match event:
+            case ToolCall(tool_call_id=call_id):
+                ended = self._pop(call_id)
+                self._calls[call_id] = event
+                return ended
+            case ToolResult(tool_call_id=call_id):
+                return self._pop(call_id)
+            case RunStarted() | RunEnded():
+                ended = list(self)
+                self._calls.clear()
+                return ended
+            case _:
+                return []
+
+    def _pop(self, call_id: str) -> list[ToolCall]:
+        call = self._calls.pop(call_id, None)
+        return [call] if call else []
+
+
+KEPT = 5000
+"""Messages that are kept, the newest ones; all others are in the sums."""
+PIECE = 16 * 1024 * 1024
+"""Bytes read at a time, so that whoever waits can be told how far it is."""
+_USAGE, _CALL = line_prefix(UsageReported), line_prefix(ToolCall)
+
+
+class UsageReader:
+    """Reads what each message of a run used as its events grow: each byte once, decoding only what is about usage."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._path = os.path.join(run_dir, EVENTS)
+        self._tail = LineTail(self._path)
+        self.newest: deque[UsageReported] = deque(maxlen=KEPT)
+        self.messages = 0
+        """All that were read, those that are not kept too."""
+        self.total = Usage()
+
+    def read(self) -> bool:
+        """Take in the next piece; return whether there is more."""
+        before, tool_uses = self._tail.offset, 0
+        for line in self._tail.lines(PIECE):
+            if line.startswith(_CALL):
+                tool_uses += 1
+            elif line.startswith(_USAGE) and isinstance(event := decode_event(line), UsageReported):
+                self.messages += 1
+                self.total = add_usage(self.total, event)
+                self.newest.append(event)
+        self.total = replace(self.total, tool_uses=self.total.tool_uses + tool_uses)
+        return self._tail.offset - before >= PIECE
+
+    @property
+    def progress(self) -> float:
+        """How much of the file was read, 0 to 1."""
+        try:
+            size = os.stat(self._path).st_size
+        except OSError:
+            return 1.0
+        return min(1.0, self._tail.offset / size) if size else 1.0

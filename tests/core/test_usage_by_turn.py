@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.run import usage as usage_by_turn
+from subdeck.core.run import fold
 from subdeck.core.run.events import AssistantText, Event, ToolCall, UsageReported, encode_event
+from subdeck.core.run.fold import UsageReader
 from subdeck.core.run.model import Usage
-from subdeck.core.run.usage import UsageReader
 
 
 def used(number: int, stop_reason: str = "stop") -> UsageReported:
@@ -37,7 +37,7 @@ def test_rows_and_sums(tmp_path: Path) -> None:
     assert (reader.read(), reader.messages, reader.progress) == (False, 0, 1.0)
     write(tmp_path, used(1), ToolCall(tool_call_id="1", tool_name="read", args={}), used(2, "error"))
     assert reader.read() is False
-    assert [(turn.number, turn.input, turn.stop_reason) for turn in reader.turns] == [(1, 1, "stop"), (2, 2, "error")]
+    assert [(used.input, used.stop_reason) for used in reader.newest] == [(1, "stop"), (2, "error")]
     write(tmp_path, used(3))
     reader.read()
     assert reader.total == Usage(input=6, output=30, cache_read=300, cache_write=3, cost=0.75, turns=2, tool_uses=1)
@@ -55,12 +55,12 @@ def test_words_about_usage_are_no_usage(tmp_path: Path) -> None:
 
 def test_a_big_file_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that there is more, and how far it is; rows beyond the newest are only in the sums."""
-    monkeypatch.setattr(usage_by_turn, "PIECE", 300_000)
+    monkeypatch.setattr(fold, "PIECE", 300_000)
     write(tmp_path, *(used(number) for number in range(1, 8001)))
     reader = UsageReader(str(tmp_path))
     assert reader.read() is True
     assert 0 < reader.progress < 1
     while reader.read():
         pass
-    assert (reader.messages, len(reader.turns), reader.turns[0].number) == (8000, usage_by_turn.KEPT, 3001)
+    assert (reader.messages, len(reader.newest), reader.newest[0].seq) == (8000, fold.KEPT, 3001)
     assert reader.total.output == 80_000

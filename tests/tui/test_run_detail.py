@@ -232,7 +232,7 @@ def row_of(number: int) -> Sequence[str]:
 
 async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """While usage is being read the tab says how far it is, and then shows all."""
-    monkeypatch.setattr("subdeck.core.run.usage.PIECE", 300_000)
+    monkeypatch.setattr("subdeck.core.run.fold.PIECE", 300_000)
     over.write(*(used(number) for number in range(1, 9001)))
     shown: list[str] = []
     show = RunDetailScreen._show

@@ -13,8 +13,8 @@ from ...core.project.diagnosis import DiagnosisReader, why
 from ...core.run import artifacts
 from ...core.run.describe import prompt_mode_words, size_text
 from ...core.run.events import EventTail
+from ...core.run.fold import UsageReader
 from ...core.run.snapshot import RunSnapshot
-from ...core.run.usage import UsageReader
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
 from .facts import facts_rows
@@ -129,7 +129,7 @@ class DetailReader:
     def _usage_page(self, width: int) -> Page:
         usage = self._usage
         more = usage.read()
-        rows = usage_rows(usage.turns, usage.total, usage.messages, usage.progress if more else None, width)
+        rows = usage_rows(usage.newest, usage.total, usage.messages, usage.progress if more else None, width)
         return Page(rows, copy=plain_text(rows), more=more)
 
     def _tail(self, name: str, width: int, nothing: str) -> Page:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...core.delegation.report import model_name
+from ...core.run.events import UsageReported
 from ...core.run.model import Usage
-from ...core.run.usage import Turn
 from ...core.text.plain import one_line
 from ..text.cells import fit
 from ..text.format import local_time
@@ -15,8 +15,10 @@ from .page import Row, note
 _HEAD = ("#", "time", "input", "output", "cache read", "cache write", "cost", "stop reason, model")
 
 
-def usage_rows(turns: Sequence[Turn], total: Usage, messages: int, progress: float | None, width: int) -> list[Row]:
-    """Lay out the newest turns below their totals; `progress`, from 0 to 1, is None when all was read."""
+def usage_rows(
+    newest: Sequence[UsageReported], total: Usage, messages: int, progress: float | None, width: int
+) -> list[Row]:
+    """Lay out the newest messages below their totals; `progress`, from 0 to 1, is None when all was read."""
     if progress is not None:
         return [note(f"reading… {progress:.0%} of the events")]
     if not messages:
@@ -24,17 +26,18 @@ def usage_rows(turns: Sequence[Turn], total: Usage, messages: int, progress: flo
     numbers = (total.input, total.output, total.cache_read, total.cache_write)
     tools = "1 tool call" if total.tool_uses == 1 else f"{total.tool_uses:,} tool calls"
     counted = f"{'1 turn' if total.turns == 1 else f'{total.turns:,} turns'}, {tools}"
-    table = [_HEAD, ("all", "", *map(_figure, numbers), _cost(total.cost), counted), *map(_turn, turns)]
+    table = [_HEAD, ("all", "", *map(_figure, numbers), _cost(total.cost), counted), *_messages(newest, messages)]
     widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEAD) - 1)]
     head, sums, *rows = (_line(cells, widths, width) for cells in table)
-    cut = [note(f"(the newest {len(turns):,} of {messages:,} messages)")] if messages > len(turns) else []
+    cut = [note(f"(the newest {len(newest):,} of {messages:,} messages)")] if messages > len(newest) else []
     return [note(head), ((sums, "strong"),), *cut, *(((row, ""),) for row in rows)]
 
 
-def _turn(turn: Turn) -> tuple[str, ...]:
-    numbers = (turn.input, turn.output, turn.cache_read, turn.cache_write)
-    said = "  ".join(filter(None, (one_line(turn.stop_reason, 30), one_line(model_name(turn.model) or "", 60))))
-    return (f"{turn.number:,}", local_time(turn.ts), *map(_figure, numbers), _cost(turn.cost), said)
+def _messages(newest: Sequence[UsageReported], count: int) -> Iterator[tuple[str, ...]]:
+    for number, used in enumerate(newest, count - len(newest) + 1):
+        figures = (used.input, used.output, used.cache_read, used.cache_write)
+        said = "  ".join(filter(None, (one_line(used.stop_reason, 30), one_line(model_name(used.model) or "", 60))))
+        yield (f"{number:,}", local_time(used.ts), *map(_figure, figures), _cost(used.cost), said)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
