@@ -39,8 +39,8 @@ def test_rows_map_back_to_lines() -> None:
     formatter = ProgressFormatter()
     entries = [entry for n in range(30) if (entry := entry_of(text(n + 1, "word " * n + "end\nx"), formatter))]
     rows.extend(entries, range(len(entries)))
-    for width, wrapped in ((12, True), (40, True), (40, False)):
-        rows.lay_out(width, wrapped)
+    for width in (12, 40, 0):
+        rows.lay_out(width)
         cut = [len(rows.cut(index)) for index in range(len(rows.entries))]
         assert rows.height == sum(cut)
         assert [rows.at(row) for row in range(rows.height)] == [

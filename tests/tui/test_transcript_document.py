@@ -46,7 +46,7 @@ def read_all(reader: RunReader, document: Document) -> Document:
         piece = reader.read()
         if piece.begins:
             fresh = Document(piece.file, document.view)
-            fresh.lay_out(document.width or 40, True, None)
+            fresh.lay_out(document.width or 40, None)
             document = fresh
         for part in piece.after:
             document.put_after(part)
@@ -105,7 +105,7 @@ def test_only_what_is_seen_is_laid_out(tmp_path: Path) -> None:
     for _ in range(200):
         top = document.settle(top - 300, VIEW)
     assert len(document.laid) == KEPT
-    assert not document.table.is_exact(0)
+    assert not document.table.exact[0]
 
 
 def test_a_small_file_is_no_guess(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_small_file_is_no_guess(tmp_path: Path) -> None:
     document = opened(a_file(tmp_path, *(said(n) for n in range(1, 1500))))
     assert 1 < len(document.table) <= FEW
     for width in (40, 20, 80):
-        document.lay_out(width, True, 0)
+        document.lay_out(width, 0)
         assert document.height == sum(rows.height for rows in document.laid)
 
 
@@ -183,7 +183,7 @@ def test_a_result_knows_its_call_across_a_chunk(tmp_path: Path) -> None:
     silent = [usage(n) for n in range(300)]
     file = a_file(tmp_path, call, other, *silent, result, said(400))
     document = Document(file)
-    document.lay_out(40, True, None)
+    document.lay_out(40, None)
     start = len(b"".join(map(encode_event, (call, other, *silent))))
     document.put_before((Chunk(0, start, 302), Chunk(start, os.path.getsize(file.path), 2)))
     assert document.rows(1).entries[0].text == "  Finished reading src/auth.ts"
@@ -229,7 +229,7 @@ def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
     position = position_at(document, top)
     assert position is not None
     for width in (23, 90, 40):
-        document.lay_out(width, True, position.offset)
+        document.lay_out(width, position.offset)
         guessed = document.height
         top = document.settle(row_of(document, position), VIEW)
         found = position_at(document, top)

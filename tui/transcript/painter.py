@@ -12,9 +12,8 @@ from rich.style import Style
 from textual.cache import LRUCache
 
 from ..feed.lines import Kind
-from .marks import Mark
 from .position import LaidOutRow
-from .rows import Row
+from .rows import Mark, Row
 
 CURSOR = "▌"
 LIVE_CURSOR = "▋"

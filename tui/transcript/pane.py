@@ -191,7 +191,7 @@ class Transcript(DocumentView):
 
     def _cut_live(self) -> None:
         text = self._live_text + " "
-        width = self.document.width if self.wrapped else 0
+        width = self.document.width
         cut = wrap(text, width) if width else text.split("\n")
         self.live_rows = cut if self._live_text else ()
 

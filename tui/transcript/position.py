@@ -36,7 +36,7 @@ def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
     if not 0 <= row < document.height:
         return None
     index = document.table.at(row)
-    within = row - document.table.top(index)
+    within = row - document.table.tops[index]
     rows = document.rows(index)
     return LaidOutRow(rows, *rows.at(within)) if within < rows.height else None
 
@@ -51,7 +51,7 @@ def row_of(document: Document, position: TextPosition) -> int:
     if not len(document.table):
         return 0
     index, rows, entry = _entry(document, position.offset)
-    return document.table.top(index) + _row_in(rows, entry, position.part)
+    return document.table.tops[index] + _row_in(rows, entry, position.part)
 
 
 def moved(document: Document, position: TextPosition, by: int) -> TextPosition | None:
@@ -130,12 +130,9 @@ class MatchPosition(NamedTuple):
 
 def match_position(document: Document, offset: int, words: str) -> MatchPosition | None:
     """Return where a line shows these words, whatever their case; None where no line begins at this byte."""
-    if not len(document.table):
+    if (found := document.entry_at(offset)) is None:
         return None
-    rows = document.rows(document.table.holding(offset))
-    entry = rows.index_of(offset)
-    if entry >= len(rows.entries) or rows.offsets[entry] != offset:
-        return None
+    rows, entry = found
     low = words.lower()
     texts = [row.text.lower() for row in rows.cut(entry)]
     # Words that are broken over two rows are shown by the first of them.

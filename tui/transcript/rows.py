@@ -1,21 +1,45 @@
-"""Which rows of the screen the lines of one chunk take; pure."""
+"""Which rows of the screen the lines of one chunk take, and the little of markdown that they show; pure.
+
+Only the two stars around strong text are left out. Backticks and the signs of headings stay: colour alone says nothing.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from ..feed.lines import Entry, Kind
 from ..text.cells import cells, wrap_line
-from .marks import Marked, Span, marked_lines, shown_lines
 
 UNWRAPPED_LIMIT = 4000
 """Cells of a line that can be scrolled to when lines are not wrapped."""
 
+MARKED_LIMIT = 2000
+"""Characters of a line in which markdown is looked for; a longer one is shown as it is."""
+
 BODY_PREFIX = "│ "
 """In front of what an opened line shows below itself."""
+
+_FENCE = re.compile(r" {0,8}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6} +\S")
+_BULLET = re.compile(r"( *)[-*] (?=\S)")
+_INLINE = re.compile(r"(`[^`]+`)|\*\*(?! )([^*]+)(?<! )\*\*")
+
+
+class Mark(IntEnum):
+    STRONG = 0
+    HEADING = 1
+    CODE = 2
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+    mark: Mark
 
 
 class Row(NamedTuple):
@@ -29,7 +53,7 @@ class Row(NamedTuple):
 class Rows:
     """The entries of one chunk and the rows each takes at a width; rows are cut when somebody looks at them."""
 
-    def __init__(self, width: int = 0, wrapped: bool = True) -> None:
+    def __init__(self, width: int) -> None:
         self.entries: list[Entry] = []
         self.offsets = array("q")
         """Byte of the file at which the line of each entry begins."""
@@ -39,8 +63,7 @@ class Rows:
         """Row on which each entry starts."""
         self.height = 0
         self.width = width
-        """Cells for text."""
-        self.wrapped = wrapped
+        """Cells for text; 0 where lines are not wrapped."""
         self.longest = 0
         """Cells of the longest line; only kept up when lines are not wrapped."""
 
@@ -53,11 +76,11 @@ class Rows:
             self._tops.append(self.height)
             self.height += self._row_count(entry, self.bodies.get(offset))
 
-    def lay_out(self, width: int, wrapped: bool) -> None:
-        """Take another width or mode."""
+    def lay_out(self, width: int) -> None:
+        """Take another width."""
         entries, offsets = self.entries, self.offsets
         self.entries, self.offsets, self._tops = [], array("q"), array("l")
-        self.width, self.wrapped = width, wrapped
+        self.width = width
         self.height = self.longest = 0
         self.extend(entries, offsets)
 
@@ -83,43 +106,38 @@ class Rows:
         entry = self.entries[index]
         body = self.bodies.get(self.offsets[index])
         if entry.kind is Kind.TEXT:
-            lines = marked_lines(entry.text)
+            lines = _marked_lines(entry.text)
         else:
-            lines = [Marked(line) for line in _head(entry, body).split("\n")]
-        rows = [row for line in lines for row in self._cut_line(line, "")]
+            lines = [Row(line) for line in _head(entry, body).split("\n")]
         if body is not None:
-            rows += [row for line in body.split("\n") for row in self._cut_line(Marked(line), BODY_PREFIX)]
-        return rows
+            lines += [Row(line, prefix=BODY_PREFIX) for line in body.split("\n")]
+        return [row for line in lines for row in self._cut_line(line)]
 
-    def _cut_line(self, line: Marked, prefix: str) -> list[Row]:
+    def _cut_line(self, line: Row) -> list[Row]:
         rows: list[Row] = []
         position = 0
-        for part in self._break(line.text, self.width - len(prefix)):
+        for part in self._break(line.text, self.width - len(line.prefix)):
             position = line.text.find(part, position)
-            rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), prefix))
+            rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), line.prefix))
             position += len(part)
         return rows
 
     def _break(self, line: str, width: int) -> Sequence[str]:
-        if self.wrapped and width > 0:
-            return wrap_line(line, width)
-        return (line[:UNWRAPPED_LIMIT],)
+        return wrap_line(line, width) if width > 0 else (line[:UNWRAPPED_LIMIT],)
 
     def _row_count(self, entry: Entry, body: str | None) -> int:
         text = _head(entry, body)
         # Nearly every line fits; cutting the rest is what costs.
-        if self.wrapped and body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
+        if body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
             return 1
-        lines = shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
+        lines = _shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
         below = [] if body is None else body.split("\n")
-        if not self.wrapped:
-            shown = (cells(line[:UNWRAPPED_LIMIT]) for line in (*lines, *below))
-            self.longest = max(self.longest, *shown)
+        if not self.width:
+            self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in (*lines, *below)))
             return len(lines) + len(below)
         inner = self.width - len(BODY_PREFIX)
-        return sum(len(self._break(line, self.width)) for line in lines) + sum(
-            len(self._break(line, inner)) for line in below
-        )
+        rows = sum(len(wrap_line(line, self.width)) for line in lines)
+        return rows + sum(len(wrap_line(line, inner)) for line in below)
 
 
 def _head(entry: Entry, body: str | None) -> str:
@@ -136,3 +154,51 @@ def _spans_in(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]
         for span in spans
         if span.start < end and span.end > start
     )
+
+
+def _marked_lines(text: str) -> list[Row]:
+    """Return the lines of a text with what is marked in them."""
+    lines: list[Row] = []
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        sign = found[1] if found else ""
+        if fence:
+            lines.append(_whole(line, Mark.CODE))
+            closes = sign.startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closes else fence
+        elif sign:
+            lines.append(_whole(line, Mark.CODE))
+            fence = sign
+        else:
+            lines.append(_marked(line))
+    return lines
+
+
+def _shown_lines(text: str) -> list[str]:
+    """Return the same lines without their marks; a bullet is as wide as what it stands for, and so left alone."""
+    return [line.text for line in _marked_lines(text)] if "**" in text else text.split("\n")
+
+
+def _whole(line: str, mark: Mark) -> Row:
+    return Row(line, (Span(0, len(line), mark),) if line else ())
+
+
+def _marked(line: str) -> Row:
+    if len(line) > MARKED_LIMIT:
+        return Row(line)
+    if _HEADING.match(line):
+        return _whole(line, Mark.HEADING)
+    if bullet := _BULLET.match(line):
+        line = f"{bullet[1]}• {line[bullet.end() :]}"
+    if "`" not in line and "**" not in line:
+        return Row(line)
+    shown, done = "", 0
+    spans: list[Span] = []
+    for found in _INLINE.finditer(line):
+        shown += line[done : found.start()]
+        inside = found[1] or found[2]
+        spans.append(Span(len(shown), len(shown) + len(inside), Mark.CODE if found[1] else Mark.STRONG))
+        shown += inside
+        done = found.end()
+    return Row(shown + line[done:], tuple(spans))

@@ -91,9 +91,9 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
 
     def lay_out(self) -> None:
         """Cut rows anew for the present width, keeping in place what is in view."""
-        width = max(10, self.scrollable_content_region.width - self._indent)
+        width = max(10, self.scrollable_content_region.width - self._indent) if self.wrapped else 0
         anchor, y = self._anchor()
-        self.document.lay_out(width, self.wrapped, anchor.offset if anchor else None)
+        self.document.lay_out(width, anchor.offset if anchor else None)
         self._keep(anchor, y)
 
     def settle(self, top: int | None = None, *, at_end: bool | None = None) -> None:
