@@ -22,7 +22,7 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
-from .system import locks, processes
+from .system import files, processes
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
 
@@ -106,7 +106,7 @@ def _can_lock(project: paths.Project) -> bool:
     except OSError:
         return True
     try:
-        return locks.try_lock(descriptor)
+        return files.try_lock(descriptor)
     except OSError:
         return False
     finally:

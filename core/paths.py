@@ -91,6 +91,23 @@ def user_state_dir() -> str:
     return os.path.join(base, "subdeck")
 
 
+def state_file(*names: str) -> str:
+    """Return the path of a file in that directory; it may not be there."""
+    return os.path.join(user_state_dir(), *names)
+
+
+def project_key(root: str) -> str:
+    """Return the name of a file that is about one project: 16 hex digits, whatever the project's path is."""
+    return hex_digest(os.fsencode(os.path.realpath(root)), 16)
+
+
+def hex_digest(content: bytes, digits: int) -> str:
+    """Return the first so many hexadecimal digits of the SHA-256: a short name for a long text."""
+    import hashlib  # with it comes OpenSSL, which neither a launch nor the first paint waits for
+
+    return hashlib.sha256(content).hexdigest()[:digits]
+
+
 def cache_dir() -> str:
     """Return the directory of what can be found out again (XDG cache)."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

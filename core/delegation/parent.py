@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from .. import paths
+from ..paths import hex_digest
 from ..run.model import LauncherKind
-from ..text.digest import hex_digest
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ..models.catalog import LEVELS
+from ..paths import hex_digest
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
-from ..text.digest import hex_digest
 from ..text.plain import one_line
 from .models import available_models
 

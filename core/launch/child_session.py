@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import UsageError
+from ..paths import hex_digest
 from ..project.liveness import Proof, reconcile
 from ..run import artifacts
 from ..system import files
-from ..text.digest import hex_digest
 from ..text.plain import one_line
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")

@@ -15,7 +15,6 @@ from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..run.artifacts import read_result
-from ..run.finalization import INSTRUCTION
 from ..run.model import (
     Group,
     InheritedContext,
@@ -29,6 +28,7 @@ from ..run.model import (
     Tools,
     effective_limits,
 )
+from ..run.outcome import INSTRUCTION
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.base import Runner
 from ..runners.choice import runner_of

@@ -17,7 +17,7 @@ from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.base import Started, WrapperCall
 from ..runners.choice import runner_of
-from ..system import files, locks
+from ..system import files
 from .child_session import prepare
 from .plan import PlannedRun
 
@@ -212,11 +212,11 @@ def remove_old_slots(project: paths.Project) -> None:
 def _hold(path: str) -> int | None:
     """Lock one file; None where somebody has it, or it cannot be locked."""
     try:
-        lock = locks.open_lock(path)
+        lock = files.open_lock(path)
     except OSError:
         return None
     try:
-        if locks.try_lock(lock):
+        if files.try_lock(lock):
             return lock
     except OSError:
         pass  # no locks there: then nobody can tell that it is free

@@ -12,8 +12,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..errors import SubdeckError, UsageError
+from ..paths import hex_digest
 from ..system.files import write_whole
-from ..text.digest import hex_digest
 
 EXTENSION = "subdeck.ts"
 PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")

@@ -14,7 +14,7 @@ from ..run.artifacts import RunnerFacts
 from ..run.events import EventTail, RunStarted
 from ..run.fold import Fold
 from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult, RunStatus, StopReason
-from ..system import files, locks, processes
+from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
 
@@ -162,12 +162,12 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
         turn = os.open(run_dir, os.O_RDONLY | os.O_CLOEXEC)
         try:
             with contextlib.suppress(OSError):  # some network file systems lock no directories
-                locks.lock(turn)
-            if locks.try_lock(lock):
+                files.lock(turn)
+            if files.try_lock(lock):
                 return True
-            if locks.try_lock(lock, shared=True):
-                locks.unlock(lock)
-                return locks.try_lock(lock)  # a prober may have been at its end just now
+            if files.try_lock(lock, shared=True):
+                files.unlock(lock)
+                return files.try_lock(lock)  # a prober may have been at its end just now
         finally:
             os.close(turn)
         if time.monotonic() > deadline:

@@ -20,7 +20,7 @@ from .. import paths
 from ..errors import UsageError
 from ..run.model import RunMeta
 from ..run.snapshot import RunSnapshot
-from ..system import files, locks
+from ..system import files
 from ..system.line_file import LineTail
 from ..text.plain import one_line
 
@@ -178,7 +178,7 @@ class _Locked:
     def __enter__(self) -> int:
         files.make_private_directory(os.path.dirname(self._path))
         self._descriptor = files.open_private(self._path, os.O_RDWR | os.O_APPEND)
-        locks.lock(self._descriptor)
+        files.lock(self._descriptor)
         return self._descriptor
 
     def __exit__(self, *_: object) -> None:

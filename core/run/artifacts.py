@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..errors import LaunchError
-from ..system import files, locks
+from ..system import files
 from .model import (
     SCHEMA_VERSION,
     LaunchedBy,
@@ -187,9 +187,9 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     try:
         files.make_private_directory(runs)
         os.mkdir(hidden, 0o700)
-        lock = locks.open_lock(os.path.join(hidden, paths.LOCK))
+        lock = files.open_lock(os.path.join(hidden, paths.LOCK))
         try:
-            locks.lock(lock, shared=True)
+            files.lock(lock, shared=True)
             files.write_new(os.path.join(hidden, paths.PROMPT), prompt.encode("utf-8", "surrogateescape"))
             if meta.system_prompt is not None:
                 text = meta.system_prompt.encode("utf-8", "surrogateescape")

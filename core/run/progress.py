@@ -12,8 +12,8 @@ from msgspec import Struct
 from ..text.plain import one_line, plain
 from .describe import WAITING
 from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
-from .finalization import FINALIZE_TOOL
 from .model import NoticeLevel
+from .outcome import FINALIZE_TOOL
 
 LINE_LIMIT = 160
 """Characters of a line about a tool."""

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ..errors import UsageError, nearest
 from ..text.plain import one_line
-from .finalization import FINALIZE_TOOL
 from .model import ToolPolicy, Tools
+from .outcome import FINALIZE_TOOL
 
 DELEGATION_TOOLS = frozenset({"subagent", "background_agent", "background_agent_status", "Agent", FINALIZE_TOOL})
 """Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""

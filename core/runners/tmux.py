@@ -14,10 +14,10 @@ from libtmux.exc import LibTmuxException, TmuxCommandNotFound
 
 from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, SubdeckError
+from ..paths import hex_digest
 from ..run.artifacts import TmuxPlace
 from ..run.model import RunnerKind
 from ..system import files, processes
-from ..text.digest import hex_digest
 from .base import AttachInfo, WrapperCall
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")

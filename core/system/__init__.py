@@ -1,4 +1,4 @@
-"""What the operating system offers, made safe to use: processes, growing files, files that remember.
+"""What the operating system offers, made safe to use: files, locks, processes, the log of faults.
 
-Knows nothing of runs.
+Everything may import from here; it knows nothing of runs.
 """

@@ -1,11 +1,13 @@
-"""Files that nobody sees half written, that only this user can look into, and that are gone when they should be.
+"""Files that nobody sees half written and only this user can look into, and the kernel's locks on them (`flock`).
 
+A lock belongs to the open descriptor: it is released when that is closed, or with the process, however it ends.
 Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterable
@@ -105,6 +107,43 @@ def remove_tree(directory: str) -> None:
     import shutil  # 9 ms: with it come four compressors
 
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def write_state(path: str, content: bytes) -> None:
+    """Write a file that remembers something for a user whole, in directories of this user's own. Raises OSError.
+
+    No two threads may do so for one file at the same time.
+    """
+    make_private_directory(os.path.dirname(path))
+    write_whole(path, content)
+
+
+def open_lock(path: str) -> int:
+    """Open a lock file, made where there is none. Raises OSError."""
+    return open_private(path, os.O_RDWR)
+
+
+def lock(descriptor: int, *, shared: bool = False) -> None:
+    """Lock an open file, waiting for those who hold it. Raises OSError where the file system has no locks."""
+    fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file without waiting; return False where somebody else holds it.
+
+    Raises OSError where the file system has no locks.
+    """
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def unlock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _write_beside(

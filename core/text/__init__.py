@@ -1,1 +1,1 @@
-"""Foreign text made fit to be shown or edited. Imports nothing of ours."""
+"""Foreign text made fit to be shown or edited. Everything may import from here; it imports nothing of ours."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from .. import paths
 from ..runners import standby
-from ..system import files, locks, processes
+from ..system import files, processes
 from .queue import Queue, Reservation, SessionReservation, SlotReservation, take_all
 from .signals import StopRequested, watch_signals
 
@@ -120,7 +120,7 @@ def _hold(run_dir: str) -> int | None:
         lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
-    locks.lock(lock, shared=True)
+    files.lock(lock, shared=True)
     return None if os.path.exists(os.path.join(run_dir, paths.RESULT)) else lock
 
 

@@ -10,8 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
-from ..system.files import make_private_directory
-from ..system.locks import lock, open_lock, try_lock
+from ..system.files import lock, make_private_directory, open_lock, try_lock
 from .signals import Signals, StopRequested
 
 LOOK_AGAIN_S = 0.05

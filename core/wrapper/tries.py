@@ -12,9 +12,8 @@ from ..agents.base import ChildStream
 from ..agents.kinds import program_of
 from ..errors import SubdeckError
 from ..run.events import Notice, Retry
-from ..run.finalization import InvalidPayload, feedback, read_payload
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, Usage
-from ..run.outcome import Failure, Outcome, StreamFacts, decide
+from ..run.outcome import Failure, InvalidPayload, Outcome, StreamFacts, decide, feedback, read_payload
 from ..system import files
 from ..system.log import log_fault
 from .attempt import Attempt

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core.system import files, locks
+from subdeck.core.system import files
 
 
 def names(directory: Path) -> list[str]:
@@ -93,21 +93,21 @@ def test_without_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    descriptor = locks.open_lock(str(tmp_path / "lock"))
+    descriptor = files.open_lock(str(tmp_path / "lock"))
     with pytest.raises(OSError, match="No locks available"):
-        locks.try_lock(descriptor)
+        files.try_lock(descriptor)
     os.close(descriptor)
 
 
 def test_locks_exclude_and_share(tmp_path: Path) -> None:
     """An exclusive lock keeps all others out, shared ones only an exclusive one; closing releases."""
-    one, two, three = (locks.open_lock(str(tmp_path / "lock")) for _ in range(3))
-    locks.lock(one, shared=True)
-    assert locks.try_lock(two, shared=True)
-    assert not locks.try_lock(three)
+    one, two, three = (files.open_lock(str(tmp_path / "lock")) for _ in range(3))
+    files.lock(one, shared=True)
+    assert files.try_lock(two, shared=True)
+    assert not files.try_lock(three)
     os.close(one)
-    locks.unlock(two)
-    assert locks.try_lock(three)
-    assert not locks.try_lock(two, shared=True)
+    files.unlock(two)
+    assert files.try_lock(three)
+    assert not files.try_lock(two, shared=True)
     os.close(two)
     os.close(three)

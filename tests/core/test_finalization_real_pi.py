@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.agents.pi.program import FINALIZE_EXTENSION
 from subdeck.core.run.events import ARGS_LIMIT, ToolCall, ToolResult
-from subdeck.core.run.finalization import FINALIZE_TOOL, INSTRUCTION, feedback
+from subdeck.core.run.outcome import FINALIZE_TOOL, INSTRUCTION, feedback
 
 from tests.factories import end_of, events_of, result_of, run_dir
 

@@ -22,7 +22,7 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, encode_event
 from subdeck.core.run.model import StopRequest
-from subdeck.core.system import locks, processes
+from subdeck.core.system import files, processes
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
@@ -223,7 +223,7 @@ def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: 
     run_id, directory = abandoned(project)
     other = [os.open(directory / paths.LOCK, os.O_RDWR)]
     fcntl.flock(other[0], fcntl.LOCK_EX)
-    try_lock = locks.try_lock
+    try_lock = files.try_lock
 
     def try_then_release(descriptor: int, *, shared: bool = False) -> bool:
         taken = try_lock(descriptor, shared=shared)
@@ -231,7 +231,7 @@ def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: 
             os.close(other.pop())
         return taken
 
-    monkeypatch.setattr(locks, "try_lock", try_then_release)
+    monkeypatch.setattr(files, "try_lock", try_then_release)
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
 
 
@@ -397,7 +397,7 @@ def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> Non
     unknown, other = abandoned(project)
     locks_held = [os.open(path / paths.LOCK, os.O_RDWR) for path in (directory, other)]
     for lock in locks_held:
-        locks.lock(lock, shared=True)
+        files.lock(lock, shared=True)
     registry = Registry(project, by="test", looks_again=True)
     registry.look([run_id, unknown], prove=True)
     assert ({unknown}, {run_id, unknown}) == (registry.unwatched_ids, set(registry.open_ids))

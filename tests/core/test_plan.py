@@ -15,8 +15,8 @@ from subdeck.core.errors import ModelError, SettingsError, SubdeckError, UsageEr
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover
-from subdeck.core.run.finalization import FINALIZE_TOOL
 from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest, effective_limits
+from subdeck.core.run.outcome import FINALIZE_TOOL
 
 from tests.factories import write_settings
 

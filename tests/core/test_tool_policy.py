@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from subdeck.core.errors import UsageError
-from subdeck.core.run.finalization import FINALIZE_TOOL
 from subdeck.core.run.model import Tools
+from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.tool_policy import (
     DELEGATION_TOOLS,
     Offer,

@@ -6,7 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from subdeck.core.system.user_state import name_of_project, state_file, write_state
+from subdeck.core.paths import project_key, state_file
+from subdeck.core.system.files import write_state
 
 
 def test_a_file_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,5 +28,5 @@ def test_a_project_has_one_name(tmp_path: Path) -> None:
     project.mkdir()
     other.mkdir()
     link.symlink_to(project)
-    assert name_of_project(str(project)) == name_of_project(str(link))
-    assert name_of_project(str(project)) != name_of_project(str(other))
+    assert project_key(str(project)) == project_key(str(link))
+    assert project_key(str(project)) != project_key(str(other))

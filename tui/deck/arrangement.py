@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.system.user_state import state_file, write_state
+from ...core.paths import state_file
+from ...core.system.files import write_state
 from ..actions import PANES, KeyContext
 
 if TYPE_CHECKING:

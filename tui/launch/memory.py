@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.paths import Project, now_iso
-from ...core.system.user_state import name_of_project, state_file, write_state
+from ...core.paths import Project, now_iso, project_key, state_file
+from ...core.system.files import write_state
 from ..feed.bridge import Bridge
 
 ADHOC = ""
@@ -89,7 +89,7 @@ _decoder = msgspec.json.Decoder(LaunchMemory)
 
 
 def memory_file(project: Project) -> str:
-    return state_file("launches", f"{name_of_project(project.root)}.json")
+    return state_file("launches", f"{project_key(project.root)}.json")
 
 
 def read_memory(project: Project) -> LaunchMemory:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.finalization import FINALIZE_TOOL, INSTRUCTION
 from ...core.run.model import PresetSource, RunRequest
+from ...core.run.outcome import FINALIZE_TOOL, INSTRUCTION
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:

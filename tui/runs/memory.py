@@ -9,7 +9,8 @@ from functools import cached_property
 
 import msgspec
 
-from ...core.system.user_state import name_of_project, state_file, write_state
+from ...core.paths import project_key, state_file
+from ...core.system.files import write_state
 from ...core.text.plain import one_line
 from .filter import LONGEST
 from .order import Sort
@@ -35,7 +36,7 @@ class RunListMemory:
 
     @cached_property
     def _path(self) -> str:
-        return state_file("lists", f"{name_of_project(self._project_root)}.json")
+        return state_file("lists", f"{project_key(self._project_root)}.json")
 
     async def keep(self, layout: Callable[[], ListLayout]) -> None:
         """Write the layout as it is when its turn comes, so that the last one stays."""

@@ -14,8 +14,8 @@ from ... import paths
 from ...config.yaml_tree import read_text
 from ...errors import ContentError
 from ...models.catalog import Listing, Model
+from ...paths import hex_digest
 from ...system import files
-from ...text.digest import hex_digest
 from .install import package_dir
 
 GENERATED = "dist/models.generated.js"

@@ -23,10 +23,9 @@ from ...run.events import (
     UsageReported,
     kept_args,
 )
-from ...run.finalization import FINALIZE_TOOL
 from ...run.fold import add_usage
 from ...run.model import NoticeLevel, Usage
-from ...run.outcome import StreamFacts
+from ...run.outcome import FINALIZE_TOOL, StreamFacts
 from ...text.plain import one_line
 from ..base import Completion, Open, Settled, Settling
 from .lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
