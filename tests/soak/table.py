@@ -37,8 +37,9 @@ class Tally:
         for kind, found in sorted(self.broken.items(), key=lambda item: -len(item[1])):
             print(f"\n  {kind}: {len(found)}")
             for report, broken in found[:SHOWN]:
+                about = f"{report.plan.scene}: {', '.join(report.plan.behaviours)}"
                 victims = ", ".join((*report.kills, *report.faults)) or "nothing hit"
-                print(f"    --seed {report.plan.seed} --trial {report.plan.number} ({report.plan.scene}; {victims})")
+                print(f"    --seed {report.plan.seed} --trial {report.plan.number} ({about}; {victims})")
                 print(f"      {broken.detail.strip()}")
                 print(f"      {report.kept}")
 
