@@ -30,7 +30,7 @@ class Scene(StrEnum):
     QUEUE = "queue"
     """Three runs where one may run at a time."""
     STICKY = "sticky"
-    """Two runs that share one child session."""
+    """Three runs that share one child session."""
     TMUX = "tmux"
     MCP = "mcp"
     """Two runs, launched by a server."""
@@ -38,7 +38,7 @@ class Scene(StrEnum):
     """The agent that comes with subdeck."""
 
 
-RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 2, Scene.TMUX: 2, Scene.MCP: 2}
+RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 3, Scene.TMUX: 2, Scene.MCP: 2}
 """How many runs a scene has, where it is not one."""
 
 SCENES: Mapping[Victim, Sequence[Scene]] = {
@@ -157,13 +157,13 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
     kills: list[Kill] = []
     traps: list[Trap] = []
     together = chance.random() < 0.4
-    moment = _moment(chance, first)
+    moment = _moment(chance, first, behaviours[0])
     for victim in (first, *chance.choices(near, k=chance.choice(MORE_HITS))):
         run = chance.randrange(runs)
         if _can_be_trapped(victim, run, traps, usual) and chance.random() < 0.5:
             traps.append(_trap(chance, victim, run, usual[victim]))
         elif victim is not Victim.TMUX_CLIENT:
-            anchor, delay = moment if together else _moment(chance, victim)
+            anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
             kills.append(Kill(victim, run, anchor, delay, life=chance.uniform(0.02, 0.4)))
     return Plan(
         seed=seed,
@@ -194,8 +194,11 @@ def _behaviour(chance: random.Random, scene: Scene) -> str:
     return chance.choice(functions).__name__.replace("_", "-")
 
 
-def _moment(chance: random.Random, victim: Victim) -> tuple[Anchor, float]:
+def _moment(chance: random.Random, victim: Victim, behaviour: str) -> tuple[Anchor, float]:
+    """Draw a moment that will come: a child that hangs does not end."""
     weights = (9, 1, 1, 0) if victim in (Victim.LAUNCHER, Victim.MCP) else (3, 4, 3, 1)
+    if puppet.BEHAVIOURS[behaviour] in puppet.HANGING:
+        weights = (weights[0], weights[1], 0, weights[3])
     anchor = chance.choices(list(Anchor), weights=weights)[0]
     return anchor, LATEST[anchor] * chance.random() ** 2
 

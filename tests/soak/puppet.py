@@ -31,10 +31,20 @@ def text_of(number, size=0):
 class Puppet:
     def __init__(self, journal):
         self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._directory = os.path.dirname(journal)
         self._said = 0
 
     def note(self, word, argument=""):
         os.write(self._journal, f"{time.monotonic_ns()} {word} {argument}\n".encode())
+
+    def note_others_at(self, session):
+        """Hold the child session that this child goes on with, and note whether another child does."""
+        path = os.path.join(self._directory, os.path.basename(session))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.note("beside", "another child")
 
     def write(self, line):
         rest = memoryview(line.encode())
@@ -170,14 +180,11 @@ def main():
         return  # asked for something else than a run
     _, behaviour, journal = line.split()
     if behaviour == "bare" and not is_bare:
-        os.execve(sys.executable, [sys.executable, "-I", "-S", __file__, "--again", task], {})
+        os.execve(sys.executable, [sys.executable, "-I", "-S", __file__, "--again", task, *sys.argv[1:]], {})
     puppet = Puppet(journal)
     puppet.note("begun", os.getpid())
-    session = os.open(os.path.join(os.path.dirname(journal), "session"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
-    try:
-        fcntl.flock(session, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        puppet.note("beside", "another child")
+    if "--session" in sys.argv:
+        puppet.note_others_at(sys.argv[sys.argv.index("--session") + 1])
     BEHAVIOURS[behaviour](puppet)
 
 

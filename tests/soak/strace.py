@@ -43,11 +43,8 @@ def _beginning(log: Path) -> list[str]:
 
 def has_hit(log: Path) -> bool:
     """Return whether the trapped call came."""
-    try:
-        content = log.read_bytes()
-    except OSError:
-        return False
-    return b"(INJECTED" in content or b"+++ killed by SIGKILL" in content
+    contents = [path.read_bytes() for path in log.parent.glob(f"{log.name}*")]
+    return any(b"(INJECTED" in content or b"+++ killed by SIGKILL" in content for content in contents)
 
 
 def usual_calls(log: Path, own: Sequence[str]) -> dict[str, Calls]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -52,6 +51,11 @@ class Outcome(Struct, frozen=True):
     untold: tuple[str, ...]
     """Ids of background runs whose end the teller, which lives, has not told."""
     is_given_up: bool
+
+
+def _each(log: Path) -> Path:
+    """Return a log for each of the wrappers that a shell starts: one that stands by may not be the one that is used."""
+    return Path(f"{log}.$$")
 
 
 class Trial:
@@ -103,7 +107,14 @@ class Trial:
             return
         for run in runs:
             self._launch(run)
+            if self._plan.scene is Scene.STICKY and run == 0:
+                self._wait_for_first()  # or each of them would begin a conversation of its own
             time.sleep(STAGGER_S)
+
+    def _wait_for_first(self) -> None:
+        deadline = time.monotonic() + TELLING_S
+        while not self._arena.run_dirs() and time.monotonic() < deadline and self._launchers[0].poll() is None:
+            time.sleep(LOOP_S)
 
     def _launch(self, run: int) -> None:
         words = ["run" if self.is_foreground(run) else "bg", "scout", self._task(run)]
@@ -126,7 +137,7 @@ class Trial:
     def _program(self, run: int, *words: str) -> list[str]:
         python = sys.executable
         for trap in self._traps(Victim.WRAPPER, run):
-            python = self._arena.shim(f"python{run}", strace.trapping(trap, self._logs[trap]))
+            python = self._arena.shim(f"python{run}", strace.trapping(trap, _each(self._logs[trap])))
         if self._plan.is_slow_to_start:
             python = self._arena.shim(f"python{run}", strace.slow_exec(self._arena.root / f"slow{run}.log"))
         return [sys.executable, str(HERE / "launcher.py"), python, *words]
@@ -322,4 +333,5 @@ class Trial:
 
     def _strangers(self) -> Mapping[int, str]:
         server = arena.tmux_server()
-        return {pid: command for pid, command in arena.below().items() if pid not in (server, os.getpid())}
+        below = arena.below()
+        return {pid: command for pid, command in below.items() if pid != server and not command.startswith("strace ")}

@@ -30,19 +30,31 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
     if outcome.is_given_up:
         standing = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
         yield Broken("never over", standing or "a launcher or a server never came to its end")
+    if plan.scene is Scene.STICKY and len({run.meta.child_session_id for run in runs}) > 1:
+        yield Broken("two conversations of a sticky preset", ", ".join(run.ending for run in runs))
     for run in runs:
-        hits = [hit for hit in outcome.hits if _concerns(hit, run)]
+        hits = [hit for hit in outcome.hits if _concerns(plan, hit, run)]
         yield from _one(plan, run, hits)
     for number in outcome.called_lost:
         yield Broken("lost while alive", f"run {number}")
     if outcome.left:
-        yield Broken("process left", "; ".join(outcome.left))
-    for run_id in outcome.untold:
-        yield Broken("told to nobody", run_id)
+        endings = ", ".join(f"run {run.number} ({plan.behaviours[run.number]}) {run.ending}" for run in runs)
+        yield Broken("process left", f"{'; '.join(outcome.left)}; after {endings}")
+    for run in runs:
+        if run.path.name in outcome.untold:
+            yield Broken("told to nobody", f"run {run.number}: {run.ending}")
+    yield from _telling(home)
+    yield from _tracebacks(outcome, output)
+
+
+def _telling(home: Path) -> Iterator[Broken]:
     for session in (home / "sessions").glob("*.jsonl"):
         for run_id, times in told(session).items():
             if times > 1:
                 yield Broken("told twice", f"{run_id}: {times} times in {session.name}")
+
+
+def _tracebacks(outcome: Outcome, output: Path) -> Iterator[Broken]:
     faulted = {hit.victim for hit in outcome.hits if hit.error}
     for file in sorted(output.glob("*.err")):
         if _writer(file) not in faulted and "Traceback" in (content := file.read_text(errors="replace")):
@@ -55,7 +67,9 @@ def _writer(file: Path) -> Victim:
     return names[file.stem.rstrip("0123456789")]
 
 
-def _concerns(hit: Hit, run: RunRecords) -> bool:
+def _concerns(plan: Plan, hit: Hit, run: RunRecords) -> bool:
+    if hit.victim is Victim.WRAPPER and hit.call and plan.scene is Scene.MCP:
+        return True  # the server starts all its wrappers in the same way
     if hit.victim in (Victim.WRAPPER, Victim.CHILD, Victim.LAUNCHER):
         return hit.run == run.number
     return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP)
@@ -83,7 +97,8 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
             yield Broken("false completed", f"{name}: without an end in its events")
         return
     yield from _ending(plan, run, victims, hits, name)
-    yield from _texts(run, victims, hits, name)
+    if run.journal.count("begun") <= 1:  # two children write into one journal
+        yield from _texts(run, victims, hits, name)
 
 
 def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
@@ -145,8 +160,7 @@ def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) ->
     if recorded[: len(expected)] != expected:
         yield Broken("text lost", f"{name}: {len(recorded)} of {len(expected)} texts in its events; {run.ending}")
     last = (journal.said() or [None])[-1] if is_whole else (recorded or [None])[-1]
-    is_left_out = "artifactErrors" in str(result.artifact_errors) or bool(result.artifact_errors)
-    if not faulted and not is_left_out and (result.final_text or None) != last and not journal.sentence:
+    if not faulted and not result.artifact_errors and (result.final_text or None) != last and not journal.sentence:
         yield Broken("final text is another", f"{name}: {_short(result.final_text)} for {_short(last)}; {run.ending}")
     if result.status is RunStatus.COMPLETED and journal.said() and result.final_text != journal.said()[-1]:
         yield Broken("final text is another", f"{name}: {_short(result.final_text)}; {run.ending}")
