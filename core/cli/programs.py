@@ -5,27 +5,24 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from ..delegation.parent import Parent, Resolved, session_name
+from ..delegation.channels import Emission, Emitter
+from ..delegation.parent import Parent, Resolved, SessionWatch, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
+from ..project.follower import Update
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
 from ..text.plain import one_line
 from .output import json_option, note, say
 from .stdio import Canceller, read_line, write_line
 
-if TYPE_CHECKING:
-    from ..delegation.channels import Emission
-    from ..project.follower import Update
-
-PATIENCE = 5.0
+RESOLVE_TIMEOUT_S = 5.0
 """Seconds to wait for what a parent makes of a model reference."""
 
 NOTHING_DONE = 2
@@ -64,11 +61,8 @@ class _Watch(Struct):
     entries: str = "last"
 
 
-class _Answered(Struct, rename="camel"):
+class _Answer(Resolved, frozen=True, rename="camel"):
     id: int = 0
-    resolved: str | None = None
-    thinking_level: str | None = None
-    error: str | None = None
 
 
 @click.command("events")
@@ -86,8 +80,6 @@ def events(ref: str | None, entries: str, as_json: bool) -> None:
     The channels are subagents:created, subagents:started (also for progress, at most four times a second for each
     run), subagents:completed and subagents:failed.
     """
-    from ..delegation.channels import Emitter
-
     engine = Engine.open()
     run_ids = engine.find((ref,)) if ref else ()
     emitter = Emitter(engine, whole=entries == "all")
@@ -143,7 +135,7 @@ def _read(form: type[_T]) -> _T:
 
 
 def _register() -> int:
-    from ..delegation.schema import described, models_of, registration_key, should_register, tools_for
+    from ..delegation.schema import registration_key, tools_for
 
     key = None
     try:
@@ -153,34 +145,28 @@ def _register() -> int:
     except (SubdeckError, OSError) as error:
         write_line({"register": False, "key": key, "tools": [], "error": _fields(error)})
         return NOTHING_DONE
-    models = models_of(tools)
-    text = described(tools)
-    wanted = should_register(key, models, os.environ, text)
+    new_key = registration_key(tools) if tools else key
     fields = ("name", "label", "description", "parameters")
-    write_line(
-        {
-            "register": wanted,
-            "key": registration_key(models, text) if wanted else key,
-            "tools": [{field: getattr(tool, field) for field in fields} for tool in tools] if wanted else [],
-        }
-    )
+    offered = [{field: getattr(tool, field) for field in fields} for tool in tools] if new_key != key else []
+    write_line({"register": bool(offered), "key": new_key, "tools": offered})
     return 0
 
 
 def _call(name: str) -> int:
     from ..delegation.call import call_tool
-    from ..delegation.errors import rejection, tool_error
-    from ..delegation.results import ToolProgress
+    from ..delegation.results import ToolProgress, rejection, tool_error
 
     with Canceller() as canceller:
         try:
             asked = _read(_Call)
             answers = _Answers(canceller)
-            parent = _parent_of(asked, answers.resolve if asked.resolves else None)
+            about: dict[str, Any] = structs.asdict(asked.parent)
+            about["session"] = session_name(asked.parent.session)
+            resolve = answers.resolve if asked.resolves else None
+            parent = Parent(**about, kind=LauncherKind.PI, models=asked.models, resolve=resolve)
             engine = Engine.open(asked.cwd, session=parent.session, kind=parent.kind)
         except (SubdeckError, OSError) as error:
-            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error))
-            answer = rejection([tool_error(wrapped)])
+            answer = rejection([tool_error(error)])
         else:
 
             def tell(progress: ToolProgress) -> None:
@@ -192,9 +178,6 @@ def _call(name: str) -> int:
 
 
 def _watch() -> int:
-    from ..delegation.channels import Emitter
-    from ..delegation.session_watch import SessionWatch
-
     with Canceller() as canceller:
         try:
             asked = _read(_Watch)
@@ -216,27 +199,12 @@ def _watch() -> int:
     return 0
 
 
-def _parent_of(asked: _Call, resolve: Callable[[str], Resolved | None] | None) -> Parent:
-    about = asked.parent
-    return Parent(
-        session=session_name(about.session),
-        kind=LauncherKind.PI,
-        session_file=about.session_file,
-        branch=about.branch,
-        active_tools=about.active_tools,
-        model=about.model,
-        models=asked.models,
-        runs=about.runs,
-        resolve=resolve,
-    )
-
-
 class _Answers:
     """Reads stdin after its first line: what the parent says of models, and that it has gone."""
 
     def __init__(self, canceller: Canceller) -> None:
         self._rest = b""
-        self._arrived: list[_Answered] = []
+        self._by_id: dict[int, Resolved] = {}
         self._asked = 0
         canceller.listen(0, self._read)
 
@@ -244,12 +212,10 @@ class _Answers:
         """Ask the parent what a model reference stands for; None when it does not know, or says nothing in time."""
         self._asked += 1
         write_line({"type": "resolve", "id": self._asked, "ref": ref})
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + RESOLVE_TIMEOUT_S
         while (left := deadline - time.monotonic()) > 0 and select.select((0,), (), (), left)[0] and self._read():
-            for answer in self._arrived:
-                if answer.id == self._asked:
-                    known = answer.resolved or answer.error
-                    return Resolved(answer.resolved or "", answer.thinking_level, answer.error or "") if known else None
+            if answer := self._by_id.get(self._asked):
+                return answer if answer.resolved or answer.error else None
         return None
 
     def _read(self) -> bool:
@@ -261,7 +227,8 @@ class _Answers:
         *lines, self._rest = (self._rest + block).split(b"\n")
         for line in lines:
             try:
-                self._arrived.append(msgspec.json.decode(line, type=_Answered))
+                answer = msgspec.json.decode(line, type=_Answer)
+                self._by_id[answer.id] = answer
             except (msgspec.DecodeError, UnicodeDecodeError):
                 note("subdeck: a line on stdin was not an answer")
         return bool(block)

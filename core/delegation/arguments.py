@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..errors import nearest
 from ..text.plain import one_line
-from .errors import CallRejected, ToolError, argument_error
+from .results import CallRejected, ToolError, argument_error
 
 TEXTS = ("preset", "task", "model", "cwd", "description", "sessionId")
 
@@ -92,16 +92,13 @@ def _task_fields(*, isolated: bool) -> tuple[str, ...]:
 
 
 def _mapping(params: object) -> dict[str, Any]:
+    """Return the fields that have a value; null counts as absent, for all of them too."""
     if params is None:
         return {}
     if not isinstance(params, dict):
         hint = 'give them by name, as {"preset": "…"}'
         raise _rejected("the arguments are not an object", value=params, hint=hint)
-    return _present(cast("dict[str, Any]", params))
-
-
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that have a value; null counts as absent."""
+    fields = cast("dict[str, Any]", params)
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -115,19 +112,18 @@ def _tasks(tasks: object, known: tuple[str, ...]) -> tuple[TaskArguments, ...]:
     for index, task in enumerate(cast("list[Any]", tasks)):
         try:
             if not isinstance(task, dict):
-                hint = "give {preset, task, …}"
-                raise _rejected("this task is not an object", field="tasks", value=task, hint=hint, index=index)
-            arguments = _present(cast("dict[str, Any]", task))
-            _reject_any(_unknown_names(arguments, known, index))
-            read.append(_task(arguments, index))
+                raise _rejected("this task is not an object", field="tasks", value=task, hint="give {preset, task, …}")
+            arguments = _mapping(cast("dict[str, Any]", task))
+            _reject_any(_unknown_names(arguments, known))
+            read.append(_task(arguments))
         except CallRejected as rejected:
-            errors += rejected.errors
+            errors += rejected.of_task(index)
     _reject_any(errors)
     return tuple(read)
 
 
-def _task(arguments: Mapping[str, Any], index: int | None = None) -> TaskArguments:
-    _reject_any(_wrong_values(arguments, index))
+def _task(arguments: Mapping[str, Any]) -> TaskArguments:
+    _reject_any(_wrong_values(arguments))
     texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
     return TaskArguments(
         preset=texts["preset"].strip(),
@@ -140,32 +136,28 @@ def _task(arguments: Mapping[str, Any], index: int | None = None) -> TaskArgumen
     )
 
 
-def _unknown_names(
-    arguments: Mapping[str, Any], known: tuple[str, ...], index: int | None = None
-) -> Iterator[ToolError]:
+def _unknown_names(arguments: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[ToolError]:
     for name in arguments:
         if name not in known:
             shown, hint = one_line(name, 60), nearest(name, known) or "leave it out"
-            what = f'there is no field "{shown}"'
-            yield argument_error(what, field=shown, value=name, valid=known, hint=hint, index=index)
+            yield argument_error(f'there is no field "{shown}"', field=shown, value=name, valid=known, hint=hint)
 
 
-def _wrong_values(arguments: Mapping[str, Any], index: int | None) -> Iterator[ToolError]:
+def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
     for name, hint in _REQUIRED.items():
         value = arguments.get(name, "")
         if isinstance(value, str) and not value.strip():
             what = f"{name} is {'empty' if name in arguments else 'missing'}"
-            yield argument_error(what, field=name, value=value, hint=hint, index=index)
+            yield argument_error(what, field=name, value=value, hint=hint)
     for name in TEXTS:
         if not isinstance(value := arguments.get(name, ""), str):
-            yield argument_error(f"{name} is not a string", field=name, value=value, hint="give a string", index=index)
+            yield argument_error(f"{name} is not a string", field=name, value=value, hint="give a string")
     if not isinstance(isolated := arguments.get("isolated", False), bool):
-        yield _not_boolean("isolated", isolated, index)
+        yield _not_boolean("isolated", isolated)
 
 
-def _not_boolean(name: str, value: object, index: int | None = None) -> ToolError:
-    what = f"{name} is neither true nor false"
-    return argument_error(what, field=name, value=value, valid=("true", "false"), index=index)
+def _not_boolean(name: str, value: object) -> ToolError:
+    return argument_error(f"{name} is neither true nor false", field=name, value=value, valid=("true", "false"))
 
 
 def _rejected(what: str, **more: Any) -> CallRejected:

@@ -1,23 +1,44 @@
-"""Call one of the three tools: the one handler for every kind of parent."""
+"""Call one of the three tools: the one handler for every kind of parent, and the two tools for background runs."""
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
+from ..engine import Engine
 from ..errors import SubdeckError, nearest
+from ..project.registry import count
+from ..project.session import BG_RUN, launch_data
+from ..project.watch import Stop
+from ..run.describe import activity, background_counts
+from ..run.model import RunStatus
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .background import background_agent, background_agent_status
-from .errors import CallRejected, ToolError, argument_error, rejection, tool_error
-from .parent import Parent
-from .results import CallResult
+from .arguments import background_arguments, status_arguments
+from .launch import launch
+from .parent import Parent, is_own
+from .results import (
+    CallRejected,
+    CallResult,
+    argument_error,
+    counts_fields,
+    end_fields,
+    rejection,
+    result_text,
+    run_fields,
+    run_line,
+    tool_error,
+)
 from .schema import BACKGROUND, NAMES, STATUS, SUBAGENT, is_child
 from .subagent import ProgressFailed, Report, subagent
 
-if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..project.watch import Stop
+ROWS = 50
+"""Runs that one result lists, the newest."""
+
+ANSWER_LENGTH = 2000
+"""Characters of each answer in a list of several runs."""
 
 
 def call_tool(
@@ -41,16 +62,14 @@ def call_tool(
         if name == SUBAGENT:
             return subagent(engine, params, parent=parent, progress=progress, cancelled=cancelled)
         if name == BACKGROUND:
-            return background_agent(engine, params, parent=parent)
-        return background_agent_status(engine, params, parent=parent)
+            return _background_agent(engine, params, parent)
+        return _background_agent_status(engine, params, parent)
     except CallRejected as rejected:
         return rejection(rejected.errors)
-    except SubdeckError as error:
-        return rejection([tool_error(error)])
     except ProgressFailed as failed:
         raise failed.cause from None
-    except OSError as error:
-        return rejection([ToolError(what=error.strerror or str(error), where=str(error.filename or "disk"))])
+    except (SubdeckError, OSError) as error:
+        return rejection([tool_error(error)])
 
 
 def _check(name: str, cancelled: Stop) -> None:
@@ -61,3 +80,67 @@ def _check(name: str, cancelled: Stop) -> None:
         raise CallRejected(argument_error("a child does not delegate", hint="do the task yourself"))
     if cancelled.is_set() and name != STATUS:
         raise CallRejected(argument_error("the call was cancelled before anything was started"))
+
+
+def _background_agent(engine: Engine, params: object, parent: Parent) -> CallResult:
+    """Start the run as a plain process and return at once. Raises CallRejected, SubdeckError."""
+    task = background_arguments(params, isolated=engine.read_settings().expose_isolated)
+    launched = launch(engine, (task,), parent, background=True)
+    if not launched:
+        raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
+    (run,) = launched
+    counts = count(_background_runs(engine, parent))
+    fields = {**_row(engine, run), "counts": counts_fields(counts)}
+    if run.has_ended:
+        fields |= end_fields(run, engine.result(run.run_id))
+    return CallResult(
+        f"Started {run_line(run)}\nrunId: {run.run_id}\n{background_counts(counts)}",
+        {**fields, "entry": {"customType": BG_RUN, "data": launch_data(run.meta)}},
+        fields,
+        is_error=run.has_ended and run.status is not RunStatus.COMPLETED,
+    )
+
+
+def _background_agent_status(engine: Engine, params: object, parent: Parent) -> CallResult:
+    """Return counts and runs; no end counts as reported by it. Raises CallRejected."""
+    wanted, with_ended = status_arguments(params)
+    runs = _background_runs(engine, parent)
+    active = [run for run in runs if not run.has_ended]
+    if wanted is None:
+        return _listing(engine, runs, runs if with_ended else active)
+    if run := next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None):
+        fields = {"counts": counts_fields(count(runs)), "runs": [_status_row(engine, run, None)], "omitted": 0}
+        result = engine.result(run.run_id) if run.has_ended else None
+        return CallResult(run_line(run) + (f"\n\n{result_text(result)}" if result else ""), fields, fields)
+    hint = "these are the active ones; includeCompleted lists those that have ended too"
+    what, valid = "no background run of this session has that id", [run.run_id for run in active]
+    listing = _listing(engine, runs, active)
+    error = argument_error(what, field="runId", value=wanted, valid=valid, hint=hint)
+    rejected = rejection([error], **listing.structured)
+    return CallResult(f"{rejected.text}\n{listing.text}", rejected.details, rejected.structured, is_error=True)
+
+
+def _background_runs(engine: Engine, parent: Parent) -> tuple[RunSnapshot, ...]:
+    """Return the session's own, newest first."""
+    return tuple(run for run in engine.snapshots() if is_own(run.meta, parent.session, parent.runs))
+
+
+def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSnapshot]) -> CallResult:
+    counts = count(runs)
+    listed = chosen[:ROWS]
+    omitted = len(chosen) - len(listed)
+    rows = [_status_row(engine, run, ANSWER_LENGTH) for run in listed]
+    fields = {"counts": counts_fields(counts), "runs": rows, "omitted": omitted}
+    ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
+    lines = [f"{background_counts(counts)} ({ended})", *(f"- {run_line(run)}" for run in listed)]
+    return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)
+
+
+def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str, Any]:
+    row = {**_row(engine, run), "activity": activity(run)}
+    return row | end_fields(run, engine.result(run.run_id), limit=limit) if run.has_ended else row
+
+
+def _row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
+    paths = {"runDir": engine.project.run_dir(run.run_id), "artifacts": engine.artifacts(run.run_id)}
+    return {**run_fields(run), **paths}

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from ..engine import Engine
 from ..project.follower import Update
+from ..project.watch import Stop
 from ..run.model import RunMeta, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..system.log import log_fault
 from ..text.plain import one_line
 from .live_run import LiveRun, PresetNames
 from .report import AgentDetails
-
-if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..project.watch import Stop
 
 CREATED = "subagents:created"
 STARTED = "subagents:started"
@@ -70,10 +68,10 @@ def _plain(details: AgentDetails) -> dict[str, Any]:
 
 
 class Channels:
-    """Pass emissions on to subscribers; the source is opened for the first of them and left with the last."""
+    """Pass emissions on to subscribers; the source is followed from the first of them to the last."""
 
-    def __init__(self, source: Callable[[threading.Event], Iterable[Emission]] | None = None) -> None:
-        """`source` yields emissions until its event is set; without one `emit` is all that feeds the channels."""
+    def __init__(self, source: Callable[[threading.Event], Iterable[Emission]]) -> None:
+        """`source` yields emissions until its event is set."""
         self._source = source
         self._subscribers: list[Subscriber] = []
         self._changing = threading.Lock()
@@ -85,11 +83,9 @@ class Channels:
         """Call `subscriber` with each emission from now on; return a function that ends it."""
         with self._changing:
             self._subscribers.append(subscriber)
-            if self._source and len(self._subscribers) == 1:
+            if len(self._subscribers) == 1:
                 self._stop = threading.Event()
-                threading.Thread(
-                    target=self._feed, args=(self._source, self._stop), name="channels", daemon=True
-                ).start()
+                threading.Thread(target=self._feed, args=(self._stop,), name="channels", daemon=True).start()
 
         def unsubscribe() -> None:
             with self._changing:
@@ -100,24 +96,26 @@ class Channels:
 
         return unsubscribe
 
-    def emit(self, emission: Emission) -> None:
-        """Pass one on to all; what a subscriber raises is kept in `fault` and disturbs nobody else."""
+    def _feed(self, stop: threading.Event) -> None:
+        try:
+            for emission in self._source(stop):
+                if stop.is_set():
+                    return
+                self._emit(emission)
+        except Exception as fault:
+            self._keep("following the runs of a session", fault)
+
+    def _emit(self, emission: Emission) -> None:
+        """Pass one on to all; what a subscriber raises disturbs nobody else."""
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(emission)
             except Exception as fault:
-                log_fault("passing an emission on", fault)
-                self.fault = one_line(f"{type(fault).__name__}: {fault}", 400)
+                self._keep("passing an emission on", fault)
 
-    def _feed(self, source: Callable[[threading.Event], Iterable[Emission]], stop: threading.Event) -> None:
-        try:
-            for emission in source(stop):
-                if stop.is_set():
-                    return
-                self.emit(emission)
-        except Exception as fault:
-            log_fault("following the runs of a session", fault)
-            self.fault = one_line(f"{type(fault).__name__}: {fault}", 400)
+    def _keep(self, doing: str, fault: Exception) -> None:
+        log_fault(doing, fault)
+        self.fault = one_line(f"{type(fault).__name__}: {fault}", 400)
 
 
 def emissions(

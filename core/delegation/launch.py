@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
-from ..config.settings import Settings
-from ..errors import AgentUnavailable, SubdeckError
+from ..engine import Engine
+from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
 from ..launch.model import INHERIT
-from ..presets.catalog import Preset, PresetCatalog
+from ..models.catalog import split_thinking
+from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest
 from ..run.snapshot import RunSnapshot
 from .arguments import TaskArguments
-from .errors import CallRejected, ToolError, argument_error, find_preset, tool_error
-from .models import available_models, spelled
 from .parent import Parent, conversation_file
-
-if TYPE_CHECKING:
-    from ..engine import Engine
+from .results import ARGUMENT, CallRejected, ToolError, argument_error, tool_error
+from .schema import available_models
 
 
 def launch(
-    engine: Engine, tasks: Sequence[TaskArguments], parent: Parent, *, background: bool, parallel: bool
+    engine: Engine, tasks: Sequence[TaskArguments], parent: Parent, *, background: bool, parallel: bool = False
 ) -> tuple[RunSnapshot, ...]:
     """Start a run for each task. Raises CallRejected with all that is wrong, before anything exists."""
     models = _Models(engine, parent)
@@ -35,28 +32,28 @@ def launch(
         requests: dict[int, RunRequest] = {}
         for index, task in enumerate(tasks):
             try:
-                model, written = models.of(task, index if parallel else None)
+                requests[index] = _request(task, models, parent, conversation, background=background)
             except CallRejected as rejected:
-                errors += rejected.errors
-                continue
-            request = _request(task, model, parent, conversation, background=background)
-            requests[index] = replace(request, written_model=written)
+                errors += rejected.of_task(index)
         if errors:
-            raise CallRejected(*errors, *_problems(engine, requests, models, parallel=parallel))
-        try:
-            return engine.launch(tuple(requests.values()), background=background)
-        except SubdeckError as error:
-            problems = _problems(engine, requests, models, parallel=parallel) or [tool_error(error)]
-            raise CallRejected(*problems) from error
+            errors += _problems(engine, requests, models)
+        else:
+            try:
+                return engine.launch(tuple(requests.values()), background=background)
+            except SubdeckError as error:
+                errors = _problems(engine, requests, models) or [tool_error(error)]
+    raise CallRejected(*(errors if parallel else [replace(error, index=None) for error in errors]))
 
 
 def _request(
-    task: TaskArguments, model: str | None, parent: Parent, conversation: str | None, *, background: bool
+    task: TaskArguments, models: _Models, parent: Parent, conversation: str | None, *, background: bool
 ) -> RunRequest:
+    model, written = models.of(task)
     return RunRequest(
         task=task.task,
         preset=task.preset,
         model=model,
+        written_model=written,
         cwd=task.cwd,
         runner=RunnerKind.PROCESS if background else None,
         description=task.description,
@@ -68,22 +65,53 @@ def _request(
     )
 
 
-def _problems(
-    engine: Engine, requests: Mapping[int, RunRequest], models: _Models, *, parallel: bool
-) -> list[ToolError]:
+def _problems(engine: Engine, requests: Mapping[int, RunRequest], models: _Models) -> list[ToolError]:
     """Return what keeps each of the requests from being launched, so that the next call can mend it all."""
     return [
-        tool_error(
-            problem,
-            request,
-            presets=models.presets,
-            models=models.available,
-            default_model=engine.settings.default_model,
-            index=index if parallel else None,
-        )
+        replace(_request_error(problem, request, models), index=index)
         for index, request in requests.items()
         for problem in engine.check(request)
     ]
+
+
+def _request_error(error: SubdeckError, request: RunRequest, models: _Models) -> ToolError:
+    """Say which argument an error of the engine is about, and which values are valid."""
+    where = error.where or ARGUMENT
+    match error:
+        case PresetError():
+            names = [preset.name for preset in models.presets.values()]
+            return argument_error(
+                error.what, field="preset", value=request.preset or "", valid=names, hint=error.hint, where=where
+            )
+        case ModelError():
+            return _model_error(error, request, models)
+        case AgentUnavailable() | RunnerUnavailable():
+            return replace(tool_error(error), where=error.where or "settings")
+        case _:
+            pass
+    match where:
+        case "cwd":
+            field, value = "cwd", request.cwd
+        case "task":
+            field, value = "task", request.task
+        case "session id":
+            field, value = "sessionId", request.child_session
+        case _:
+            return tool_error(error)
+    return argument_error(error.what, field=field, value=value or "", hint=error.hint)
+
+
+def _model_error(error: ModelError, request: RunRequest, models: _Models) -> ToolError:
+    preset, hint = models.preset(request.preset), error.hint
+    if request.model:
+        value, where = request.model, ARGUMENT
+    elif preset and preset.model:
+        value, where = preset.model, preset.path
+    else:
+        value, where = models.default or "", error.where or ARGUMENT
+        if not value:
+            hint = 'name a model in the call, add "model: provider/id" to the preset, or set default_model'
+    return argument_error(error.what, field="model", value=value, valid=models.available, hint=hint, where=where)
 
 
 class _Models:
@@ -94,27 +122,42 @@ class _Models:
         self._parent = parent
 
     @cached_property
-    def presets(self) -> PresetCatalog:
-        return self._engine.presets()
+    def presets(self) -> dict[str, Preset]:
+        return {preset.name: preset for preset in self._engine.presets().presets}
 
     @cached_property
     def available(self) -> tuple[str, ...]:
         return available_models(self._engine.settings, self._parent.models)
 
-    def of(self, task: TaskArguments, index: int | None) -> tuple[str | None, str | None]:
+    @property
+    def default(self) -> str | None:
+        return self._engine.settings.default_model
+
+    def preset(self, name: str | None) -> Preset | None:
+        return self.presets.get(name or "")
+
+    def of(self, task: TaskArguments) -> tuple[str | None, str | None]:
         """Return the model that the request shall name, None to leave it to preset and settings; and what was written
         where the parent resolved that. Raises CallRejected.
         """
         if task.model is None and self._parent.resolve is None:
             return None, None
-        preset = find_preset(self.presets, task.preset)
-        if _takes_any_model(preset, self._engine.settings) and not (task.model or "").startswith("@"):
+        preset = self.preset(task.preset)
+        if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
             return task.model, None
-        ref = task.model or (preset and preset.model) or self._engine.settings.default_model
-        found = self._of_parent(ref, task, preset, index)
-        return (found, ref) if found else (self._checked(task, index), None)
+        ref = task.model or (preset and preset.model) or self.default
+        found = self._of_parent(ref, task, preset)
+        return (found, ref) if found else (self._checked(task.model), None)
 
-    def _of_parent(self, ref: str | None, task: TaskArguments, preset: Preset | None, index: int | None) -> str | None:
+    def _is_for_any_model(self, preset: Preset | None) -> bool:
+        """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
+        settings = self._engine.settings
+        try:
+            return choose_agent((preset and preset.agent) or settings.agent, settings).name == AgentKind.OFFLINE
+        except AgentUnavailable:
+            return False
+
+    def _of_parent(self, ref: str | None, task: TaskArguments, preset: Preset | None) -> str | None:
         """Ask the parent what the reference in force stands for; None where it does not know."""
         if self._parent.resolve is None or not ref or ref == INHERIT:
             return None
@@ -125,28 +168,30 @@ class _Models:
             return f"{found.resolved}:{found.thinking_level}" if found.thinking_level else found.resolved
         if not found.error or not ref.startswith("@"):
             return None
-        what = f'the model "{ref}" cannot be resolved: {found.error}'
-        error = self._error(what, ref, "name a model as provider/id, or set up the role", index)
-        if preset and preset.model and not task.model:
-            error = replace(error, where=preset.path)
-        raise CallRejected(error)
+        where = preset.path if preset and preset.model and not task.model else ARGUMENT
+        hint = "name a model as provider/id, or set up the role"
+        raise self._rejected(f'the model "{ref}" cannot be resolved: {found.error}', ref, hint, where)
 
-    def _checked(self, task: TaskArguments, index: int | None) -> str | None:
-        if task.model is None:
-            return None
-        model = spelled(task.model, self.available)
-        if model is None:
-            hint = "name one of the currently available models, or a role like @fast"
-            raise CallRejected(self._error(f'the model "{task.model}" is not available', task.model, hint, index))
-        return model
+    def _checked(self, ref: str | None) -> str | None:
+        """Return a reference of a call in the spelling of the available models; a role is left as it is.
 
-    def _error(self, what: str, model: str, hint: str, index: int | None) -> ToolError:
-        return argument_error(what, field="model", value=model, valid=self.available, hint=hint, index=index)
+        A bare id stands for the first model of that id; a thinking level stays at the end.
+        """
+        if ref is None or ref.startswith("@"):
+            return ref
+        base, level = split_thinking(ref)
+        for wanted, suffix in ((ref, ""), (base, f":{level}" if level else "")):
+            if found := self._find(wanted.lower()):
+                return found + suffix
+        hint = "name one of the currently available models, or a role like @fast"
+        raise self._rejected(f'the model "{ref}" is not available', ref, hint)
 
+    def _find(self, name: str) -> str | None:
+        whole = (model for model in self.available if model.lower() == name)
+        by_id = (model for model in self.available if model.partition("/")[2].lower() == name)
+        return next(whole, None) or next(by_id, None)
 
-def _takes_any_model(preset: Preset | None, settings: Settings) -> bool:
-    """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
-    try:
-        return choose_agent((preset and preset.agent) or settings.agent, settings).name == AgentKind.OFFLINE
-    except AgentUnavailable:
-        return False
+    def _rejected(self, what: str, model: str, hint: str, where: str = ARGUMENT) -> CallRejected:
+        return CallRejected(
+            argument_error(what, field="model", value=model, valid=self.available, hint=hint, where=where)
+        )

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ..engine import Engine
 from ..errors import SubdeckError
 from ..run.model import RunMeta, RunResult
 from ..run.snapshot import RunSnapshot
 from .report import RECENT, AgentDetails, EntryFold, details_of, fold_entries
-
-if TYPE_CHECKING:
-    from ..engine import Engine
 
 REPORT_INTERVAL_S = 0.25
 """The least time between two reports of one run's progress."""

@@ -1,4 +1,4 @@
-"""Who calls a tool: a session of another agent, and what it says about itself."""
+"""A session of another agent that calls the tools: what it says about itself, what it is told of background runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,18 +14,28 @@ from msgspec import Struct
 
 from .. import paths
 from ..paths import hex_digest
-from ..run.model import LauncherKind
+from ..project.follower import Update
+from ..project.registry import count
+from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
+from ..run.describe import background_counts, latest
+from ..run.model import LauncherKind, RunMeta, RunReason, RunStatus
+from ..run.snapshot import Counts, RunSnapshot
+from ..text.plain import one_line
+from .results import counts_fields
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
 
+_NOTICE_LEVELS = {RunStatus.COMPLETED: "info", RunStatus.ABORTED: "warning", RunStatus.FAILED: "error"}
+"""How urgent the notice of a run's end is."""
 
-class Resolved(Struct, frozen=True):
+
+class Resolved(Struct, frozen=True, rename="camel"):
     """What a parent made of a model reference; `error` where it looked and found nothing."""
 
-    resolved: str = ""
+    resolved: str | None = None
     thinking_level: str | None = None
-    error: str = ""
+    error: str | None = None
 
 
 class Parent(Struct, frozen=True):
@@ -45,6 +55,11 @@ class Parent(Struct, frozen=True):
     """Background runs that its own entries name; in a forked session those may be of the session before."""
     resolve: Callable[[str], Resolved | None] | None = None
     """Asked what a model reference stands for, before anything else is; returns None when it does not know."""
+
+
+def is_own(meta: RunMeta, session: str, named: Sequence[str]) -> bool:
+    """Tell whether a background run was launched by a session, or is named by the session's own entries."""
+    return meta.background and (meta.launched_by.session == session or meta.run_id in named)
 
 
 def session_name(text: str) -> str:
@@ -70,3 +85,79 @@ def conversation_file(parent: Parent, cwd: str) -> Generator[str | None]:
             yield file.name
     else:
         yield None
+
+
+class SessionWatch:
+    """Turn the updates of an engine into lines for a parent session."""
+
+    def __init__(self, session: str, open_runs: Iterable[str]) -> None:
+        """`open_runs` are those that the parent believes unfinished: their ends are reported even if long past."""
+        self._session = session
+        self._named = tuple(open_runs)
+        self._expected = dict.fromkeys(self._named)
+        self._runs: dict[str, RunSnapshot] = {}
+        self._counts: Counts | None = None
+        self.ended: list[RunSnapshot] = []
+        """The runs whose ends the last `take` reported."""
+
+    def owns(self, meta: RunMeta) -> bool:
+        """Tell whether a run is of the session, in the foreground or in the background."""
+        return meta.launched_by.session == self._session or meta.run_id in self._named
+
+    def take(self, update: Update) -> Iterator[dict[str, Any]]:
+        """Yield ends before counts: the first counts say that every end so far has been reported.
+
+        The end of a run that a newer subdeck wrote is not reported: only that version knows how it ended.
+        """
+        self.ended = []
+        ended = {run.run_id for run in update.ended}
+        own = [run for run in reversed(update.runs) if is_own(run.meta, self._session, self._named)]
+        for run in own:
+            self._runs[run.run_id] = run
+        for run_id in update.removed:
+            self._runs.pop(run_id, None)
+        for run in own:
+            if run.has_ended and not run.newer_schema and (run.run_id in ended or run.run_id in self._expected):
+                self._expected.pop(run.run_id, None)
+                self.ended.append(run)
+                yield _end_line(run)
+        if not update.complete:
+            return
+        for run_id in [run_id for run_id in self._expected if run_id not in self._runs]:
+            del self._expected[run_id]
+            yield _gone(run_id)
+        counts = count(self._runs.values())
+        if counts != self._counts:
+            self._counts = counts
+            yield {"type": "counts", **counts_fields(counts), "text": background_counts(counts)}
+
+
+def _end_line(run: RunSnapshot) -> dict[str, Any]:
+    """Report the end of a run as an entry and a message of the parent session, and as a notice to a person."""
+    about = one_line(run.meta.description or run.meta.task, 80)
+    why = "" if run.status is RunStatus.COMPLETED else f" ({run.reason}): {one_line(latest(run), 160)}"
+    text = f"{run.meta.title} {run.meta.short_id} {run.status}{why} — {about}"
+    return _line(end_data(run), end_message(run), text, _NOTICE_LEVELS[run.status], preset=run.meta.preset)
+
+
+def _gone(run_id: str) -> dict[str, Any]:
+    """Report the end of a run that was deleted, so that nobody waits for it."""
+    data = {
+        "runId": run_id,
+        "status": RunStatus.FAILED.value,
+        "reason": RunReason.LOST.value,
+        "endedAt": None,
+        "message": "its directory is not there: it was deleted, or belongs to another project",
+    }
+    text = f"background run {run_id[-6:]} is gone: {data['message']}"
+    return _line(data, {"customType": BG_DONE, "content": text, "display": True, "details": data}, text, "warning")
+
+
+def _line(data: dict[str, Any], message: dict[str, Any], text: str, level: str, *, preset: str = "") -> dict[str, Any]:
+    return {
+        "type": "ended",
+        "run": {"preset": preset, **data},
+        "entry": {"customType": BG_UPDATE, "data": data},
+        "message": message,
+        "notice": {"text": text, "level": level},
+    }

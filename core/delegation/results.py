@@ -1,16 +1,28 @@
-"""What a call of a tool returns and what it reports on the way, as text for a model and as JSON."""
+"""What a call of a tool returns and reports on the way, errors included: as text for a model and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
+from ..errors import SubdeckError
 from ..run.describe import latest
 from ..run.model import RunResult, RunStatus
 from ..run.snapshot import Counts, RunSnapshot
 from ..text.plain import one_line
+
+ARGUMENT = "tool-call argument"
+"""Where a value came from that is in the call itself."""
+
+VALID = 20
+"""Valid values that an error names."""
+
+VALUE_LENGTH = 200
+"""Characters of a wrong value that are repeated."""
 
 
 class ToolProgress(Struct, frozen=True):
@@ -27,6 +39,68 @@ class CallResult(Struct, frozen=True):
     """For the model too, as the tool's output schema says; without timelines."""
     is_error: bool = False
     """The call was rejected, or none of its runs completed."""
+
+
+class ToolError(Struct, frozen=True, kw_only=True):
+    """An error as a parent's model gets it: what is wrong, the value, the valid ones, its source, what to do."""
+
+    what: str
+    field: str = ""
+    """The argument that it is about; empty where it is about none."""
+    value: str = ""
+    valid: tuple[str, ...] = ()
+    """At most `VALID` of them."""
+    where: str = ARGUMENT
+    hint: str = ""
+    index: int | None = None
+    """Which task of a parallel call."""
+
+    @property
+    def line(self) -> str:
+        task = "" if self.index is None else f"task {self.index + 1}: "
+        valid = f"valid: {', '.join(self.valid)}" if self.valid else ""
+        return ". ".join(filter(None, (f"{task}{self.what} ({self.where})", valid, self.hint)))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        fields = {**asdict(self), "valid": list(self.valid)}
+        if self.index is None:
+            del fields["index"]
+        return fields
+
+
+class CallRejected(Exception):
+    """A call cannot be done; nothing was started."""
+
+    def __init__(self, *errors: ToolError) -> None:
+        self.errors = errors
+        super().__init__(errors[0].what)
+
+    def of_task(self, index: int) -> Iterator[ToolError]:
+        """Yield the errors as those of one task of a parallel call."""
+        return (replace(error, index=index) for error in self.errors)
+
+
+def argument_error(
+    what: str, *, field: str = "", value: object = "", valid: Iterable[str] = (), hint: str = "", where: str = ARGUMENT
+) -> ToolError:
+    """Make the error of an argument; long values and long lists of valid ones are shortened."""
+    shown = one_line(value if isinstance(value, str) else repr(value), VALUE_LENGTH)
+    return ToolError(what=what, field=field, value=shown, valid=tuple(valid)[:VALID], hint=hint, where=where)
+
+
+def tool_error(error: SubdeckError | OSError) -> ToolError:
+    """Put an error of the engine or the system into the form for parents."""
+    if isinstance(error, SubdeckError):
+        return ToolError(what=error.what, where=error.where or ARGUMENT, hint=error.hint)
+    return ToolError(what=error.strerror or str(error), where=str(error.filename or "disk"))
+
+
+def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
+    """Return the result of a call that was rejected; `more` is what can be said all the same."""
+    lines = "\n".join(error.line for error in errors)
+    fields: dict[str, Any] = {"error": errors[0].fields, "errors": [error.fields for error in errors], **more}
+    return CallResult(f"Nothing was started.\n{lines}" if not more else lines, fields, fields, is_error=True)
 
 
 def result_text(result: RunResult) -> str:

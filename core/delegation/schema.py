@@ -1,23 +1,26 @@
-"""The three tools as a parent registers them: names, descriptions, JSON Schemas, and when to register them again."""
+"""The three tools as a parent registers them: names, descriptions, JSON Schemas, and the models that they offer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
-from ..models.catalog import LEVELS
+from ..agents.base import AgentKind
+from ..agents.choice import choose_agent
+from ..agents.pi.models import cached_listing, models_json_listing
+from ..config.settings import Settings
+from ..engine import Engine
+from ..errors import AgentUnavailable
+from ..launch.model import OFFLINE_MODEL
+from ..models.catalog import LEVELS, Listing, settings_listing
 from ..paths import hex_digest
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
 from ..text.plain import one_line
-from .models import available_models
-
-if TYPE_CHECKING:
-    from ..engine import Engine
 
 Schema = dict[str, Any]
 
@@ -227,30 +230,44 @@ BACKGROUND_OUTPUT = _output({**_RUN, "counts": _COUNTS})
 STATUS_OUTPUT = _output({"counts": _COUNTS, "runs": _rows({**_RUN, "activity": _TEXT, **_END}), "omitted": _NUMBER})
 
 
-def registration_key(models: Sequence[str], described: str = "") -> str:
-    """Return what tells one registration from another: the set of models, in whatever order and case.
-
-    `described` stands for everything else that is registered, see `described`.
-    """
-    lowered = sorted({model.lower() for model in models})
-    return hex_digest("\n".join((*lowered, "", described)).encode("utf-8", "surrogatepass"), 32)
-
-
-def should_register(
-    key_before: str | None, models: Sequence[str], environment: Mapping[str, str], described: str = ""
-) -> bool:
-    """Tell whether to register now; `key_before` is that of the last registration, None before the first."""
-    if is_child(environment) or not models:
-        return False
-    return registration_key(models, described) != key_before
-
-
-def described(tools: Sequence[ToolSpec]) -> str:
-    """Return a digest of what is registered besides the models: presets, and which fields there are."""
-    texts = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
-    return hex_digest("\n".join(texts).encode("utf-8", "surrogatepass"), 16)
+def registration_key(tools: Sequence[ToolSpec]) -> str:
+    """Return what tells one registration from another; models count as a set, in whatever order and case."""
+    models = sorted({model.lower() for model in models_of(tools)})
+    others = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
+    return hex_digest("\n".join((*models, "", *others)).encode("utf-8", "surrogatepass"), 32)
 
 
 def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:
     """Return the models that the tools name, in their order."""
     return tuple(tools[0].parameters["properties"]["model"]["anyOf"][0]["enum"]) if tools else ()
+
+
+def available_models(settings: Settings, announced: Sequence[str] | None) -> tuple[str, ...]:
+    """Return `provider/id` of each, once: those announced first, in their order, then those of settings and agent.
+
+    A model that pi's package lists but has no key for is not available. The offline agent has one of its own, which
+    counts where a parent announces none (`announced` is None).
+    """
+    refs = [*(announced or ()), *_refs(settings_listing(settings.models))]
+    try:
+        agent = choose_agent(settings.agent, settings)
+    except AgentUnavailable:
+        return _once(refs)
+    if agent.name != AgentKind.OFFLINE:
+        refs += [*_refs(models_json_listing()), *_refs(cached_listing(agent.command))]
+    elif not refs and announced is None:
+        refs = [OFFLINE_MODEL]
+    return _once(refs)
+
+
+def _refs(listing: Listing) -> list[str]:
+    return [model.ref for model in listing.models]
+
+
+def _once(refs: Sequence[str]) -> tuple[str, ...]:
+    """Keep the order, and of spellings that differ only in case the first."""
+    first: dict[str, str] = {}
+    for ref in refs:
+        if ref.strip():
+            first.setdefault(ref.lower(), ref)
+    return tuple(first.values())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ..engine import Engine
 from ..errors import SubdeckError
 from ..project.follower import Update
+from ..project.watch import Stop
 from ..run.describe import latest
 from ..run.model import RunResult, RunStatus, StopReason
 from ..run.snapshot import RunSnapshot
@@ -19,10 +21,6 @@ from .live_run import LiveRun, PresetNames
 from .parent import Parent
 from .report import AgentDetails
 from .results import CallResult, ToolProgress, end_fields, result_text, run_fields
-
-if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..project.watch import Stop
 
 Report = Callable[[ToolProgress], None]
 

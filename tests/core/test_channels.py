@@ -263,14 +263,20 @@ def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
 
 def test_a_subscriber_that_raises_harms_nobody() -> None:
     """The others get every emission, and what it raised is kept."""
-    channels, got = Channels(), []
+    subscribed = threading.Event()
+
+    def source(stop: threading.Event) -> Iterator[Emission]:
+        subscribed.wait()
+        yield created(DETAILS)
 
     def broken(emission: Emission) -> None:
         raise RuntimeError("no")
 
+    channels, got = Channels(source), []
     channels.subscribe(broken)
     channels.subscribe(got.append)
-    channels.emit(created(DETAILS))
+    subscribed.set()
+    wait_until(lambda: got, "the emission")
     assert [CREATED] == [emission.channel for emission in got]
     assert "RuntimeError: no" == channels.fault
 
@@ -285,7 +291,6 @@ def test_no_subscriber_no_cost() -> None:
         stop.wait()
 
     channels, got = Channels(source), []
-    channels.emit(created(DETAILS))
     assert [] == opened
     leave_first, leave_second = channels.subscribe(got.append), channels.subscribe(print)
     wait_until(lambda: got, "the first emission")

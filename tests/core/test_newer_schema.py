@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
-from subdeck.core.delegation.session_watch import SessionWatch
+from subdeck.core.delegation.parent import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project import retention

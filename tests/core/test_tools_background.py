@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.background import ROWS
-from subdeck.core.delegation.parent import session_name
-from subdeck.core.delegation.session_watch import SessionWatch
+from subdeck.core.delegation.call import ROWS
+from subdeck.core.delegation.parent import SessionWatch, session_name
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
 from subdeck.core.run.model import LaunchedBy, RunReason

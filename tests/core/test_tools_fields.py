@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.delegation.arguments import background_arguments, status_arguments, subagent_arguments
-from subdeck.core.delegation.errors import ARGUMENT, CallRejected, ToolError, rejection
+from subdeck.core.delegation.results import ARGUMENT, CallRejected, ToolError, rejection
 
 TASK = {"preset": "scout", "task": "look"}
 

@@ -10,10 +10,8 @@ import pytest
 from subdeck.core.delegation.schema import (
     ROLE_OR_THINKING,
     ToolSpec,
-    described,
     models_of,
     registration_key,
-    should_register,
     specs,
     tools_for,
 )
@@ -26,8 +24,6 @@ from subdeck.core.run.model import PresetSource
 from tests.core.conversing import write_preset
 from tests.factories import open_engine, write_settings
 
-CHILD = {"PI_SUBAGENTS_CHILD": "1"}
-
 
 def preset(name: str, description: str = "d") -> Preset:
     return Preset(name=name, description=description, source=PresetSource.PROJECT, path=f"/{name}.md")
@@ -37,42 +33,22 @@ def tool_names(tools: tuple[ToolSpec, ...]) -> list[str]:
     return [tool.name for tool in tools]
 
 
-def test_no_model_registers_nothing() -> None:
-    """Without an available model nothing is registered, whatever was registered before."""
-    assert not should_register(None, [], {})
-    assert not should_register(registration_key(["a/b"]), [], {})
-
-
-def test_the_first_models_after_none_register() -> None:
-    """A first observed set that is empty does not keep a later one from registering."""
-    assert not should_register(None, [], {})
-    assert should_register(None, ["a/b"], {})
+def key_of(*models: str) -> str:
+    return registration_key(specs(models, [], isolated=False))
 
 
 def test_order_and_case_are_no_news() -> None:
     """The same set in another order or case is no new registration."""
-    key = registration_key(["b/Two", "a/one"])
-    assert not should_register(key, ["A/one", "b/two"], {})
-    assert not should_register(key, ["a/one", "b/two", "a/one"], {})
+    assert key_of("b/Two", "a/one") == key_of("A/one", "b/two") == key_of("a/one", "b/two", "a/one")
 
 
 def test_another_set_is_news() -> None:
     """A changed set of models registers again."""
-    key = registration_key(["a/one", "b/two"])
-    assert should_register(key, ["a/one"], {})
-    assert should_register(key, ["a/one", "b/two", "c/three"], {})
-
-
-def test_the_key_changes_nothing() -> None:
-    """The models that are compared keep their order and spelling."""
-    models = ["b/Two", "a/One"]
-    registration_key(models)
-    assert ["b/Two", "a/One"] == models
+    assert 3 == len({key_of("a/one", "b/two"), key_of("a/one"), key_of("a/one", "b/two", "c/three")})
 
 
 def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With PI_SUBAGENTS_CHILD=1 there are no tools, ever."""
-    assert not should_register(None, ["a/b"], CHILD)
     engine = open_engine(project_dir)
     assert 3 == len(tools_for(engine, ["a/b"]))
     monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
@@ -181,13 +157,12 @@ def test_presets_follow_the_files(project_dir: Path) -> None:
     """Descriptions are read from the files at each call, and a change is a reason to register again."""
     engine = open_engine(project_dir)
     before = tools_for(engine, ["a/b"])
-    key = registration_key(["a/b"], described(before))
-    assert not should_register(key, ["a/b"], {}, described(tools_for(engine, ["a/b"])))
+    assert registration_key(before) == registration_key(tools_for(engine, ["a/b"]))
     write_preset(project_dir, name="scout")
     after = tools_for(engine, ["a/b"])
     assert "There are no presets yet" in before[0].description
     assert "- scout: d" in after[0].description
-    assert should_register(key, ["a/b"], {}, described(after))
+    assert registration_key(before) != registration_key(after)
 
 
 def test_broken_settings_are_told(project_dir: Path) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.delegation.errors import ARGUMENT
 from subdeck.core.delegation.parent import Resolved
-from subdeck.core.delegation.results import ToolProgress
+from subdeck.core.delegation.results import ARGUMENT, ToolProgress
 from subdeck.core.engine import Engine
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
