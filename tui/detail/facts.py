@@ -1,19 +1,21 @@
-"""What was decided before a run and how it ended, in words and two columns; pure."""
+"""What was decided before a run, how it ended, and what each message of the model used, as rows; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from ...core.delegation.report import model_name
 from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
-from ...core.run.describe import elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
+from ...core.run.describe import NOTHING, elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
+from ...core.run.events import UsageReported
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line, plain
-from ..text.cells import wrap
-from ..text.format import short_path
-from .page import Row, heading, joined
+from ..text.cells import fit, wrap
+from ..text.format import local_time, short_path
+from .page import Row, heading, joined, note
 
 LABEL = 16
 """Cells of the left column."""
@@ -164,12 +166,47 @@ def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Fa
 
 def usage_words(usage: Usage) -> str:
     """`12,345 tokens in 8 turns, 14 tool calls, $0.0312`."""
-    turns = "1 turn" if usage.turns == 1 else f"{usage.turns:,} turns"
-    calls = "1 tool call" if usage.tool_uses == 1 else f"{usage.tool_uses:,} tool calls"
     cost = f", ${usage.cost:.4f}" if usage.cost > 0 else ""
-    return f"{usage.tokens:,} tokens in {turns}, {calls}{cost}"
+    return f"{usage.tokens:,} tokens in {_turns_words(usage)}{cost}"
+
+
+def _turns_words(usage: Usage) -> str:
+    turns = "1 turn" if usage.turns == 1 else f"{usage.turns:,} turns"
+    return f"{turns}, 1 tool call" if usage.tool_uses == 1 else f"{turns}, {usage.tool_uses:,} tool calls"
 
 
 def _local(iso: str | None) -> str:
     read = moment(iso) if iso else None
     return read.astimezone().strftime("%Y-%m-%d %H:%M:%S") if read else ""
+
+
+_HEAD = ("#", "time", "input", "output", "cache read", "cache write", "cost", "stop reason, model")
+
+
+def usage_rows(
+    newest: Sequence[UsageReported], total: Usage, messages: int, progress: float | None, width: int
+) -> list[Row]:
+    """Lay out the newest messages below their totals; `progress`, from 0 to 1, is None when all was read."""
+    if progress is not None:
+        return [note(f"reading… {progress:.0%} of the events")]
+    if not messages:
+        return [note("No usage has been reported yet.")]
+    table = [_HEAD, ("all", "", *_figures(total), _turns_words(total))]
+    for number, used in enumerate(newest, messages - len(newest) + 1):
+        end = filter(None, (one_line(used.stop_reason, 30), one_line(model_name(used.model) or "", 60)))
+        table.append((f"{number:,}", local_time(used.ts), *_figures(used), "  ".join(end)))
+    widths = [max(len(cells[column]) for cells in table) for column in range(len(_HEAD) - 1)]
+    head, sums, *rows = (_line(cells, widths, width) for cells in table)
+    cut = [note(f"(the newest {len(newest):,} of {messages:,} messages)")] if messages > len(newest) else []
+    return [note(head), ((sums, "strong"),), *cut, *(((row, ""),) for row in rows)]
+
+
+def _figures(used: Usage | UsageReported) -> tuple[str, ...]:
+    counts = (used.input, used.output, used.cache_read, used.cache_write)
+    return (*(f"{count:,}" if count else NOTHING for count in counts), f"${used.cost:.4f}" if used.cost else NOTHING)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
+    """Align all columns but the last to the right; the last takes the rest of the width."""
+    left = "  ".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
+    return f"{left}  {fit(cells[-1], max(0, width - len(left) - 2))}".rstrip()

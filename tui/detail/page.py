@@ -1,4 +1,4 @@
-"""The text of one tab: rows made in a thread to fit the width, and the view that draws those on the screen."""
+"""The text of one tab: rows made in a thread to fit the width, markdown among them, and the view that draws them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from ..widgets.line_view import LineView
 Part = tuple[str, str]
 """A text and the name of its style: `muted`, `strong`, `warning`, `error`, or empty."""
 Row = Strip | tuple[Part, ...]
+
+
+LONGEST_RENDERED = 200_000
+"""Characters beyond which markdown is shown unrendered: that many take about a second, in a thread."""
 
 
 class Tab(StrEnum):
@@ -76,6 +80,73 @@ def joined(blocks: Iterable[Sequence[Row]]) -> list[Row]:
 def plain_text(rows: Iterable[Row]) -> str:
     """Return the rows as text, for copying."""
     return "\n".join(row.text if isinstance(row, Strip) else "".join(text for text, _ in row) for row in rows)
+
+
+def markdown_rows(text: str, width: int) -> list[Row]:
+    """Render foreign text without links that open; one that is too long, or breaks the renderer, stays as it is."""
+    if len(text) > LONGEST_RENDERED:
+        return text_rows(text, width)
+    try:
+        return list(_rendered(plain(text), max(10, width)))
+    except Exception as error:
+        # What a model writes can break the renderer (RecursionError and others); the words are what matters.
+        return text_rows(
+            f"[shown unrendered: the markdown renderer failed with {type(error).__name__}]\n\n{text}", width
+        )
+
+
+def _rendered(text: str, width: int) -> list[Strip]:
+    import io
+
+    from markdown_it import MarkdownIt
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import CodeBlock, Heading, Markdown
+    from rich.padding import Padding
+    from rich.text import Text
+    from rich.theme import Theme
+
+    class PlainCode(CodeBlock):
+        """A code block without background and colours of its own, so that it fits every theme."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            yield Padding(Text(str(self.text).rstrip("\n"), style="markdown.code_block"), (0, 0, 0, 2))
+
+    class LeftHeading(Heading):
+        """A heading aligned like the text."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            self.text.justify = "left"
+            yield self.text
+
+    class PlainMarkdown(Markdown):
+        elements = Markdown.elements | {
+            "fence": PlainCode,
+            "code_block": PlainCode,
+            "heading_open": LeftHeading,
+        }
+
+    styles = {
+        "markdown.code": "bold",
+        "markdown.code_block": "dim",
+        "markdown.h1": "bold underline",
+        "markdown.h2": "bold underline",
+        "markdown.h3": "bold",
+        "markdown.h4": "bold",
+        "markdown.item.bullet": "bold",
+        "markdown.item.number": "bold",
+        "markdown.block_quote": "italic",
+        "markdown.hr": "dim",
+        "markdown.link": "bold",
+        "markdown.link_url": "underline",
+        "markdown.table.border": "dim",
+        "markdown.table.header": "bold",
+    }
+    document = PlainMarkdown("", hyperlinks=False)
+    document.parsed = MarkdownIt("js-default", {"html": False, "linkify": False}).parse(text)
+    console = Console(
+        width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor", theme=Theme(styles)
+    )
+    return [Strip(line) for line in console.render_lines(document, pad=False)]
 
 
 class PageView(LineView, can_focus=False, inherit_bindings=False):

@@ -17,10 +17,8 @@ from ...core.run.fold import UsageReader
 from ...core.run.snapshot import RunSnapshot
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
-from .facts import facts_rows
-from .markdown import markdown_rows
-from .page import FileRow, Page, Row, Tab, heading, joined, note, plain_text, text_rows
-from .usage import usage_rows
+from .facts import facts_rows, usage_rows
+from .page import FileRow, Page, Row, Tab, heading, joined, markdown_rows, note, plain_text, text_rows
 
 EVENT_LIMIT = 1000
 """Characters of an event that are shown."""
@@ -97,7 +95,7 @@ class DetailReader:
     def _prompt_page(self, run: RunSnapshot, width: int) -> Page:
         prompts: list[tuple[str, FilePart]] = []
         for name in map(paths.prompt_name, range(1, MOST_PROMPTS + 1)):
-            if (part := read_head(self._path(name))) is None:
+            if (part := read_part(self._path(name))) is None:
                 break
             prompts.append((name, part))
         blocks = [
@@ -106,7 +104,7 @@ class DetailReader:
         ]
         if not prompts:
             blocks.append([heading("Task", f"{paths.PROMPT} is missing"), *text_rows(run.meta.task, width)])
-        system = read_head(self._path(paths.SYSTEM_PROMPT))
+        system = read_part(self._path(paths.SYSTEM_PROMPT))
         if system is None:
             blocks.append([heading("System prompt"), note("Only the agent's own; the preset adds nothing to it.")])
         else:
@@ -134,7 +132,7 @@ class DetailReader:
 
     def _tail(self, name: str, width: int, nothing: str) -> Page:
         path = self._path(name)
-        part = read_tail(path)
+        part = read_part(path, from_end=True)
         if part is None or not part.text:
             return Page([note(nothing)], path=path if part else "")
         text = part.text
@@ -172,28 +170,15 @@ class FilePart(Struct, frozen=True):
     """Whether only a part was read."""
 
 
-def read_head(path: str) -> FilePart | None:
-    """Read the first `FILE_LIMIT` bytes; None where there is no regular file."""
-    return _read(path, None)
-
-
-def read_tail(path: str) -> FilePart | None:
-    """Read the last `FILE_LIMIT` bytes, from the beginning of a line; None where there is no regular file."""
-    return _read(path, FILE_LIMIT)
-
-
-def _read(path: str, from_end: int | None) -> FilePart | None:
+def read_part(path: str, *, from_end: bool = False) -> FilePart | None:
+    """Read the first `FILE_LIMIT` bytes of a file, or the last from the beginning of a line; None for no such file."""
     try:
         descriptor, status = open_regular(path)
+        with open(descriptor, "rb") as file:
+            start = file.seek(max(0, status.st_size - FILE_LIMIT)) if from_end else 0
+            content = file.read(FILE_LIMIT)
     except OSError:
         return None
-    try:
-        start = 0 if from_end is None else max(0, status.st_size - from_end)
-        content = os.pread(descriptor, FILE_LIMIT, start)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     if start:
         content = content.partition(b"\n")[2] or content
     return FilePart(content.decode("utf-8", "replace"), status.st_size, start > 0 or len(content) < status.st_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
@@ -9,22 +10,24 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ...core.errors import SubdeckError
-from ...core.run.describe import state
+from ...core.project.diagnosis import ago
+from ...core.run.describe import size_text, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, key_of, keys_line
 from ..feed.bridge import Bridge
 from ..terminal.handover import page_file
+from ..text.cells import cells, fit
 from ..text.format import format_error
-from .file_list import FileList
-from .page import Page, PageView, Tab, note
+from ..widgets.row_list import RowList
+from .page import FileRow, Page, PageView, Tab, note
 from .reader import DetailReader, TabContent
-from .tab_bar import TabBar
 
 REFRESH_SECONDS = 1.0
 """Between two readings of a run that has not ended."""
@@ -32,6 +35,79 @@ MARGIN = 3
 """Cells beside a page: the edges and the scrollbar."""
 COPY_LIMIT = 2_000_000
 """Characters that are copied at most: terminals drop more."""
+
+
+SIZE_CELLS, AGE_CELLS = 10, 12
+"""Columns of the list of files."""
+
+
+class TabBar(Widget):
+    """The tabs with their keys on one line; brackets mark the open one, not colour alone."""
+
+    DEFAULT_CSS = "TabBar { height: 1; width: 1fr; }"
+    ALLOW_SELECT = False
+
+    def __init__(self, keys: dict[Tab, str], tab: Tab) -> None:
+        super().__init__()
+        self._keys = keys
+        self._tab = tab
+
+    def show_tab(self, tab: Tab) -> None:
+        self._tab = tab
+        self.refresh()
+
+    def render(self) -> Content:
+        return Content.assemble(*[(self._label(tab), "bold" if tab is self._tab else "$text-muted") for tab in Tab])
+
+    async def on_click(self, event: Click) -> None:
+        end = 0
+        for tab in Tab:
+            end += cells(self._label(tab))
+            if event.x < end:
+                await self.run_action(f"screen.show_tab('{tab}')")
+                return
+
+    def _label(self, tab: Tab) -> str:
+        label = f"{self._keys.get(tab, '')} {tab.value.capitalize()}".strip()
+        return f"[{label}]" if tab is self._tab else f" {label} "
+
+
+class FileList(RowList, can_focus=False):
+    """Name, size and age of each file; the cursor stays on its file when others come."""
+
+    def __init__(self) -> None:
+        super().__init__(id="files")
+        self._files: tuple[FileRow, ...] = ()
+        self._now = 0.0
+
+    @property
+    def file(self) -> FileRow | None:
+        """The highlighted file."""
+        return self._files[self.cursor] if self.cursor < len(self._files) else None
+
+    def show_files(self, files: tuple[FileRow, ...]) -> None:
+        here = self.file
+        self._files, self._now = files, time.time()
+        self.cursor = next((row for row, file in enumerate(files) if here and file.name == here.name), 0)
+        self.set_height()
+        self.refresh()
+
+    @property
+    def row_count(self) -> int:
+        return len(self._files)
+
+    def empty_lines(self) -> list[str]:
+        return ["The run has no files."]
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        file = self._files[row]
+        name = fit(one_line(file.name, 500), max(8, width - SIZE_CELLS - AGE_CELLS - 1))
+        size, age = size_text(file.size), f"{ago(self._now - file.modified)} ago"
+        return [
+            (name, ""),
+            (fit(size, SIZE_CELLS, right=True), ""),
+            (fit(age, AGE_CELLS, right=True), "row-list--muted"),
+        ]
 
 
 class RunDetailScreen(ModalScreen[bool]):
@@ -157,10 +233,6 @@ class RunDetailScreen(ModalScreen[bool]):
         self.call_after_refresh(self._read_soon)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------
-
-    @on(TabBar.Selected)
-    def show_selected(self, message: TabBar.Selected) -> None:
-        self.action_show_tab(message.tab)
 
     def action_show_tab(self, name: str) -> None:
         tab = Tab(name)
