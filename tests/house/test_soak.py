@@ -1,0 +1,64 @@
+"""The sweep of `make soak`: what can be said of it without sweeping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.soak import __main__ as command
+from tests.soak.plan import Calls, Scene, Victim, draw
+from tests.soak.records import Journal
+from tests.soak.strace import usual_calls
+
+TRIALS = range(400)
+USUAL = {victim: {"write": Calls(2, 9), "openat": Calls(300, 340)} for victim in Victim if victim is not Victim.CHILD}
+
+
+def test_a_trial_is_drawn_from_seed_and_number() -> None:
+    """The same seed and number make the same trial; other ones make others."""
+    again = [draw(7, number, [], USUAL) for number in TRIALS]
+    assert again == [draw(7, number, [], USUAL) for number in TRIALS]
+    assert len(TRIALS) == len({str(plan) for plan in again})
+
+
+def test_every_victim_and_scene_has_its_turn() -> None:
+    """A sweep without options hits every kind of process, in every scene."""
+    plans = [draw(1, number, [], USUAL) for number in TRIALS]
+    assert set(Victim) == set().union(*(plan.victims for plan in plans))
+    assert set(Scene) == {plan.scene for plan in plans}
+
+
+def test_only_some_victims() -> None:
+    """`--only` leaves all others alone."""
+    wanted = command._read(["--only", "wrapper,looker"]).only
+    assert set(wanted) >= set().union(*(draw(1, number, wanted, USUAL).victims for number in TRIALS))
+
+
+def test_traps_lie_among_the_calls_of_the_program() -> None:
+    """An error is injected only into calls that the program makes itself, not into those by which Python starts."""
+    traps = [trap for number in TRIALS for trap in draw(1, number, [], USUAL).traps if trap.error]
+    assert traps
+    for trap in traps:
+        usual = USUAL[trap.victim][trap.call]
+        assert usual.before < trap.count <= usual.total
+
+
+def test_a_log_of_strace(tmp_path: Path) -> None:
+    """Calls are counted by name, those before the project is first named apart."""
+    log = tmp_path / "log"
+    log.write_text(
+        'openat(AT_FDCWD, "/lib/a") = 3\nread(3, "", 1) = 0\nopenat(AT_FDCWD, "/here/b") = 3\n+++ exited +++\n'
+    )
+    assert {"openat": Calls(1, 2), "read": Calls(1, 1)} == usual_calls(log, ["/here"])
+
+
+def test_a_journal(tmp_path: Path) -> None:
+    """A journal gives the texts that were written whole, and the sentence that was not."""
+    path = tmp_path / "journal"
+    path.write_text("1 begun 77\n2 wrote This \n3 saying 1 0\n4 said 1 0\n5 wrote What \n6 wrote was.\n")
+    journal = Journal.read(path)
+    assert (77, "What was.", 1, 0) == (
+        journal.child,
+        journal.sentence,
+        len(journal.said()),
+        len(journal.said(before=4)),
+    )
