@@ -11,8 +11,8 @@ from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.runners.base import AttachInfo
-from subdeck.tui.commands import attach
-from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.commands import runs as run_commands
+from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.notify.notices import TOASTS_ON_SCREEN, Notices
 from subdeck.tui.notify.toasts import SECONDS, Toasts
 from subdeck.tui.terminal.handover import hand_over
@@ -314,7 +314,7 @@ async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
     engine.attach = AttachInfo(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
     handed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(attach, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
+    monkeypatch.setattr(run_commands, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
     async with opened(engine, (80, 24)) as deck:
         await deck.press("a")
         await deck.until_text("alt+a, then d")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.tui.actions import ACTIONS, BY_ID, PANES, ActionContext, KeyContext, bindings, footer_hints, meanings, said
 from subdeck.tui.deck.status_bar import fitting
-from subdeck.tui.dialogs.help import help_text
+from subdeck.tui.dialogs.reading import help_text
 from textual.binding import Binding
 from textual.keys import key_to_character
 
@@ -60,14 +60,14 @@ def test_escape_never_quits() -> None:
 
 def test_help_names_every_action() -> None:
     """The help lists every action's sentence."""
-    shown = " ".join(help_text("").plain.split())
+    shown = " ".join(help_text().plain.split())
     assert [action.id for action in ACTIONS if " ".join(said(action.help).split()) not in shown] == []
 
 
 def test_help_can_be_filtered() -> None:
     """Only actions that hold all typed words stay."""
-    assert "Kill the run" in help_text("kill run").plain
-    assert "Copy the run id" not in help_text("kill run").plain
+    assert "Kill the run" in help_text(["kill", "run"]).plain
+    assert "Copy the run id" not in help_text(["kill", "run"]).plain
 
 
 def test_footer_offers_only_what_is_possible() -> None:

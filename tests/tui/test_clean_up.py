@@ -22,7 +22,7 @@ from subdeck.tui.cleanup import screen as clean_up
 from subdeck.tui.cleanup.rules import loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.cleanup.screen import CleanUpScreen
 from subdeck.tui.deck import screen as deck_screen
-from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.dialogs.ask import ConfirmScreen
 from textual.widgets import Input
 
 from tests.factories import make_finished, make_meta, make_run, open_engine

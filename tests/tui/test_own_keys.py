@@ -8,7 +8,7 @@ from subdeck.core.errors import SettingsError
 from subdeck.tui.actions import ACTIONS, KeyContext
 from subdeck.tui.actions.keys import keymap, with_own_keys
 from subdeck.tui.app import SubdeckApp
-from subdeck.tui.dialogs.help import help_text
+from subdeck.tui.dialogs.reading import help_text
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id
@@ -94,4 +94,4 @@ async def test_own_keys_act_and_are_shown() -> None:
 
 def test_help_without_own_keys() -> None:
     """The help of the registry is that of the default keys."""
-    assert "x           Stop the run, or all marked ones" in help_text("stop").plain
+    assert "x           Stop the run, or all marked ones" in help_text(["stop"]).plain

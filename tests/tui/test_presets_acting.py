@@ -8,9 +8,9 @@ import pytest
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.model import PresetSource
-from subdeck.tui.commands.doctor import check_lines, verdict
+from subdeck.tui.commands.deck import check_lines, verdict
 from subdeck.tui.deck.screen import MainScreen
-from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.dialogs.reading import ReadingScreen
 from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.presets.editor import PresetEditorScreen

@@ -14,7 +14,7 @@ from subdeck.core.run.model import PresetSource, RunReason, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import reader
 from subdeck.tui.detail.page import Tab
-from subdeck.tui.dialogs.help import HelpScreen
+from subdeck.tui.dialogs.reading import HelpScreen
 from subdeck.tui.runs import list as run_list
 
 from . import fake_engine

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from subdeck.core.errors import UnknownRun
-from subdeck.tui.dialogs.confirm import ConfirmScreen
+from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.command import CommandPalette
 from textual.events import Key, Paste

@@ -1,36 +1,85 @@
-"""The operator's actions by their ids in the registry."""
+"""What each action of the operator does. The table below is what the app imports; `base` is what the commands share.
+
+Commands see the deck through `DeckView` only, ask the engine through its bridge, and are loaded after the first paint.
+"""
 
 from __future__ import annotations
 
+from ..actions import KeyContext
 from ..deck.protocol import DeckView, Handlers
-from .attach import AttachCommands
-from .clean_up import CleaningCommands
+from ..text.format import farewell
 from .deck import DeckCommands
-from .detail import DetailCommands
-from .doctor import DoctorCommands
-from .export import ExportCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
-from .run_list import RunListCommands
 from .runs import RunCommands
-from .transcript import FindingCommands, TranscriptCommands
-
-_ALL = (
-    PresetCommands,
-    LaunchCommands,
-    RunListCommands,
-    RunCommands,
-    AttachCommands,
-    TranscriptCommands,
-    FindingCommands,
-    ExportCommands,
-    DeckCommands,
-    DoctorCommands,
-    DetailCommands,
-    CleaningCommands,
-)
+from .transcript import TranscriptCommands
 
 
 def handlers(deck: DeckView) -> Handlers:
-    """Return what each action does on this deck."""
-    return {action_id: handler for commands in _ALL for action_id, handler in commands(deck).table.items()}
+    """Return what each action does on this deck, by its id."""
+    presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
+    transcript, around = TranscriptCommands(deck), DeckCommands(deck)
+    view, panes, search = deck.transcript, deck.panes, deck.search
+    return {
+        "create_preset": lambda: presets.spawn(presets.create),
+        "edit_preset": lambda: presets.with_preset(presets.edit),
+        "edit_preset_outside": lambda: presets.with_preset(presets.edit_outside),
+        "copy_preset": lambda: presets.spawn(presets.copy, deck.presets.preset),
+        "delete_preset": lambda: presets.with_preset(presets.delete),
+        "launch": lambda: launch.ask(deck.presets.preset),
+        "ad_hoc": lambda: launch.ask(None),
+        "with_context": launch.with_context,
+        "follow_up": launch.follow_up,
+        "rerun": launch.rerun,
+        "rerun_edited": launch.rerun_edited,
+        "open": around.open,
+        "filter": around.open_filter,
+        "sort": around.sort,
+        "mark": around.mark,
+        "mark_all": around.mark_all,
+        "fold": lambda: around.fold(True),
+        "unfold": lambda: around.fold(False),
+        "next_unseen": lambda: around.go_to_unseen(1),
+        "previous_unseen": lambda: around.go_to_unseen(-1),
+        "stop": lambda: runs.with_targets(runs.stop),
+        "kill": lambda: runs.with_targets(runs.kill),
+        "delete": lambda: runs.with_targets(runs.delete),
+        "undo": lambda: runs.spawn(runs.undo, deck.undo.pop()),
+        "copy_id": runs.copy_ids,
+        "attach": runs.attach_or_zoom,
+        "detail": lambda: runs.with_run(runs.show_detail),
+        "clean_up": lambda: runs.spawn(runs.clean_up),
+        "open_entry": view.toggle_at_cursor,
+        "open_all": view.toggle_all,
+        "view": transcript.next_view,
+        "follow": lambda: view.follow(not view.following),
+        "wrap": lambda: view.set_wrap(not view.wrapped),
+        "search": search.open,
+        "next_match": lambda: search.step(1),
+        "previous_match": lambda: search.step(-1),
+        "end_search": search.end,
+        "next_error": lambda: transcript.go_to_error(1),
+        "previous_error": lambda: transcript.go_to_error(-1),
+        "go_to_time": transcript.ask_time,
+        "copy_entry": transcript.copy_entry,
+        "copy_answer": lambda: transcript.with_run(transcript.copy_answer),
+        "page_transcript": lambda: transcript.with_run(transcript.page),
+        "save_run": lambda: transcript.with_run(transcript.ask_path),
+        "zoom": panes.toggle_zoom,
+        "narrower": lambda: panes.widen_presets(-1),
+        "wider": lambda: panes.widen_presets(1),
+        "lower": lambda: panes.lower_transcript(1),
+        "higher": lambda: panes.lower_transcript(-1),
+        "reset_layout": panes.reset_layout,
+        "theme": around.next_theme,
+        "presets": lambda: panes.go_to(KeyContext.PRESETS),
+        "runs": lambda: panes.go_to(KeyContext.RUNS),
+        "transcript": lambda: panes.go_to(KeyContext.TRANSCRIPT),
+        "next_pane": lambda: panes.go_round(1),
+        "previous_pane": lambda: panes.go_round(-1),
+        "back": around.go_back,
+        "help": around.show_help,
+        "messages": around.list_messages,
+        "doctor": around.show_doctor,
+        "quit": lambda: around.app.exit(farewell(deck.counts)),
+    }

@@ -1,4 +1,4 @@
-"""What the operator's actions are made of: the deck as they see it, and work that tells what went wrong."""
+"""What the commands share: the deck as they see it, questions, and work that reports what went wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...core.errors import SubdeckError
 from ...core.system.log import log_fault
 from ...core.text.plain import one_line
 from ..actions import key_of
-from ..dialogs.confirm import ConfirmScreen
+from ..dialogs.ask import ConfirmScreen
 from ..text.format import format_error
 
 if TYPE_CHECKING:
@@ -23,45 +23,43 @@ T = TypeVar("T")
 
 
 class Commands:
-    """Some of the deck's actions, by id; their work goes on beside the event loop, and what fails is told."""
+    """Some of the commands; their work is done beside the event loop."""
 
     def __init__(self, deck: DeckView) -> None:
         self._deck = deck
         self._bridge = deck.bridge
-        self.table: dict[str, Callable[[], object]] = {}
 
     @property
-    def _app(self) -> App[Any]:
+    def app(self) -> App[Any]:
         return cast("App[Any]", self._deck.screen.app)
 
-    def _key(self, action_id: str) -> str:
-        """How the key of an action is written, the operator's own included."""
-        return key_of(action_id, self._deck.actions)
-
-    def _with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
-        """Do this to the highlighted run, if there is one."""
+    def with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
+        """Do this with the highlighted run, if there is one."""
         if run := self._deck.run:
-            self._acts_on((run,))
-            self._spawn(command, run)
+            self._mark_seen((run,))
+            self.spawn(command, run)
 
-    def _acts_on(self, runs: Iterable[RunSnapshot]) -> None:
-        """Take runs that somebody does something with off those not looked at."""
-        for run in runs:
-            self._deck.runs.mark_seen(run.run_id)
-
-    def _spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
+    def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
         """Work beside the event loop; a dialog has to be pushed before anything is waited for, so that it gets the keys
         that are typed from now on.
         """
 
-        async def telling_errors() -> None:
+        async def reporting_errors() -> None:
             try:
                 await work(*args, **kwargs)
             except (SubdeckError, OSError) as error:
                 log_fault(f"while doing {getattr(work, '__name__', 'an action')}", error)
                 self._say(format_error(error), error=True)
 
-        self._bridge.spawn(telling_errors)
+        self._bridge.spawn(reporting_errors)
+
+    def _key(self, action_id: str) -> str:
+        """Return how the key of an action is written, the operator's own included."""
+        return key_of(action_id, self._deck.actions)
+
+    def _mark_seen(self, runs: Iterable[RunSnapshot]) -> None:
+        for run in runs:
+            self._deck.runs.mark_seen(run.run_id)
 
     def _say(self, text: str, *, error: bool = False) -> None:
         self._deck.screen.notify(text, severity="error" if error else "information", markup=False)
@@ -70,16 +68,10 @@ class Commands:
         self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
     ) -> bool:
         screen = ConfirmScreen(question, detail, yes, harmless=harmless)
-        return bool(await self._app.push_screen_wait(screen))
+        return bool(await self.app.push_screen_wait(screen))
 
     async def _confirmed_data(
-        self,
-        question: str,
-        load: Callable[[], Awaitable[T]],
-        detail: Callable[[T], str],
-        yes: str,
-        *,
-        harmless: bool = False,
+        self, question: str, load: Callable[[], Awaitable[T]], detail: Callable[[T], str], yes: str
     ) -> T | None:
         """Ask about what is read once the question is on the screen; return it, or None when the answer is no."""
         loaded: list[T] = []
@@ -88,7 +80,7 @@ class Commands:
             loaded.append(await load())
             return detail(loaded[0])
 
-        return loaded[0] if await self._confirmed(question, loaded_detail, yes, harmless=harmless) else None
+        return loaded[0] if await self._confirmed(question, loaded_detail, yes, harmless=True) else None
 
 
 def first_of(lines: Sequence[str], most: int) -> list[str]:

@@ -1,55 +1,136 @@
-"""The actions on the deck itself: panes, sizes, theme, messages, help and quit."""
+"""The commands on the deck itself: the list of runs, the panes, and dialogs that are only read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual.content import Content
+
+from ...core.text.plain import one_line
 from ..actions import KeyContext
-from ..deck.protocol import DeckView
-from ..dialogs.help import HelpScreen
-from ..dialogs.reading import ReadingScreen
-from ..text.format import farewell
+from ..dialogs.reading import HelpScreen, ReadingScreen
+from ..runs.filter_line import FilterLine
+from ..runs.listing import next_of
+from ..text.cells import wrap
 from ..theme import next_theme
 from .base import Commands
-from .run_list import clear_filter
 
 if TYPE_CHECKING:
-    pass
+    from ...core.doctor import Check
+
+STATE_WIDTH = 10
+NAME_WIDTH = 10
+DETAIL_WIDTH = 70 - STATE_WIDTH - NAME_WIDTH
+"""What the dialog leaves beside the two."""
+FIX_WIDTH = 64
+COLOURS = {"problem": "$text-error", "warn": "$text-warning", "ok": "$text-success"}
+"""By the state of a check, the worst first."""
 
 
 class DeckCommands(Commands):
-    """Go to panes, change their sizes, list messages, help and quit."""
+    # --- the list of runs --------------------------------------------------------------------------------------------
 
-    def __init__(self, deck: DeckView) -> None:
-        super().__init__(deck)
-        panes = deck.panes
-        self.table = {
-            "zoom": panes.toggle_zoom,
-            "narrower": lambda: panes.widen_presets(-1),
-            "wider": lambda: panes.widen_presets(1),
-            "lower": lambda: panes.lower_transcript(1),
-            "higher": lambda: panes.lower_transcript(-1),
-            "reset_layout": panes.reset_layout,
-            "theme": self._next_theme,
-            "presets": lambda: panes.go_to(KeyContext.PRESETS),
-            "runs": lambda: panes.go_to(KeyContext.RUNS),
-            "transcript": lambda: panes.go_to(KeyContext.TRANSCRIPT),
-            "next_pane": lambda: panes.go_round(1),
-            "previous_pane": lambda: panes.go_round(-1),
-            "back": lambda: clear_filter(deck) or panes.go_back(),
-            "help": lambda: self._app.push_screen(HelpScreen(deck.actions, deck.action_context)),
-            "messages": self._list_messages,
-            "quit": lambda: self._app.exit(farewell(deck.counts)),
-        }
+    def open(self) -> None:
+        """Show the transcript of the highlighted run, or fold the highlighted group."""
+        runs = self._deck.runs
+        if runs.cursor_row is not None and not runs.cursor_row.run_id:
+            self.fold(runs.cursor_row.group_key not in runs.listing.folded)
+        else:
+            self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
-    def _next_theme(self) -> None:
-        app = self._app
-        if app.no_color:
+    def open_filter(self) -> None:
+        self._deck.screen.query_one(FilterLine).open()
+
+    def sort(self) -> None:
+        runs = self._deck.runs
+        runs.order_by(runs.listing.sort.next)
+        runs.keep_layout()
+
+    def fold(self, folded: bool) -> None:
+        if self._deck.runs.fold(folded):
+            self._deck.runs.keep_layout()
+
+    def mark(self) -> None:
+        runs = self._deck.runs
+        if runs.cursor_row is not None:
+            ids = runs.listing.runs_in(runs.cursor_row)
+            runs.mark(ids, not runs.marked.issuperset(ids))
+            runs.action_move("down")
+
+    def mark_all(self) -> None:
+        """Mark all shown runs; where they all are, unmark all, those that are not shown too."""
+        runs = self._deck.runs
+        shown = runs.listing.shown_ids()
+        if runs.marked.issuperset(shown):
+            runs.mark(runs.marked, False)
+        else:
+            runs.mark(shown, True)
+
+    def go_to_unseen(self, step: int) -> None:
+        runs = self._deck.runs
+        if run_id := next_of(self._deck.run_store.unseen, runs.listing, runs.cursor_row, step):
+            runs.select(run_id)
+
+    def go_back(self) -> None:
+        """Show all runs again where a filter hides some, else leave the zoom or the pane."""
+        runs, panes = self._deck.runs, self._deck.panes
+        if panes.place is KeyContext.RUNS and runs.listing.filter:
+            runs.filter_by("")
+            runs.keep_layout()
+        else:
+            panes.go_back()
+
+    # --- around it ---------------------------------------------------------------------------------------------------
+
+    def next_theme(self) -> None:
+        if self.app.no_color:
             self._say("NO_COLOR is set: there are no colours to choose from.")
             return
-        app.theme = next_theme(app.theme)
-        self._say(f"Theme {app.theme}; set theme in the settings to keep it.")
+        self.app.theme = next_theme(self.app.theme)
+        self._say(f"Theme {self.app.theme}; set theme in the settings to keep it.")
 
-    def _list_messages(self) -> None:
+    def show_help(self) -> None:
+        self.app.push_screen(HelpScreen(self._deck.actions, self._deck.action_context))
+
+    def list_messages(self) -> None:
         entries = self._deck.notices.entries()
-        self._app.push_screen(ReadingScreen("Messages", entries, empty="There are no messages yet.", filterable=True))
+        self.app.push_screen(ReadingScreen("Messages", entries, empty="There are no messages yet.", filterable=True))
+
+    def show_doctor(self) -> None:
+        screen = ReadingScreen("Doctor", empty="Checking …")
+        self.app.push_screen(screen)
+        self.spawn(self._examine, screen)
+
+    async def _examine(self, screen: ReadingScreen) -> None:
+        from ...core.doctor import examine
+
+        checks = await self._bridge.call(examine, self._bridge.engine.cwd)
+        if screen.is_current:
+            worst_first = sorted(checks, key=lambda check: list(COLOURS).index(check.state))
+            screen.show([check_lines(check) for check in worst_first], verdict(checks))
+
+
+def verdict(checks: Sequence[Check]) -> str:
+    """Sum up: `1 problem, 2 warnings`, or that all is well."""
+    counts = ((sum(check.state == state for check in checks), word) for state, word in _COUNTED)
+    named = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+    return f"{named or 'all is well'}   esc closes"
+
+
+_COUNTED = (("problem", "problem"), ("warn", "warning"))
+
+
+def check_lines(check: Check) -> Content:
+    """Lay out glyph, word, what was looked at and what was found; below it the command that mends it."""
+    from ...core.doctor import SYMBOLS
+
+    first, *more = wrap(one_line(check.detail), DETAIL_WIDTH)
+    colour = COLOURS[check.state]
+    state = f"{SYMBOLS[check.state]} {check.state}".ljust(STATE_WIDTH)
+    lines = [Content.assemble((state, colour), (check.name.ljust(NAME_WIDTH), "bold"), first)]
+    lines += [Content(" " * (STATE_WIDTH + NAME_WIDTH) + row) for row in more]
+    if check.fix:
+        mending = wrap(one_line(check.fix), FIX_WIDTH)
+        lines += [Content.styled(f"{'    ' if n else '  → '}{row}", colour) for n, row in enumerate(mending)]
+    return Content("\n").join(lines)

@@ -1,4 +1,4 @@
-"""The actions that start runs, on from an earlier one too."""
+"""The commands that start runs, also from an earlier one."""
 
 from __future__ import annotations
 
@@ -32,16 +32,8 @@ class LaunchCommands(Commands):
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
         self._remembered = Remembered(deck.bridge)
-        self.table = {
-            "launch": lambda: self._ask(self._deck.presets.preset),
-            "ad_hoc": lambda: self._ask(None),
-            "with_context": self._with_context,
-            "follow_up": self._follow_up,
-            "rerun": self._rerun,
-            "rerun_edited": self._rerun_edited,
-        }
 
-    def _ask(self, preset: Preset | None, reuse: Reuse = Reuse.NOTHING) -> None:
+    def ask(self, preset: Preset | None, reuse: Reuse = Reuse.NOTHING) -> None:
         """Open the dialog at once: no key that is typed after this one may reach the deck."""
         from ..launch.screen import LaunchScreen
 
@@ -51,18 +43,18 @@ class LaunchCommands(Commands):
         keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
         run_store = self._deck.run_store
         screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: run_store.runs)
-        self._app.push_screen(screen, self._launched)
+        self.app.push_screen(screen, self._launched)
 
     def _launched(self, run_id: str | None) -> None:
         if run_id is not None:
             self._deck.show_launched(run_id)
 
-    def _with_context(self) -> None:
+    def with_context(self) -> None:
         """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
         run, presets = self._deck.run, self._deck.presets
-        self._ask(presets.preset or (presets.named(run.meta.preset) if run else None), Reuse.CONTEXT)
+        self.ask(presets.preset or (presets.named(run.meta.preset) if run else None), Reuse.CONTEXT)
 
-    def _follow_up(self) -> None:
+    def follow_up(self) -> None:
         run = self._deck.run
         preset = self._own_preset(run)
         if run and run.meta.preset and preset is None:
@@ -72,22 +64,19 @@ class LaunchCommands(Commands):
             )
             self._say(str(error), error=True)
             return
-        self._ask(preset, Reuse.SESSION)
+        self.ask(preset, Reuse.SESSION)
 
-    def _rerun_edited(self) -> None:
-        self._ask(self._own_preset(self._deck.run), Reuse.EVERYTHING)
+    def rerun_edited(self) -> None:
+        self.ask(self._own_preset(self._deck.run), Reuse.EVERYTHING)
 
     def _own_preset(self, run: RunSnapshot | None) -> Preset | None:
         return self._deck.presets.named(run.meta.preset) if run and run.meta.preset else None
 
     # --- at once -------------------------------------------------------------------------------------------------
 
-    def _rerun(self) -> None:
+    def rerun(self) -> None:
         targets = self._deck.runs.targets
-        if len(targets) > 1:
-            self._spawn(self._rerun_several, targets)
-        else:
-            self._spawn(self._rerun_all, targets)
+        self.spawn(self._rerun_several if len(targets) > 1 else self._rerun_all, targets)
 
     async def _rerun_several(self, runs: Sequence[RunSnapshot]) -> None:
         """Ask once, with what cannot be launched again left out and named."""
@@ -106,7 +95,7 @@ class LaunchCommands(Commands):
         async def check() -> dict[str, str]:
             return await self._bridge.call(_faults, self._bridge.engine, runs)
 
-        faults = await self._confirmed_data("Rerun these runs?", check, detail, "Rerun", harmless=True)
+        faults = await self._confirmed_data("Rerun these runs?", check, detail, "Rerun")
         if faults is not None:
             await self._rerun_all([run for run in runs if run.run_id not in faults])
 

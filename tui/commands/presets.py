@@ -1,16 +1,15 @@
-"""The actions on presets."""
+"""The commands on presets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
-from ..deck.protocol import DeckView
 from ..deck.undo import Deletion
 from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, check, new_draft, read_draft
@@ -28,45 +27,34 @@ if TYPE_CHECKING:
 class PresetCommands(Commands):
     """Get presets of one's own, change them, take them away; each ends with the cursor on what it was about."""
 
-    def __init__(self, deck: DeckView) -> None:
-        super().__init__(deck)
-        self.table = {
-            "create_preset": lambda: self._spawn(self._create),
-            "edit_preset": lambda: self._spawn(self._edit),
-            "edit_preset_outside": lambda: self._spawn(self._edit_outside),
-            "copy_preset": lambda: self._spawn(self._copy, deck.presets.preset),
-            "delete_preset": lambda: self._spawn(self._delete),
-        }
+    def with_preset(self, command: Callable[[Preset | PresetProblem], Coroutine[None, None, None]]) -> None:
+        """Do this with the highlighted file, if there is one."""
+        if found := self._deck.presets.highlighted:
+            self.spawn(command, found)
 
-    async def _create(self) -> None:
+    async def create(self) -> None:
         await self._open(new_draft)
 
-    async def _edit(self) -> None:
-        found = self._deck.presets.highlighted
-        if found is None:
-            return
-        if self._is_bundled(found):
+    async def edit(self, found: Preset | PresetProblem) -> None:
+        if found.source is PresetSource.BUNDLED:
             await self._copy_instead(found)
-            return
-        await self._open(partial(read_draft, found))
+        else:
+            await self._open(partial(read_draft, found))
 
     async def _open(self, read: Callable[[], Draft]) -> None:
         screen = PresetEditorScreen(self._bridge, read, keys_line(KeyContext.EDIT, self._deck.actions))
-        if path := await self._app.push_screen_wait(screen):
+        if path := await self.app.push_screen_wait(screen):
             self._deck.presets.select(path)
             self._say(f"Saved {short_path(path, 60)}")
 
-    async def _edit_outside(self) -> None:
+    async def edit_outside(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.text import GONE, content_now
 
-        found = self._deck.presets.highlighted
-        if found is None:
-            return
-        if self._is_bundled(found):
+        if found.source is PresetSource.BUNDLED:
             await self._copy_instead(found)
             return
         before = await self._bridge.call(read_draft, found)
-        if problem := edit_file(self._app, found.path):
+        if problem := edit_file(self.app, found.path):
             self._say(problem, error=True)
             return
         content = await self._bridge.call(content_now, found.path)
@@ -81,23 +69,21 @@ class PresetCommands(Commands):
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
         detail = "It comes with subdeck and cannot be changed. A copy of it is yours to change, and is used instead."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
-            await self._copy(self._deck.presets.named(preset.name))
+            await self.copy(self._deck.presets.named(preset.name))
 
-    async def _copy(self, preset: Preset | None) -> None:
+    async def copy(self, preset: Preset | None) -> None:
         read = partial(read_template, self._bridge.engine, preset, self._deck.presets.names)
         screen = CopyPresetScreen(self._bridge, read, keys_line(KeyContext.COPY, self._deck.actions))
-        if copied := await self._app.push_screen_wait(screen):
+        if copied := await self.app.push_screen_wait(screen):
             name, path = copied
             self._deck.presets.select(path)
             self._say(f"Copied {one_line(name, 40)} to {short_path(path)}: it is yours to change.")
 
-    async def _delete(self) -> None:
+    async def delete(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.catalog import next_after
         from ...core.presets.trash import delete_preset
 
-        found, engine = self._deck.presets.highlighted, self._bridge.engine
-        if found is None:
-            return
+        engine = self._bridge.engine
         name = one_line(found.name, 60)
 
         async def detail() -> str:
@@ -112,7 +98,7 @@ class PresetCommands(Commands):
         if not await self._confirmed(f"Delete the preset {name}?", detail, "Delete"):
             return
         deleted = await self._bridge.call(delete_preset, found.path, found.source, engine.project)
-        self._deck.undo.push(Deletion(f"the preset {name}", lambda: self._restore(deleted)))
+        self._deck.undo.push(Deletion(f"the preset {name}", partial(self._restore, deleted)))
         self._say(f"Deleted the preset {name}; {self._key('undo')} brings it back")
 
     async def _restore(self, deleted: DeletedPreset) -> None:
@@ -120,9 +106,6 @@ class PresetCommands(Commands):
 
         await self._bridge.call(restore_preset, deleted)
         self._deck.presets.select(deleted.path)
-
-    def _is_bundled(self, found: Preset | PresetProblem) -> bool:
-        return found.source is PresetSource.BUNDLED
 
 
 def saved_outside(path: str, check: PresetCheck) -> str:

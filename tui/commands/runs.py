@@ -1,74 +1,81 @@
-"""The actions on runs that are there: on all that are marked, else on the highlighted one."""
+"""The commands on runs that are there: on all that are marked, else on the highlighted one."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
 from ...core.run.describe import runs_word, size_text
+from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
+from ..actions import KeyContext, keys_line
 from ..deck.protocol import DeckView
-from ..deck.undo import Deletion, deletion_of
+from ..deck.undo import Deletion
+from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
+    from ...core.project.retention import Cleaned
     from ...core.run.snapshot import RunSnapshot
+    from ...core.runners.base import AttachInfo
     from ..engine_api import EngineApi
 
 NAMED = 5
 """Runs that a question names; more are counted."""
-PATIENCE = 10.0
-"""Seconds beyond the grace that a run may take to end before it is deleted."""
+END_SECONDS = 10.0
+"""How long beyond the grace a run may take to end before it is deleted."""
+BUSY_SECONDS = 2.0
+"""After so long the operator is told that a deletion is still being done."""
+SWITCH_SECONDS = 5.0
+"""How long tmux may take to show another pane."""
 
 Runs = Sequence["RunSnapshot"]
 
 
 class RunCommands(Commands):
-    """Stop, kill and delete runs, and bring them back."""
-
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
-        self.table = {
-            "stop": self._stop_targets,
-            "kill": lambda: self._with_targets(self._kill),
-            "delete": lambda: self._with_targets(self._delete),
-            "undo": lambda: self._spawn(self._undo, deck.undo.pop()),
-            "copy_id": self.copy_ids,
-        }
+        self._is_attaching_explained = False
+        """Whether the operator has seen the keys that lead back."""
 
     def copy_ids(self) -> None:
         ids = [run.run_id for run in self._deck.runs.targets]
-        self._app.copy_to_clipboard("\n".join(ids))
+        self.app.copy_to_clipboard("\n".join(ids))
         self._say(f"Copied {ids[0] if len(ids) == 1 else f'{len(ids)} run ids'}")
 
-    def _with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
+    def with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
         if runs := self._deck.runs.targets:
-            self._acts_on(runs)
-            self._spawn(command, runs)
+            self._mark_seen(runs)
+            self.spawn(command, runs)
 
-    def _stop_targets(self) -> None:
-        """Ask where it is about several only."""
-        if len(runs := self._deck.runs.targets) == 1:
-            self._acts_on(runs)
-            self._spawn(self._stop, runs)
-        else:
-            self._with_targets(self._stop)
-
-    async def _undo(self, deletion: Deletion) -> None:
+    async def undo(self, deletion: Deletion) -> None:
         await deletion.restore()
         self._say(f"Brought back {deletion.what}")
 
-    async def _stop(self, runs: Runs) -> None:
-        active = [run for run in runs if not run.has_ended]
-        several = f"{name_list(active)}\n\nEach keeps what it has done."
-        if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", several, "Stop"):
-            return
-        told = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
-        self._say(f"Stopping {who(active)}" if told else f"{who(runs)} had already ended")
+    async def show_detail(self, run: RunSnapshot) -> None:
+        from ..detail.screen import RunDetailScreen
 
-    async def _kill(self, runs: Runs) -> None:
+        deck = self._deck
+        screen = RunDetailScreen(self._bridge, run, lambda: deck.run_store.get(run.run_id), deck.actions)
+        if await self.app.push_screen_wait(screen):
+            deck.runs.select(run.run_id)
+            deck.panes.zoom(KeyContext.TRANSCRIPT)
+
+    # --- ending and deleting -----------------------------------------------------------------------------------------
+
+    async def stop(self, runs: Runs) -> None:
+        """Stop them, after asking where there are several."""
+        active = [run for run in runs if not run.has_ended]
+        detail = f"{name_list(active)}\n\nEach keeps what it has done."
+        if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", detail, "Stop"):
+            return
+        stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
+        self._say(f"Stopping {who(active)}" if stopped else f"{who(runs)} had already ended")
+
+    async def kill(self, runs: Runs) -> None:
         active = [run for run in runs if not run.has_ended]
         if not active:
             self._say(f"{who(runs)} had already ended")
@@ -79,16 +86,86 @@ class RunCommands(Commands):
             await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
             self._say(f"Killing {who(active)}")
 
-    async def _delete(self, runs: Runs) -> None:
+    async def delete(self, runs: Runs) -> None:
+        run_ids = [run.run_id for run in runs]
+
         async def loss() -> str:
-            return what_is_lost(runs, await self._bridge.call(_size, self._bridge.engine, [run.run_id for run in runs]))
+            return what_is_lost(runs, await self._bridge.call(_size, self._bridge.engine, run_ids))
 
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
         if not await self._confirmed(question, loss, "Delete"):
             return
-        deleted = await self._bridge.call(_delete, self._bridge.engine, [run.run_id for run in runs])
-        self._deck.undo.push(deletion_of(self._bridge, self._deck.runs.select, who(runs), deleted))
+        deleted = await self._bridge.call(_delete, self._bridge.engine, run_ids)
+        self._deck.undo.push_runs(who(runs), deleted)
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
+
+    async def clean_up(self) -> None:
+        from ...core.project.retention import clean
+        from ..cleanup.screen import CleanUpScreen
+
+        engine, deck = self._bridge.engine, self._deck
+        screen = CleanUpScreen(
+            self._bridge,
+            engine.settings.retention,
+            self._confirmed,
+            needed=deck.run_store.unseen | deck.run_store.marked,
+            unread=deck.run_store.unread,
+            keys=keys_line(KeyContext.CLEAN_UP, deck.actions),
+            undo_key=self._key("undo"),
+        )
+        wanted = await self.app.push_screen_wait(screen)
+        if wanted is None:
+            return
+        busy = self.app.set_timer(BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(wanted.run_ids))}…"))
+        try:
+            cleaned = await self._bridge.call(clean, engine.project, wanted.run_ids, purge=wanted.purge)
+        finally:
+            busy.stop()
+        self._report(cleaned, purge=wanted.purge)
+
+    def _report(self, cleaned: Cleaned, *, purge: bool) -> None:
+        what = runs_word(len(cleaned.moved))
+        if cleaned.moved and purge:
+            self._say(f"Removed {what} for good.")
+        elif cleaned.moved:
+            self._deck.undo.push_runs(what, cleaned.moved[::-1])  # the newest one first
+            self._say(f"Moved {what} to the trash; {self._key('undo')} brings them back.")
+        if cleaned.left:
+            run_id, why = cleaned.left[0]
+            others = f", and {len(cleaned.left) - 1} more" if len(cleaned.left) > 1 else ""
+            self._say(f"{run_id[-6:]} stays{others}: {one_line(why, 200)}", error=True)
+
+    # --- attaching ---------------------------------------------------------------------------------------------------
+
+    def attach_or_zoom(self) -> None:
+        """Attach to a run in a pane; show any other alone, from its end on."""
+        if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
+            self._deck.panes.zoom(KeyContext.TRANSCRIPT)
+            self._deck.transcript.follow(True)
+        else:
+            self.with_run(self._attach)
+
+    async def _attach(self, run: RunSnapshot) -> None:
+        """Lend the terminal to the run's pane; what would fail is found out before."""
+
+        async def find() -> AttachInfo:
+            return await self._bridge.call(self._bridge.engine.attach_command, run.run_id)
+
+        if self._is_attaching_explained:
+            attach = await find()
+        else:
+            attach = await self._confirmed_data(f"Attach to {name_of(run)}", find, attach_note, "Attach")
+            if attach is None:
+                return
+            self._is_attaching_explained = True
+        if attach.switches:
+            problem = await self._bridge.call(_switch, attach)
+        else:
+            problem = hand_over(self.app, attach.argv)
+        if problem == NO_TERMINAL:
+            problem = f"{NO_TERMINAL} In a shell: subdeck attach {run.meta.short_id}"
+        if problem:
+            self._say(problem, error=True)
 
 
 def who(runs: Runs) -> str:
@@ -119,6 +196,15 @@ def what_is_lost(runs: Runs, size: int) -> str:
     return "\n".join(parts)
 
 
+def attach_note(attach: AttachInfo) -> str:
+    """Say what attaching does and how one comes back."""
+    if attach.switches:
+        what = "This tmux shows the run's pane instead of the app; both keep running."
+    else:
+        what = "The terminal shows the run's tmux pane; the run is not disturbed."
+    return f"{what}\nTo come back here, press {', then '.join(attach.leave)}."
+
+
 def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
     """Return the bytes of these runs' files."""
     total = 0
@@ -132,9 +218,20 @@ def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
 
 
 def _delete(engine: EngineApi, run_ids: Sequence[str]) -> tuple[str, ...]:
-    """Delete runs, after stopping those that go on."""
+    """Delete runs, after stopping those that are still running."""
     if stopped := engine.stop(run_ids):
-        waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + PATIENCE)
+        waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + END_SECONDS)
         if busy := [run for run in waited if not run.has_ended]:
             raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")
     return engine.delete(run_ids)
+
+
+def _switch(attach: AttachInfo) -> str:
+    """Show the pane in the tmux that this app runs in; return what went wrong, or an empty string."""
+    try:
+        done = subprocess.run(
+            attach.argv, check=False, capture_output=True, text=True, timeout=SWITCH_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"tmux could not be asked: {error}"
+    return f"tmux did not switch: {done.stderr.strip()}" if done.returncode else ""

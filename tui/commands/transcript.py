@@ -1,65 +1,62 @@
-"""The actions on the transcript: follow, wrap, unfold, search, and go to errors and times."""
+"""The commands on the transcript: show it otherwise, go to errors and times, and take text out of the app."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ...core import paths
+from ...core.run.describe import size_text
+from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
+from ...core.text.plain import plain
 from ..deck.protocol import DeckView
 from ..dialogs.ask import AskScreen
 from ..feed.views import View
+from ..terminal.handover import page_file
+from ..text.format import short_path
+from ..transcript.export import exists, file_name, full_path, save, text_of
 from ..transcript.query import error_matcher
 from ..transcript.scanner import find
 from ..transcript.time import FORMS, offset_at, parse_time
-from .base import Commands
+from .base import Commands, name_of
 
 if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
+    from ..engine_api import EngineApi
     from ..transcript.scanner import Match
+
+CLIPBOARD = 74_994
+"""Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""
+
+LARGE = 16 * 1024 * 1024
+"""Bytes of a file from which on one waits for its text."""
 
 
 class TranscriptCommands(Commands):
-    """Follow, wrap, open what is folded, show it otherwise."""
-
     def __init__(self, deck: DeckView) -> None:
         super().__init__(deck)
-        transcript = deck.transcript
+        self._is_looking = False
+        """For an error."""
+        self._is_paging = False
+
+    def next_view(self) -> None:
         views = list(View)
-        self.table = {
-            "open_entry": transcript.toggle_at_cursor,
-            "open_all": transcript.toggle_all,
-            "view": lambda: transcript.set_view(views[(views.index(View(transcript.view)) + 1) % len(views)]),
-            "follow": lambda: transcript.follow(not transcript.following),
-            "wrap": lambda: transcript.set_wrap(not transcript.wrapped),
-        }
+        transcript = self._deck.transcript
+        transcript.set_view(views[(views.index(View(transcript.view)) + 1) % len(views)])
 
+    # --- finding -------------------------------------------------------------------------------------------------
 
-TIME_HINT = f"{FORMS}."
-
-
-class FindingCommands(Commands):
-    """Search, go to errors and to times."""
-
-    def __init__(self, deck: DeckView) -> None:
-        super().__init__(deck)
-        search = deck.search
-        self._looking = False
-        self.table = {
-            "search": search.open,
-            "next_match": lambda: search.step(1),
-            "previous_match": lambda: search.step(-1),
-            "end_search": search.end,
-            "next_error": lambda: self._go_to_error(1),
-            "previous_error": lambda: self._go_to_error(-1),
-            "go_to_time": self._ask_time,
-        }
-
-    def _go_to_error(self, by: int) -> None:
+    def go_to_error(self, by: int) -> None:
         transcript = self._deck.transcript
         if transcript.view == View.STDERR:
             self._say(f"Nothing is marked as an error in stderr; {self._key('search')} searches it for words.")
-        elif transcript.source_path is not None and not self._looking:
-            self._looking = True
-            self._spawn(self._find_error, transcript.source_path, by)
+        elif transcript.source_path is not None and not self._is_looking:
+            self._is_looking = True
+            self.spawn(self._find_error, transcript.source_path, by)
 
     async def _find_error(self, path: str, by: int) -> None:
         transcript = self._deck.transcript
@@ -72,7 +69,7 @@ class FindingCommands(Commands):
                 find, LineFile(path), error_matcher, start, by, lambda: shown != transcript.shown
             )
         finally:
-            self._looking = False
+            self._is_looking = False
         if shown == transcript.shown:
             self._go_to_match(match, here, by)
 
@@ -84,11 +81,12 @@ class FindingCommands(Commands):
         if match.offset == here and not transcript.following:
             self._say("This is the only error in this transcript.")
         elif match.wrapped:
-            self._say(f"No error {'after' if by > 0 else 'before'} this one: continued from the {_OTHER_END[by]}.")
+            where, end = ("after", "beginning") if by > 0 else ("before", "end")
+            self._say(f"No error {where} this one: continued from the {end}.")
         transcript.show_offset(match.offset)
 
-    def _ask_time(self) -> None:
-        self._app.push_screen(AskScreen(self._bridge, "Go to a time", self._go_to_time, hint=TIME_HINT))
+    def ask_time(self) -> None:
+        self.app.push_screen(AskScreen(self._bridge, "Go to a time", self._go_to_time, hint=f"{FORMS}."))
 
     async def _go_to_time(self, written: str) -> bool:
         time = parse_time(written)
@@ -100,5 +98,97 @@ class FindingCommands(Commands):
             self._deck.transcript.show_offset(offset)
         return True
 
+    # --- the clipboard -------------------------------------------------------------------------------------------
 
-_OTHER_END = {1: "beginning", -1: "end"}
+    def copy_entry(self) -> None:
+        if text := self._deck.transcript.entry_text_at_cursor():
+            self._copy(text, "")
+        else:
+            self._say("There is nothing under the cursor.")
+
+    async def copy_answer(self, run: RunSnapshot) -> None:
+        result = await self._bridge.call(self._bridge.engine.result, run.run_id)
+        if result is None:
+            self._say(f"{name_of(run)} has no answer yet: it is {run.status}.")
+        elif not (result.final_text or "").strip():
+            self._say(f"{name_of(run)} ended without an answer ({result.status}: {result.reason}).")
+        else:
+            self._copy(plain(result.final_text or ""), f"the answer of {name_of(run)}, ")
+
+    def _copy(self, text: str, what: str) -> None:
+        self.app.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
+        if len(text.encode()) > CLIPBOARD:
+            said += (
+                f" Many terminals take less than that: {self._key('page_transcript')} opens the transcript in a pager."
+            )
+        self._say(said)
+
+    # --- the pager -----------------------------------------------------------------------------------------------
+
+    async def page(self, run: RunSnapshot) -> None:
+        transcript = self._deck.transcript
+        path, view = transcript.source_path, transcript.view
+        if path is None or transcript.run_id != run.run_id or self._is_paging:
+            return
+        self._is_paging = True
+        with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
+            text_path = os.path.join(directory, f"{run.meta.short_id}-{view}.txt")
+            try:
+                if size := large(path):
+                    self._say(f"Writing {size_text(size)} as text for the pager; going to another run cancels it.")
+                written = partial(self._is_shown, run.run_id, view)
+                complete = await self._bridge.call(write_text, path, view, text_path, written)
+                if complete and (problem := page_file(self.app, text_path)):
+                    self._say(problem, error=True)
+            finally:
+                self._is_paging = False
+
+    def _is_shown(self, run_id: str, view: str) -> bool:
+        transcript = self._deck.transcript
+        return (run_id, view) == (transcript.run_id, transcript.view) and self._deck.screen.is_attached
+
+    # --- the file ------------------------------------------------------------------------------------------------
+
+    async def ask_path(self, run: RunSnapshot) -> None:
+        cwd = self._bridge.engine.cwd
+        name = file_name(run.meta.preset or "adhoc", run.meta.short_id)
+        hint = f"A markdown file; a relative path begins in {short_path(cwd, 44)}."
+        take = partial(self._save, run, cwd)
+        screen = AskScreen(self._bridge, f"Save {name_of(run)} as markdown", take, value=name, hint=hint)
+        self.app.push_screen(screen)
+
+    async def _save(self, run: RunSnapshot, cwd: str, written: str) -> bool:
+        path = full_path(written, cwd) if written.strip() else ""
+        over = await self._bridge.call(exists, path)
+        if over and not await self._confirmed("Overwrite this file?", short_path(path, 70), "Overwrite"):
+            return False
+        size = await self._bridge.call(save_run, self._bridge.engine, run, path, over=over)
+        self._say(f"Saved {name_of(run)} to {short_path(path)}, {size_text(size)}.")
+        return True
+
+
+def large(path: str) -> int:
+    """Return the size of a file on whose text one has to wait, else 0."""
+    mark = LineFile(path).mark()
+    return mark.size if mark and mark.size > LARGE else 0
+
+
+def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) -> bool:
+    """Write a view as text; return whether it was wanted to the end."""
+    with open(target, "x", encoding="utf-8", opener=open_private) as file:
+        for piece in text_of(LineFile(path), view):
+            if not wanted():
+                return False
+            file.write(piece)
+    return wanted()
+
+
+def save_run(engine: EngineApi, run: RunSnapshot, path: str, *, over: bool) -> int:
+    """Write a run as markdown; return how many bytes. Raises OSError."""
+    from ...core.run.events import EventTail
+    from ...core.run.markdown import run_markdown
+
+    tail = EventTail(engine.line_file(run.run_id, paths.EVENTS).path)
+    return save(path, run_markdown(run, tail, engine.result(run.run_id)), over=over)

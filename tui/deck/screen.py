@@ -45,7 +45,7 @@ from .header import DeckHeader
 from .panes import Panes
 from .single_run import SingleRunMode
 from .status_bar import StatusBar
-from .undo import Undo
+from .undo import Undo, clean_up_at_start
 from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class MainScreen(StyledOnceScreen):
         self._handlers_on = handlers
         self.run_store = RunStore()
         self.counts = Counts()
-        self.undo = Undo()
         self.notices = notices
         self._begun = False
         """True once the first update has decided where the focus begins."""
@@ -98,6 +97,7 @@ class MainScreen(StyledOnceScreen):
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
         self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=readonly), actions)
+        self.undo = Undo(self.bridge, self.runs.select)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
         self._above = Horizontal(id=ABOVE)
@@ -137,6 +137,9 @@ class MainScreen(StyledOnceScreen):
             self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
         self.set_interval(1.0, self.runs.tick)
 
+    def _clean_up(self) -> None:
+        self.bridge.spawn(clean_up_at_start, self.bridge, self.undo, self.actions)
+
     @cached_property
     def _toasts(self) -> Toasts:
         from ..notify.toasts import CELLS, Toasts
@@ -148,11 +151,6 @@ class MainScreen(StyledOnceScreen):
             in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
             cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
         )
-
-    def _clean_up(self) -> None:
-        from .startup_cleanup import clean_up_at_start
-
-        self.bridge.spawn(clean_up_at_start, self)
 
     @cached_property
     def _handlers(self) -> Handlers:

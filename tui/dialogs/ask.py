@@ -1,4 +1,4 @@
-"""Ask for one line: a time, a path."""
+"""Ask the operator: for a yes, or for one line such as a time or a path."""
 
 from __future__ import annotations
 
@@ -6,20 +6,63 @@ from collections.abc import Awaitable, Callable
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..text.format import format_error
+from .loading import LoadingScreen
+
+
+class ConfirmScreen(LoadingScreen[str, bool]):
+    """Asks before something that cannot be taken back lightly; returns True only for a yes."""
+
+    BINDINGS = bindings(KeyContext.CONFIRM)
+    CSS_PATH = "dialogs.tcss"
+
+    def __init__(
+        self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False
+    ) -> None:
+        """Ask; a `detail` that has to be read first is called for it."""
+        super().__init__(None if isinstance(detail, str) else detail)
+        self._question = question
+        self._detail = detail if isinstance(detail, str) else "…"
+        self._yes = yes
+        self._harmless = harmless
+        """Then Enter means yes, else cancel."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = Content(self._question)
+            yield Static(Content(self._detail), id="detail")
+            with Horizontal(classes="buttons"):
+                yield Button("Cancel", id="no", compact=True)
+                variant = "primary" if self._harmless else "error"
+                yield Button(Content(self._yes), id="yes", variant=variant, compact=True)
+
+    async def fill(self, data: str) -> None:
+        self.query_one("#detail", Static).update(Content(data))
+
+    def on_mount(self) -> None:
+        self.query_one("#yes" if self._harmless else "#no", Button).focus()
+
+    @on(Button.Pressed, "#yes")
+    def action_confirm(self) -> None:
+        if not self.is_loading:
+            self.dismiss(True)
+
+    @on(Button.Pressed, "#no")
+    def action_cancel(self) -> None:
+        self.dismiss(False)
 
 
 class AskScreen(ModalScreen[None]):
-    """Hands what was written to `take`, and closes when that took it; else says why not and keeps it."""
+    """Asks for one line, and closes when it was taken; else says why not and keeps it."""
 
     BINDINGS = bindings(KeyContext.ASK)
     CSS_PATH = "dialogs.tcss"
@@ -27,7 +70,7 @@ class AskScreen(ModalScreen[None]):
     def __init__(
         self, bridge: Bridge, title: str, take: Callable[[str], Awaitable[bool]], *, value: str = "", hint: str = ""
     ) -> None:
-        """`take` answers False to leave the dialog open; what it raises is told in the dialog."""
+        """`take` returns False to leave the dialog open; what it raises is shown in the dialog."""
         super().__init__()
         self._bridge = bridge
         self._title = title

@@ -1,9 +1,8 @@
-"""Show a text that is only read: what doctor says, the messages of the session."""
+"""Show a text that is only read: every key, what doctor says, the messages since the app was opened."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,14 +11,20 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ..actions import KeyContext, bindings
+from ..actions import ACTIONS, Action, ActionContext, KeyContext, bindings, keys_line, said
+from ..actions.help import Explained, Group, key_groups
+from ..text.cells import wrap
+
+KEY_WIDTH = 12
+HELP_WIDTH = 56
+"""Cells that the dialog leaves beside the keys."""
 
 
 class ReadingScreen(ModalScreen[None]):
     """Scrolls by the arrows, is narrowed by words where that is wanted, and goes by Escape."""
 
     BINDINGS = bindings(KeyContext.READING)
-    CSS_PATH: ClassVar = ["dialogs.tcss", "reading.tcss"]
+    CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = ""
 
     def __init__(
@@ -28,13 +33,14 @@ class ReadingScreen(ModalScreen[None]):
         entries: Sequence[Content] = (),
         *,
         empty: str = "There is nothing to show.",
+        note: str = "esc closes",
         filterable: bool = False,
     ) -> None:
-        """Show entries; one may have several lines, and a filter keeps or leaves it whole."""
+        """Show entries; one may have several lines. `empty` is said where there are none, `note` at the lower edge."""
         super().__init__()
         self._title = title
         self._entries = tuple(entries)
-        self._note = ""
+        self._note = note
         self._empty = empty
         self._filterable = filterable
 
@@ -42,7 +48,7 @@ class ReadingScreen(ModalScreen[None]):
         with Vertical(classes="dialog", id="reading") as dialog:
             dialog.border_title = Content(self._title)
             if self._filterable:
-                yield Input(placeholder="filter", compact=True, id="filter")
+                yield Input(placeholder="type to filter", compact=True, id="filter")
             with VerticalScroll(can_focus=False):
                 yield Static(id="lines")
 
@@ -51,32 +57,85 @@ class ReadingScreen(ModalScreen[None]):
             self.query_one("#filter", Input).focus()
         self._draw()
 
-    def show(self, entries: Sequence[Content], note: str = "") -> None:
-        """Put other entries in their place, and `note` at the lower edge; what was filtered stays so."""
+    def show(self, entries: Sequence[Content], note: str) -> None:
+        """Put other entries and another note in their place."""
         self._entries, self._note = tuple(entries), note
         if self.is_mounted:  # else it is drawn then
             self._draw()
 
+    def matching(self, words: Sequence[str]) -> Content:
+        """Return what to show of it where these words were typed, in lower case."""
+        entries = [entry for entry in self._entries if all(word in entry.plain.lower() for word in words)]
+        if entries:
+            return Content("\n").join(entries)
+        return Content("Nothing matches." if self._entries else self._empty)
+
     @on(Input.Changed, "#filter")
     def show_matching(self) -> None:
         self._draw()
-        self._text.scroll_home(animate=False)
+        self.query_one(VerticalScroll).scroll_home(animate=False)
 
     def action_move(self, where: str) -> None:
-        page = max(1, self._text.size.height - 1)
+        text = self.query_one(VerticalScroll)
+        page = max(1, text.size.height - 1)
         step = {"down": 1, "up": -1, "page_down": page, "page_up": -page}[where]
-        self._text.scroll_relative(y=step, animate=False)
+        text.scroll_relative(y=step, animate=False)
 
     def action_cancel(self) -> None:
         self.dismiss()
 
-    @property
-    def _text(self) -> VerticalScroll:
-        return self.query_one(VerticalScroll)
-
     def _draw(self) -> None:
-        self.query_one("#reading").border_subtitle = Content(self._note or "esc closes")
+        self.query_one("#reading").border_subtitle = Content(self._note)
         words = self.query_one("#filter", Input).value.lower().split() if self._filterable else []
-        matching = [entry for entry in self._entries if all(word in entry.plain.lower() for word in words)]
-        nothing = Content("Nothing matches." if self._entries and words else self._empty)
-        self.query_one("#lines", Static).update(Content("\n").join(matching) if matching else nothing)
+        self.query_one("#lines", Static).update(self.matching(words))
+
+
+class HelpScreen(ReadingScreen, inherit_bindings=False):
+    """Shows every key; what is impossible now says why."""
+
+    BINDINGS = bindings(KeyContext.HELP)
+
+    def __init__(self, actions: Sequence[Action], action_context: ActionContext) -> None:
+        """`action_context` is that of the deck, from which it was opened."""
+        super().__init__("Keys", note=keys_line(KeyContext.HELP, actions), filterable=True)
+        self._actions = actions
+        self._action_context = action_context
+
+    def matching(self, words: Sequence[str]) -> Content:
+        return help_text(words, self._actions, self._action_context)
+
+
+def help_text(
+    words: Sequence[str] = (), actions: Sequence[Action] = ACTIONS, action_context: ActionContext | None = None
+) -> Content:
+    """List the actions that hold all the words, under the place where their keys work.
+
+    With an `action_context`, those that are impossible in it say why.
+    """
+    lines: list[Content] = []
+    for group in key_groups(actions, action_context.place if action_context else KeyContext.RUNS):
+        rows = [row for row in group.rows if _has_words(row, group, words)]
+        if rows:
+            lines += [Content(""), Content.styled(group.heading, "bold $text-muted")]
+            for row in rows:
+                obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
+                lines += _explained(row, said(obstacle, actions))
+    return Content("\n").join(lines[1:]) if lines else Content("No key matches.")
+
+
+def _has_words(row: Explained, group: Group, words: Sequence[str]) -> bool:
+    text = f"{row.keys} {row.action.name} {row.help} {group.heading}".lower()
+    return all(word in text for word in words)
+
+
+def _explained(row: Explained, obstacle: str) -> Iterator[Content]:
+    style = "dim $text-muted" if obstacle else ""
+    first, *more = wrap(row.help, HELP_WIDTH)
+    keys = row.keys.ljust(KEY_WIDTH - 1) + " "
+    key_style = "$text-muted" if obstacle else "bold $text-primary"
+    indent = " " * (KEY_WIDTH + 2)
+    yield Content.assemble("  ", (keys, key_style), (first, style))
+    yield from (Content.styled(indent + line, style) for line in more)
+    if obstacle:
+        reason = wrap(f"not now: {obstacle}", HELP_WIDTH)
+        yield from (Content.styled(indent + line, "$text-muted") for line in reason)

@@ -18,7 +18,7 @@ from textual.worker import Worker
 from ...core.errors import SubdeckError
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
-from ..dialogs.confirm import ConfirmScreen
+from ..dialogs.ask import ConfirmScreen
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text

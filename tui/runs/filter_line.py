@@ -54,8 +54,7 @@ class FilterLine(PromptLine):
 
     def close(self) -> None:
         super().close()
-        if memory := self._runs.memory:
-            self._runs.run_worker(memory.keep(self._runs.list_layout), exit_on_error=False)
+        self._runs.keep_layout()
 
     def _say(self, parsed: Filter) -> None:
         self.query_one("#note", Static).update(Content(parsed.problem and f"  ! {parsed.problem}"))

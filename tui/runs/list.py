@@ -102,8 +102,12 @@ class RunList(RowList):
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
-    def list_layout(self) -> ListLayout:
-        """Return how the list is arranged now, for the next start."""
+    def keep_layout(self) -> None:
+        """Keep how the list is arranged for the next start."""
+        if memory := self.memory:
+            self.run_worker(memory.keep(self._list_layout), exit_on_error=False)
+
+    def _list_layout(self) -> ListLayout:
         folded = tuple(sorted(self.listing.folded, reverse=True)[:MOST_FOLDED])
         return ListLayout(self.listing.filter.text, self.listing.sort, folded)
 
