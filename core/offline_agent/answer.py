@@ -1,120 +1,164 @@
-"""The answer: what was found, each claim with its `path:line`, and what was not found; Markdown, bounded."""
+"""What is looked at for a task, step by step, and the answer: each claim with its `path:line`; Markdown, bounded."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..text.plain import one_line, plain
-from .ranking import is_definition
-from .reader import Findings
-from .tools import Hit, Toolbox, visible_name
+from .directory import Call, Directory, Hit, place, visible_name
+from .stream import Conversation
+from .task import Task
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
+FILES_READ = 3
+LINES_READ = 60
+"""Of a file, from a little before its best line."""
 FILES_SHOWN = 5
 LINES_PER_FILE = 4
-NAMES_SHOWN = 12
-OUTLINE_LINES = 14
-EXCERPT_LINES = 12
-FAILURES_SHOWN = 8
+SHOWN = 12
 _LINE = 160
+_DEFINITION = re.compile(r"\s*((export|pub|public|static|async) )*(def|class|function|func|fn|type|struct)\b")
+_ASIDE = re.compile(r"(^|[/_.-])(tests?|specs?|examples?)[/_.-]|\.(md|rst|txt|jsonl?|lock|svg|csv|log|xml|html|css)$")
+"""Paths of tests, prose and data: code comes before them."""
 
 
-def write_answer(findings: Findings, toolbox: Toolbox, earlier_tasks: int) -> str:
-    """Write the whole answer; the first line says that no model was used."""
-    task = findings.task
-    sections = [NO_MODEL]
-    if task.asks_for_change:
-        sections.append("The task asks for a change. The offline reader only reads: nothing was changed.")
-    if not toolbox.names:
-        sections.append("No tool of the offline reader (read, grep, find, ls) is allowed here, so nothing was read.")
-    elif task.terms:
-        sections.append(_summary(findings, toolbox))
-    if findings.ranked:
-        sections += [_closest(findings), *_evidence(findings)]
-    wanted = findings.excerpts if task.names_nothing else dict.fromkeys(path for path, _ in task.files)
-    sections += [_outline(path, findings.excerpts[path]) for path in wanted if path in findings.excerpts]
-    shown = {file.path for file in findings.ranked[:FILES_SHOWN]}
-    names = dict.fromkeys(path for paths in findings.named.values() for path in paths if path not in shown)
-    if names:
-        sections.append(f"{_count(len(names), 'file')} with such a name: {_some(names)}.")
-    if not findings.ranked and not task.files and not names:
-        sections += [
-            f"In {_span(visible_name(path))}: {_some(of) or 'nothing'}." for path, of in findings.listed.items()
-        ]
-    missing = [term.said for term, hits in findings.found.items() if not hits]
-    missing += [glob for glob in task.globs if findings.named.get(glob) == [] and glob not in missing]
-    if missing:
-        sections.append(f"Not found: {', '.join(_code(name) for name in missing)}.")
-    sections += _troubles(findings, toolbox)
-    if earlier_tasks:
-        sections.append(f"This session holds {_count(earlier_tasks, 'earlier task')}; each is answered on its own.")
-    return "\n\n".join(sections)
+class Answer:
+    """Looks for what a task is about with the tools that are allowed, and writes down what was found and what not."""
+
+    def __init__(self, task: Task, directory: Directory, tools: Sequence[str], conversation: Conversation) -> None:
+        self._task = task
+        self._directory = directory
+        self._tools = tools
+        self._conversation = conversation
+        self._intent = f"I'm looking into this: {one_line(task.text, 140) or 'what is here'}\n\n"
+        self._scope = next(iter(task.directories)) if len(task.directories) == 1 else "."
+        self._sections = [NO_MODEL]
+        self._missing: dict[str, None] = {}
+
+    def write(self, earlier_tasks: int) -> str:
+        """Look, and return the whole answer; its first line says that no model was used."""
+        say = self._sections.append
+        if self._task.asks_for_change:
+            say("The task asks for a change. The offline reader only reads: nothing was changed.")
+        if not self._tools:
+            say("No tool of the offline reader (read, grep, find, ls) is allowed here, so nothing was read.")
+        around = self._look_around()
+        self._find_files()
+        if self._task.terms:
+            self._search()
+        self._sections += around
+        if self._missing:
+            say(f"Not found: {', '.join(map(_code, self._missing))}.")
+        if problems := [*self._directory.problems]:
+            rows = "\n".join(f"- {_code(problem)}" for problem in problems[:SHOWN])
+            say(f"{_count(len(problems), 'thing')} could not be read:\n\n{rows}")
+        if earlier_tasks:
+            say(f"This session holds {_count(earlier_tasks, 'earlier task')}; each is answered on its own.")
+        return "\n\n".join(self._sections)
+
+    def _look_around(self) -> list[str]:
+        """List what the task names, or what is here, and read its files, or what the directory says about itself."""
+        directories = [*self._task.directories] or ["."]
+        said = f"The task names {_some(directories)}." if self._task.directories else "First, what is here."
+        listings = self._step(said, [Call("ls", {"path": path}) for path in directories])
+        listed = {call.args["path"]: [hit.path for hit in hits] for call, hits in listings}
+        sections = [f"In {_span(visible_name(path))}: {_some(names) or 'nothing'}." for path, names in listed.items()]
+        files = self._task.files
+        if not (files or self._task.terms or self._task.globs):
+            files = {name: 1 for names in listed.values() for name in names if name.lower().startswith("readme")}
+        for path, hits in self._read("I read what this is about", files).items():
+            lines = _claims([hit for hit in hits if hit.line.strip()][:SHOWN])
+            sections.append(f"In {_span(visible_name(path))}:\n\n{lines or 'There is no text in it.'}")
+        return sections
+
+    def _find_files(self) -> None:
+        calls = [Call("find", {"pattern": glob, "path": self._scope}) for glob in self._task.globs]
+        for call, hits in self._step("Are there files of that name?", calls):
+            glob, paths = call.args["pattern"], [hit.path for hit in hits]
+            if paths:
+                self._sections.append(f"{_count(len(paths), 'file')} called {_code(glob)}: {_some(paths)}.")
+            else:
+                self._missing[glob] = None
+
+    def _search(self) -> None:
+        """Search for all terms at once, and show the lines that say most in the files that say most."""
+        said = ", ".join(_code(term.said) for term in self._task.terms)
+        if "grep" not in self._tools:
+            self._sections.append(f"The task is about {said}, but the tools allowed here do not search in files.")
+            return
+        patterns = [term.pattern for term in self._task.terms]
+        call = Call("grep", {"pattern": "|".join(map(re.escape, patterns)), "path": self._scope})
+        for _, hits in self._step(f"Now I search the files for {_some(patterns)}.", [call]):
+            found = {term.said: [hit for hit in hits if term.matches(hit.line)] for term in self._task.terms}
+            self._missing |= dict.fromkeys(said for said, lines in found.items() if not lines)
+            self._show(said, _rank(found.values()))
+
+    def _show(self, said: str, ranked: dict[str, list[Hit]]) -> None:
+        paths = [*ranked]
+        matches = _count(sum(map(len, ranked.values())), "matching line")
+        found = f": {matches} in {_count(len(paths), 'file')}." if paths else ". No line of a file matches."
+        self._sections.append(f"It looked for {said}{found}")
+        best = {path: max(1, ranked[path][0].number - LINES_READ // 3) for path in paths[:FILES_READ]}
+        read = self._read("I read what fits best", best)
+        if paths and (hits := read.get(paths[0])):
+            closest = ranked[paths[0]][0]
+            lines = [hit for hit in hits if -2 <= hit.number - closest.number < SHOWN - 2]
+            numbered = "\n".join(f"    {hit.number:>5}  {plain(hit.line)[:_LINE]}".rstrip() for hit in lines)
+            self._sections.append(f"The closest place is {_span(place(closest))}:\n\n{numbered}")
+        for path in paths[:FILES_SHOWN]:
+            lines = sorted(ranked[path][:LINES_PER_FILE], key=lambda hit: hit.number)
+            self._sections.append(f"**{_span(visible_name(path))}**\n\n{_claims(lines)}")
+        if others := paths[FILES_SHOWN:]:
+            self._sections.append(f"Also in {_count(len(others), 'other file')}: {_some(others)}.")
+
+    def _read(self, why: str, starts: dict[str, int]) -> dict[str, tuple[Hit, ...]]:
+        calls = [Call("read", {"path": path, "offset": start, "limit": LINES_READ}) for path, start in starts.items()]
+        return {call.args["path"]: hits for call, hits in self._step(f"{why}: {_some(starts)}.", calls)}
+
+    def _step(self, said: str, calls: list[Call]) -> list[tuple[Call, tuple[Hit, ...]]]:
+        """Return the calls that succeeded, with what each found; the intent is said before the first of all."""
+        calls = [call for call in calls if call.name in self._tools]
+        if not calls:
+            return []
+        outcomes = self._conversation.turn(self._intent + said, calls, self._directory.carry_out)
+        self._intent = ""
+        return [(call, outcome.hits) for call, outcome in zip(calls, outcomes, strict=True) if not outcome.is_error]
 
 
-def _summary(findings: Findings, toolbox: Toolbox) -> str:
-    terms = ", ".join(_code(term.said) for term in findings.task.terms)
-    if "grep" not in toolbox.names:
-        allowed = ", ".join(toolbox.names)
-        return f"The task is about {terms}, but the tools allowed here ({allowed}) do not search in files."
-    if not findings.ranked:
-        return f"It looked for {terms}. No line of a file matches."
-    lines = sum(sum(file.counts.values()) for file in findings.ranked)
-    return f"It looked for {terms}: {_count(lines, 'match', 'es')} in {_count(len(findings.ranked), 'file')}."
+def _rank(found: Iterable[list[Hit]]) -> dict[str, list[Hit]]:
+    """Return the lines that match by their file: files that are about more of the terms first, code before prose, and
+    in each the lines with more of them, definitions before mentions.
+    """
+    terms_by_file: Counter[str] = Counter()
+    terms_by_line: Counter[Hit] = Counter()
+    for hits in found:
+        terms_by_file.update({hit.path for hit in hits})
+        terms_by_line.update(hits)
+    ranked: dict[str, list[Hit]] = {}
+    for hit in sorted(terms_by_line, key=lambda hit: (-terms_by_line[hit], not _DEFINITION.match(hit.line))):
+        ranked.setdefault(hit.path, []).append(hit)
+
+    def order(path: str) -> tuple[float, int, str]:
+        score = terms_by_file[path] + terms_by_line[ranked[path][0]]
+        return -score * (0.5 if _ASIDE.search(path) else 1), -len(ranked[path]), path
+
+    return {path: ranked[path] for path in sorted(ranked, key=order)}
 
 
-def _closest(findings: Findings) -> str:
-    """Show the lines around the best one, where they were read."""
-    best = findings.ranked[0].best[0]
-    lines = [hit for hit in findings.excerpts.get(best.path, ()) if -2 <= hit.number - best.number < EXCERPT_LINES - 2]
-    numbered = "\n".join(f"{hit.number:>5}  {plain(hit.line)[:_LINE]}".rstrip() for hit in lines or [best])
-    fence = _fence(numbered, 3)
-    return f"The closest place is {_place(best)}:\n\n{fence}text\n{numbered}\n{fence}"
+def _some(names: Iterable[str]) -> str:
+    spans = [_span(visible_name(name)) for name in names]
+    more = [f"and {len(spans) - SHOWN} more"] if len(spans) > SHOWN else []
+    return ", ".join(spans[:SHOWN] + more)
 
 
-def _evidence(findings: Findings) -> list[str]:
-    blocks: list[str] = []
-    for file in findings.ranked[:FILES_SHOWN]:
-        counts = ", ".join(f"{_code(term.said)} {count}" for term, count in file.counts.items())
-        lines = sorted(file.best[:LINES_PER_FILE], key=lambda hit: hit.number)
-        blocks.append(f"**{_span(visible_name(file.path))}** ({counts})\n\n{_list(lines)}")
-    others = [file.path for file in findings.ranked[FILES_SHOWN:]]
-    if others:
-        blocks.append(f"Also in {_count(len(others), 'other file')}: {_some(others)}.")
-    return blocks
+def _claims(lines: Iterable[Hit]) -> str:
+    return "\n".join(f"- {_span(place(hit))} {_code(hit.line)}" for hit in lines)
 
 
-def _outline(path: str, lines: Sequence[Hit]) -> str:
-    """Show the definitions of a file that was read from its beginning, or its first lines."""
-    texts = [hit for hit in lines if hit.line.strip()]
-    definitions = [hit for hit in texts if is_definition(hit.line) and re.match(r"\s{0,4}\S", hit.line)]
-    chosen = (definitions if len(definitions) > 1 else texts)[:OUTLINE_LINES]
-    return f"In {_span(visible_name(path))}:\n\n{_list(chosen) or 'There is no text in it.'}"
-
-
-def _troubles(findings: Findings, toolbox: Toolbox) -> list[str]:
-    rows = [*dict.fromkeys((*findings.failures, *toolbox.directory.troubles))]
-    listed = "\n".join(f"- {_code(row)}" for row in rows[:FAILURES_SHOWN])
-    more = f"\n- and {len(rows) - FAILURES_SHOWN} more" if len(rows) > FAILURES_SHOWN else ""
-    return [f"What could not be read:\n\n{listed}{more}"] if rows else []
-
-
-def _list(lines: Iterable[Hit]) -> str:
-    return "\n".join(f"- {_place(hit)} {_code(hit.line)}" for hit in lines)
-
-
-def _some(paths: Iterable[str]) -> str:
-    names = [_span(visible_name(path)) for path in paths]
-    left = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f", and {left} more" if left > 0 else "")
-
-
-def _place(hit: Hit) -> str:
-    return _span(f"{visible_name(hit.path)}:{hit.number}")
-
-
-def _count(number: int, noun: str, plural: str = "s") -> str:
-    return f"{number} {noun}{'' if number == 1 else plural}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _code(text: str) -> str:
@@ -122,12 +166,7 @@ def _code(text: str) -> str:
 
 
 def _span(shown: str) -> str:
-    """Return a code span, whatever backticks the line has in it."""
+    """Return a code span: between more backticks than stand in a row anywhere in it."""
+    fence = "`" * max(len(run) + 1 for run in ["", *re.findall("`+", shown)])
     pad = " " if "`" in shown else ""
-    fence = _fence(shown, 1)
     return f"{fence}{pad}{shown}{pad}{fence}"
-
-
-def _fence(text: str, least: int) -> str:
-    """Return more backticks than stand in a row anywhere in the text."""
-    return "`" * max(least, *(len(run) + 1 for run in re.findall("`+", text) or [""]))

@@ -1,4 +1,4 @@
-"""The working directory as the tools see it: bounded, sorted, never outside itself.
+"""The working directory as four read-only tools see it: bounded, sorted, never outside itself.
 
 Bounds are counts, not clocks, so that the same directory always gives the same answer.
 """
@@ -6,39 +6,56 @@ Bounds are counts, not clocks, so that the same directory always gives the same 
 from __future__ import annotations
 
 import os
-import stat
+import re
+from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from pathspec import GitIgnoreSpec
 
-    Rules = tuple[tuple[str, GitIgnoreSpec], ...]
-    """Of the `.gitignore` files from the root down, each with the directory it is about: `a/b/`."""
+from ..text.plain import plain
 
+TOOL_NAMES = ("read", "grep", "find", "ls")
 MAX_FILES = 20_000
-MAX_ENTRIES = 20_000
-"""Of one directory."""
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SEARCHED = 32 * 1024 * 1024
-"""Characters of all files together; what lies deeper is not searched."""
-_BINARY_HEAD = 8192
-"""Bytes: a NUL in them makes a file binary, as for git."""
-_SKIPPED_NAMES = """
-    .git .hg .svn .jj node_modules bower_components .venv venv __pycache__ .tox .nox .eggs .cache .mypy_cache
-    .ruff_cache .pytest_cache .gradle .terraform .direnv .next .nuxt .idea
-"""
-_SKIPPED = frozenset(_SKIPPED_NAMES.split())
-"""Directories of version control, of installed packages and of caches."""
-_RUN_STORAGE = "/.pi/subagents/"
-"""Directories below it hold runs: their prompts repeat the very words that are looked for."""
+"""Characters of all files together that one search reads."""
+MAX_HITS = 20_000
+"""Lines that one search finds."""
+MAX_SHOWN = 200
+"""Lines of a result."""
+MAX_LINE = 400
+"""Characters of a line; what follows is neither searched nor shown."""
+_SKIPPED = (".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".cache", ".tox")
+_CUT = "The directory is larger than one search covers, and a part was left out."
 _MAX_STARS = 3
-"""Of one part of an ignore rule: the time of a match grows with the length of a name to that power."""
+"""Of an ignore rule: the time of a match grows with the length of a name to that power."""
+
+Rules = tuple[tuple[str, GitIgnoreSpec], ...]
+"""Of the `.gitignore` files from the root down, each with the directory it is about: `a/b/`."""
 
 
 class ToolError(Exception):
     """A tool cannot do what was asked; the text is the tool's result."""
+
+
+class Call(NamedTuple):
+    name: str
+    args: dict[str, Any]
+
+
+class Hit(NamedTuple):
+    """A line that was read or that matches; number and text are empty where only the path is known."""
+
+    path: str
+    number: int = 0
+    line: str = ""
+
+
+class Outcome(NamedTuple):
+    text: str
+    is_error: bool = False
+    hits: tuple[Hit, ...] = ()
 
 
 class Directory:
@@ -46,10 +63,8 @@ class Directory:
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
-        self._texts: dict[str, str] = {}
-        self._searched = 0
-        self.troubles: dict[str, None] = {}
-        """What a search could not see, in words and in order."""
+        self.problems: dict[str, None] = {}
+        """What a tool could not do or a search could not see, in words and in order."""
 
     def kind(self, path: str) -> str:
         """Return `file`, `directory` or `` for what a path, with all its links followed, is below the root."""
@@ -58,81 +73,104 @@ class Directory:
         except ToolError:
             return ""
 
-    def entries(self, path: str) -> list[tuple[str, bool]]:
-        """Return sorted names, directories with a slash, and whether each is a regular file; raises ToolError."""
+    def carry_out(self, call: Call) -> Outcome:
+        """Return what a call gives; a tool that cannot do it says why, with `is_error`."""
+        tools = {"read": self._read, "grep": self._grep, "find": self._find, "ls": self._ls}
+        try:
+            hits = tuple(tools[call.name](**call.args))
+        except ToolError as error:
+            self.problems[str(error)] = None
+            return Outcome(str(error), is_error=True)
+        is_read = call.name == "read"
+        rows = [hit.line if is_read else f"{place(hit)}: {hit.line}".removesuffix(": ") for hit in hits[:MAX_SHOWN]]
+        if len(hits) > MAX_SHOWN:
+            rows.append(f"[{len(hits) - MAX_SHOWN} more not shown]")
+        return Outcome("\n".join(rows) if hits else "Nothing found", hits=hits)
+
+    def _ls(self, path: str) -> list[Hit]:
         try:
             with os.scandir(self._locate(path)) as entries:
-                return sorted(
-                    (entry.name + "/" * entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
-                    for entry in islice(entries, MAX_ENTRIES)
-                )
+                return [Hit(name) for name in sorted(entry.name + "/" * entry.is_dir() for entry in entries)]
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror}") from error
 
-    def read(self, path: str) -> str:
-        """Return the text of a file; raises ToolError when it is no text, too big or cannot be read."""
-        try:
-            data = _read_regular(self._locate(path))
-        except OSError as error:
-            raise ToolError(f"{path}: {error.strerror}") from error
-        if data is None or len(data) > MAX_FILE_BYTES:
+    def _find(self, pattern: str, path: str) -> list[Hit]:
+        """Match file names, or the ends of paths when the pattern has a slash; case does not matter."""
+        wanted = f"*/{pattern.lower()}"
+        return [Hit(file) for file in self._files_below(path) if fnmatchcase(f"/{file.lower()}", wanted)]
+
+    def _grep(self, pattern: str, path: str) -> list[Hit]:
+        """Find the lines that match a regular expression; case does not matter."""
+        wanted = re.compile(pattern, re.IGNORECASE)
+        hits: list[Hit] = []
+        searched = 0
+        for file in self._files_below(path):
+            if searched > MAX_SEARCHED or len(hits) > MAX_HITS:
+                self.problems[_CUT] = None
+                break
+            lines = self._lines_or_none(file)
+            searched += sum(map(len, lines))
+            hits += [Hit(file, number, line) for number, line in enumerate(lines, 1) if wanted.search(line)]
+        return hits
+
+    def _read(self, path: str, offset: int, limit: int) -> list[Hit]:
+        lines = self._lines(path)
+        first = max(1, min(offset, len(lines)))
+        return [Hit(path, number, line) for number, line in enumerate(lines[first - 1 : first - 1 + limit], first)]
+
+    def _lines(self, path: str) -> list[str]:
+        """Read a file, split at newlines only, as editors and grep count lines."""
+        located = self._locate(path)
+        if not os.path.isfile(located) or os.path.getsize(located) > MAX_FILE_BYTES:
             raise ToolError(f"{path}: not a regular file of at most {MAX_FILE_BYTES // 1024} KB")
-        if b"\0" in data[:_BINARY_HEAD]:
+        try:
+            with open(located, encoding="utf-8", errors="replace", newline="\n") as file:
+                text = file.read()
+        except OSError as error:
+            raise ToolError(f"{path}: {error.strerror}") from error
+        if "\0" in text:
             raise ToolError(f"{path}: a binary file")
-        return data.decode("utf-8", "replace")
+        return [line[:MAX_LINE].removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
-    def searched_text(self, path: str) -> str:
-        """Return the text of a file, which is read once; empty where `read` raises or beyond the bound of a search."""
-        if path not in self._texts:
-            self._texts[path] = ""
-            if self._searched > MAX_SEARCHED:
-                self.is_cut()
-                return ""
-            try:
-                self._texts[path] = self.read(path)
-            except ToolError as error:
-                if error.__cause__:  # binary and big files are left out of a search without a word
-                    self.troubles[str(error)] = None
-            self._searched += len(self._texts[path])
-        return self._texts[path]
+    def _lines_or_none(self, path: str) -> list[str]:
+        """Read a file for a search, from which binary and big files are left out without a word."""
+        try:
+            return self._lines(path)
+        except ToolError as error:
+            if error.__cause__:
+                self.problems[str(error)] = None
+            return []
 
-    def is_cut(self) -> None:
-        """Note that a bound stopped the search."""
-        self.troubles["The directory is larger than one search covers; what lies deepest was left out."] = None
-
-    def files_below(self, path: str) -> list[str]:
-        """Return the files below a directory, by their path from the root; raises ToolError."""
+    def _files_below(self, path: str) -> list[str]:
         located = os.path.join(self._locate(path), "")
         return [file for file in self._files if os.path.join(self._root, file).startswith(located)]
 
     @cached_property
     def _files(self) -> list[str]:
-        """Regular files that are not ignored, the ones near the root first; links are not followed."""
+        """Files that are not ignored, the ones near the root first; links are not followed."""
         found: list[str] = []
-        directories: list[tuple[str, Rules]] = [("", ())]
-        for directory, rules in directories:
-            if len(found) + len(directories) > MAX_FILES:
-                self.is_cut()
+        rules: dict[str, Rules] = {}
+        for path, directories, names in os.walk(self._root, onerror=self._note):
+            base = os.path.join(os.path.relpath(path, self._root), "").removeprefix("./")
+            own = rules.get(os.path.dirname(path), ())
+            if ".gitignore" in names:
+                own = (*own, (base, _ignore_rules(self._lines_or_none(f"{base}.gitignore"))))
+            rules[path] = own
+            directories[:] = [
+                name for name in sorted(directories) if name not in _SKIPPED and not _is_ignored(f"{base}{name}/", own)
+            ]
+            found += [base + name for name in names if not _is_ignored(base + name, own)]
+            if len(found) > MAX_FILES:
+                self.problems[_CUT] = None
                 break
-            try:
-                entries = self.entries(directory or ".")
-            except ToolError as error:
-                self.troubles[str(error)] = None
-                continue
-            if (".gitignore", True) in entries:
-                rules = (*rules, (directory, _ignore_rules(self.searched_text(f"{directory}.gitignore"))))
-            for name, is_file in entries:
-                path = directory + name
-                if _is_ignored(path, rules):
-                    continue
-                if is_file:
-                    found.append(path)
-                elif name.endswith("/") and name[:-1] not in _SKIPPED and not f"/{directory}".endswith(_RUN_STORAGE):
-                    directories.append((path, rules))
-        return found[:MAX_FILES]
+        files = (file for file in found[:MAX_FILES] if not os.path.islink(os.path.join(self._root, file)))
+        return sorted(files, key=lambda file: (file.count("/"), file))
+
+    def _note(self, error: OSError) -> None:
+        self.problems[f"{os.path.relpath(error.filename, self._root)}/: {error.strerror}"] = None
 
     def _locate(self, path: str) -> str:
-        """Return the real path of something below the root; raises ToolError for anything else."""
+        """Return the real path of something below the root."""
         located = os.path.realpath(os.path.join(self._root, path.replace("\0", "?")))
         if os.path.commonpath((located, self._root)) != self._root:
             raise ToolError(f"{path} is outside the working directory and was not read")
@@ -141,14 +179,21 @@ class Directory:
         return located
 
 
-def _ignore_rules(text: str) -> GitIgnoreSpec:
-    """Read a `.gitignore`; a line that is not a rule is left out, and so is a rule that takes long."""
-    from pathspec import GitIgnoreSpec  # half of the start-up time, and not every directory needs it
+def visible_name(path: str) -> str:
+    """Write a path on one line: what would not show as itself is escaped."""
+    shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return shown if plain(shown) == shown and "\n" not in shown else shown.encode("unicode_escape").decode("ascii")
 
+
+def place(hit: Hit) -> str:
+    return f"{visible_name(hit.path)}:{hit.number}" if hit.number else visible_name(hit.path)
+
+
+def _ignore_rules(lines: list[str]) -> GitIgnoreSpec:
+    """Read a `.gitignore`; a line that is not a rule is left out, and so is a rule that takes long."""
     rules = GitIgnoreSpec.from_lines([])
-    for line in text.splitlines():
-        parts = line.split("/")
-        if parts.count("**") <= _MAX_STARS and all(part.count("*") <= _MAX_STARS for part in parts):
+    for line in lines:
+        if line.replace("**", "*").count("*") <= _MAX_STARS:
             try:
                 rules += GitIgnoreSpec.from_lines([line])
             except ValueError:
@@ -160,14 +205,3 @@ def _is_ignored(path: str, rules: Rules) -> bool:
     """Return what the innermost rule that fits says; without one nothing is ignored."""
     verdicts = (spec.check_file(path.removeprefix(base)).include for base, spec in reversed(rules))
     return next((verdict for verdict in verdicts if verdict is not None), False)
-
-
-def _read_regular(path: str) -> bytes | None:
-    """Read a regular file, but not much more than the bound; None for a pipe, a device or the like."""
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return None
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        return os.read(descriptor, MAX_FILE_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    finally:
-        os.close(descriptor)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.offline_agent.task import Task, understand
+from subdeck.core.offline_agent.task import Task
 
 HERE = {"README.md": "file", "Makefile": "file", "src": "directory", "src/app.py": "file"}
 
 
 def understood(prompt: str) -> Task:
-    return understand(prompt, lambda path: HERE.get(path.rstrip("/"), ""))
+    return Task(prompt, lambda path: HERE.get(path.rstrip("/"), ""))
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,15 @@ def test_words_to_look_for(task: str, patterns: list[str]) -> None:
 def test_paths_that_exist_are_named_not_searched() -> None:
     """Files, with a line where one is given, directories and globs are taken out of the words."""
     task = understood("Compare src/app.py:12, `README.md`, Makefile and ./*.toml in src/.")
-    assert {("src/app.py", 12), ("README.md", 1), ("Makefile", 1)} == set(task.files)
-    assert (("src",), ("./*.toml",)) == (task.directories, task.globs)
+    assert {"src/app.py": 12, "README.md": 1, "Makefile": 1} == task.files
+    assert (["src"], ["./*.toml"]) == ([*task.directories], [*task.globs])
     assert ["compar"] == [term.pattern for term in task.terms]
 
 
 def test_a_file_that_is_not_there_is_looked_for_by_name() -> None:
     """A file name without a file becomes a search for the name and for mentions of it."""
     task = understood("Where is config.yaml?")
-    assert (("config.yaml",), ["config.yaml"]) == (task.globs, [term.pattern for term in task.terms])
+    assert (["config.yaml"], ["config.yaml"]) == ([*task.globs], [term.pattern for term in task.terms])
 
 
 @pytest.mark.parametrize(

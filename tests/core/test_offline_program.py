@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.agents.base import Settled
 from subdeck.core.agents.kinds import OfflineProgram
 from subdeck.core.agents.offline import MODEL, TOOL_NAMES, offline_command
-from subdeck.core.offline_agent.session import MODEL as READER, PROVIDER
+from subdeck.core.offline_agent.stream import MODEL as READER, PROVIDER
 from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.events import AssistantText, ToolCall, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, Tools
