@@ -77,8 +77,8 @@ def test_the_preset_decides_before_the_setting() -> None:
     run, off = a_run(1, "completed", **KEPT), Settings(inherit_context=False)
     wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, reuse=Reuse.CONTEXT)
     silent = LaunchForm(a_preset(), off, "/", run=run, reuse=Reuse.CONTEXT)
-    assert (wishing.context_refusal, bool(wishing.context)) == ("", True)
-    assert ("none: switched off by the setting inherit_context", "") == (silent.context_refusal, silent.context)
+    assert (wishing.context_refusal, bool(wishing.context)) == (None, True)
+    assert ("none: switched off by the setting inherit_context", None) == (silent.context_refusal, silent.context)
 
 
 async def test_an_unreadable_conversation_is_said_before() -> None:

@@ -16,7 +16,7 @@ from subdeck.core.run.outcome import INSTRUCTION
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.memory import LastValues, change_memory
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.values import LaunchValues, asked_prompt, asked_tools
+from subdeck.tui.launch.values import LaunchValues, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER
 from subdeck.tui.widgets.choice import Choice
 from textual.widgets import Input, TextArea
@@ -142,7 +142,8 @@ def test_what_a_run_had_is_written_as_the_fields_have_it() -> None:
         None, Settings(), "/", run=a_run(1, **ADHOC | {"meta_tools": Tools("allow", ())}), reuse=Reuse.EVERYTHING
     )
     assert form.request(form.first).tools == ()
-    assert asked_prompt("Look.", a_run(1).meta) == "Look."
+    form.take_prompt("Look.")
+    assert form.request(form.first).prompt == "Look."
 
 
 def test_which_answer_is_meant_where_several_are_marked() -> None:

@@ -14,10 +14,10 @@ from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
+from subdeck.tui.launch.fields import REST, by_field
 from subdeck.tui.launch.form import LaunchForm
+from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
-from subdeck.tui.launch.path_input import PathInput, matching_paths
-from subdeck.tui.launch.problems import REST, by_field
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
 from subdeck.tui.widgets.choice import Choice
@@ -108,7 +108,7 @@ async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
         field = dialog.query_one("#cwd", PathInput)
-        assert await field.completion_of(field.value) is None
+        assert field.suggester and await field.suggester.get_suggestion(field.value) is None
         field.focus()
         await deck.press("right", "tab")
         assert dialog.focused is dialog.query_one("#runner")

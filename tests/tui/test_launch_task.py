@@ -8,11 +8,10 @@ import pytest
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import RunRequest
 from subdeck.tui.launch import screen as launch_module
-from subdeck.tui.launch.load_file import LIMIT, LoadFileScreen
+from subdeck.tui.launch.inputs import PathInput
 from subdeck.tui.launch.memory import memory_file, read_memory
-from subdeck.tui.launch.path_input import PathInput
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.tasks import EarlierTask, EarlierTasksScreen, earlier_tasks, matching
+from subdeck.tui.launch.tasks import LIMIT, EarlierTask, EarlierTasksScreen, LoadFileScreen, earlier_tasks, matching
 from subdeck.tui.widgets.field import Problem
 
 from .deck import Deck, opened

@@ -11,8 +11,8 @@ from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.launch.model import model_choices
 from subdeck.core.run.model import Limits
-from subdeck.tui.launch.facts import written_facts
 from subdeck.tui.launch.screen import LaunchScreen
+from subdeck.tui.launch.start import written_facts
 from subdeck.tui.presets.copy import CopyPresetScreen
 from subdeck.tui.widgets.model_input import ModelInput
 from textual.widgets import Input

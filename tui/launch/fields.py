@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
+from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
 from ...core.run.model import RunnerKind
-from ...core.text.plain import plain
+from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
+from ..text.format import format_error
 from ..widgets.choice import Choice
 from ..widgets.field import Fact, Field, Note, Problem
 from ..widgets.model_input import ModelInput
 from ..widgets.text_area import PlainTextArea
-from .facts import LaunchFacts
-from .form import PREVIOUS, LaunchForm
+from .form import LaunchForm
+from .inputs import CountInput, PathInput
 from .memory import LastValues
-from .path_input import PathInput
-from .problems import REST
-from .values import COPIES, LaunchValues, SaveAs
+from .start import LaunchFacts
+from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
+REST = ""
+"""The foot of the dialog, for problems that are about no field."""
 FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
 NO_CONTEXT, AS_WRITTEN = "none", "as written"
+_FIELD_OF = {"task": "task", "previous": "task", "cwd": "cwd", "copies": "copies", "tools": "tools", "save": "save"}
+"""Field by the `where` of an error."""
 DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
 
 
@@ -82,7 +85,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         if form.context:
             yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
         else:
-            yield Fact("Context", "context-refusal", form.context_refusal)
+            yield Fact("Context", "context-refusal", form.context_refusal or "")
         yield Note(name="notes")
         yield Problem(name="problems")
 
@@ -139,7 +142,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def remember(self, last: LastValues, draft: str) -> None:
         """Put the values of the last launch, and a draft, where nothing was typed yet."""
-        self.form = self.form.with_last(last)
+        self.form.remember(last)
         self._put(self.form.remembered)
         if draft and not self.task_area.text and not self.form.first.task:
             self.task_area.put(plain(draft))
@@ -148,7 +151,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def take_prompt(self, prompt: str) -> None:
         """Put the system prompt of the run that is repeated, unless something was typed there."""
-        self.form = self.form.with_prompt(prompt)
+        self.form.take_prompt(prompt)
         for area in self.query("#prompt").results(PlainTextArea):
             if not area.text:
                 area.put(self.form.first.prompt)
@@ -157,7 +160,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
     def put_defaults(self, event: Button.Pressed) -> None:
         """Put the values of the preset and the settings in place of those of the last launch."""
         event.stop()
-        self.form = self.form.with_last(LastValues())
+        self.form.remember(LastValues())
         self._put(self.form.first)
         self.query_one("#model").focus()
 
@@ -254,19 +257,30 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#origin", Static).update(Content(said))
 
 
-class CountInput(Input):
-    """Takes digits; up and down count."""
+# --- which field a problem is about ----------------------------------------------------------------------------------
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "count(1)", show=False),
-        Binding("down", "count(-1)", show=False),
-    ]
 
-    def __init__(self, value: str, most: int, *, name: str) -> None:
-        super().__init__(value, id=name, compact=True, restrict=r"[0-9]*", max_length=len(str(most)))
-        self._most = most
+def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, str]:
+    """Return what to say beside each of these fields, and what is about none of them at `REST`."""
+    known, said = frozenset(fields), dict[str, list[str]]()
+    for problem in problems:
+        field = _field_of(problem)
+        if field in known and isinstance(problem, SubdeckError):
+            said.setdefault(field, []).append(beside(problem))
+        else:
+            said.setdefault(REST, []).append(format_error(problem))
+    return {field: "\n".join(texts) for field, texts in said.items()}
 
-    def action_count(self, step: int) -> None:
-        now = int(self.value) if self.value.isdecimal() else 0
-        self.value = str(max(1, min(self._most, now + step)))
-        self.cursor_position = len(self.value)
+
+def _field_of(problem: Exception) -> str:
+    """Return the field that an error is about; `REST` for none."""
+    if isinstance(problem, ModelError):
+        return "model"
+    if isinstance(problem, RunnerUnavailable):
+        return "runner"
+    return _FIELD_OF.get(getattr(problem, "where", ""), REST)
+
+
+def beside(problem: SubdeckError) -> str:
+    """Return what is wrong and what to do, for a place that shows where."""
+    return one_line(f"{problem.what}: {problem.hint}" if problem.hint else problem.what, 600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from copy import copy
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -11,18 +10,16 @@ from msgspec import structs
 
 from ...core.errors import UsageError
 from ...core.run.model import RunRequest
+from ...core.run.outcome import INSTRUCTION
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from .memory import ADHOC, LastValues
-from .values import COPIES, LaunchValues, asked_model, asked_prompt, asked_tools, tool_names
+from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
     from ...core.presets.catalog import Preset
     from ...core.run.snapshot import RunSnapshot
-
-PREVIOUS = "{previous}"
-"""In a task: the answer of an earlier run."""
 
 
 class Reuse(Enum):
@@ -57,6 +54,8 @@ class LaunchForm:
         self._run = run
         self._marked = marked
         self._reuse = reuse if run else Reuse.NOTHING
+        self._repeated = run.meta if run and reuse in (Reuse.SESSION, Reuse.EVERYTHING) else None
+        """The run that the values are taken from; then none are remembered."""
         self._last = LastValues()
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
@@ -66,9 +65,9 @@ class LaunchForm:
 
     def _first(self) -> LaunchValues:
         usual = LaunchValues(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
-        if not self._run or not self.repeats:
+        meta = self._repeated
+        if meta is None:
             return usual
-        meta = self._run.meta
         again = self._reuse is Reuse.EVERYTHING
         task = plain(meta.task) if again else ""
         return structs.replace(
@@ -116,19 +115,14 @@ class LaunchForm:
         return self._reuse is Reuse.SESSION
 
     @property
-    def repeats(self) -> bool:
-        """Whether the values are those of a run; then none are remembered."""
-        return self._reuse in (Reuse.SESSION, Reuse.EVERYTHING)
-
-    @property
     def prompt_source(self) -> str | None:
         """The run whose system prompt has to be read for the field; None where there is nothing to read."""
-        return self._run.run_id if self._run and self.repeats and self.preset is None else None
+        return self._repeated.run_id if self._repeated and self.preset is None else None
 
     @property
     def agent(self) -> str:
         """The agent, where it is that of a run whatever is usual."""
-        return self._run.meta.agent if self._run and self.repeats else ""
+        return self._repeated.agent if self._repeated else ""
 
     @property
     def session(self) -> str:
@@ -140,21 +134,21 @@ class LaunchForm:
         return "" if self.preset is None or self.preset.keeps_session else "not kept"
 
     @property
-    def context(self) -> str:
-        """What can be handed over, for a choice; empty when that was not asked for or is not taken."""
+    def context(self) -> str | None:
+        """The conversation that can be handed over; None where none was asked for, or it is refused."""
         if not self._run or self._reuse is not Reuse.CONTEXT or self.context_refusal:
-            return ""
+            return None
         return f"the conversation of {self._run.meta.short_id}"
 
     @property
-    def context_refusal(self) -> str:
-        """Why the conversation that was asked for is not handed over; empty when it is."""
-        if self._reuse is not Reuse.CONTEXT:
-            return ""
-        wish = self.preset.inherit_context if self.preset else None
-        if wish is False:
+    def context_refusal(self) -> str | None:
+        """Why the conversation that was asked for is not handed over; None when it is."""
+        wanted = self.preset.inherit_context if self.preset else None
+        if self._reuse is not Reuse.CONTEXT or wanted:
+            return None
+        if wanted is False:
             return "none: this preset takes none (inherit_context: false)"
-        return "" if wish or self._settings.inherit_context else "none: switched off by the setting inherit_context"
+        return None if self._settings.inherit_context else "none: switched off by the setting inherit_context"
 
     @property
     def previous(self) -> str:
@@ -166,22 +160,20 @@ class LaunchForm:
 
     # --- what is remembered --------------------------------------------------------------------------------------
 
-    def with_last(self, last: LastValues) -> LaunchForm:
-        """Return the same, knowing what was chosen at the last launch."""
-        form = copy(self)
-        form._last = LastValues() if self.repeats else last
-        return form
+    def remember(self, last: LastValues) -> None:
+        """Take what was chosen at the last launch for the values to begin with."""
+        if self._repeated is None:
+            self._last = last
 
-    def with_prompt(self, prompt: str) -> LaunchForm:
-        """Return the same, knowing the system prompt of the run it repeats."""
-        form = copy(self)
-        form._prompt = asked_prompt(prompt, self._run.meta) if self._run else ""
-        form.first = structs.replace(self.first, prompt=plain(form._prompt))
-        return form
+    def take_prompt(self, prompt: str) -> None:
+        """Take the system prompt of the run that is repeated, without the line about handing over a result."""
+        meta = self._repeated
+        self._prompt = prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta and meta.finalize else prompt
+        self.first = structs.replace(self.first, prompt=plain(self._prompt))
 
     @property
     def remembered(self) -> LaunchValues:
-        """What stands in the fields at first when the last launch is taken into account."""
+        """What is in the fields at first when the last launch is taken into account."""
         last = self._last
         return structs.replace(
             self.first,
@@ -193,17 +185,17 @@ class LaunchForm:
 
     def as_last_time(self, values: LaunchValues) -> str:
         """Say which of the values are remembered ones; empty for none."""
-        now, first = self.remembered, self.first
+        labels = {"model": "model", "cwd": "where", "runner": "runner", "copies": "copies"}
         names = [
             label
-            for label, attribute in (("model", "model"), ("where", "cwd"), ("runner", "runner"), ("copies", "copies"))
-            if getattr(values, attribute) == getattr(now, attribute) != getattr(first, attribute)
+            for name, label in labels.items()
+            if getattr(values, name) == getattr(self.remembered, name) != getattr(self.first, name)
         ]
         return f"as last time: {', '.join(names)}" if names else ""
 
     def to_remember(self, values: LaunchValues) -> LastValues | None:
         """Return what the operator chose, for the next launch; None where the values were those of a run."""
-        if self.repeats:
+        if self._repeated:
             return None
         request = self.request(values)
         return LastValues(request.model or "", request.cwd or "", request.runner or "", max(1, values.count))
@@ -211,27 +203,26 @@ class LaunchForm:
     def origin_of(self, model: str) -> str:
         """Say where a model in the field comes from."""
         model = model.strip()
-        if model in ("", self._usual_model):
-            return (
-                f"{self._usual_model} {self._usual_origin}" if not model and self._usual_model else self._usual_origin
-            )
-        if self.repeats and model == self.first.model:
+        if not model:
+            return f"{self._usual_model} {self._usual_origin}".strip()
+        if model == self._usual_model:
+            return self._usual_origin
+        if self._repeated and model == self.first.model:
             return "as in that run"
         return "as last time" if model == self._last.model else "for this run"
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 
     def request(self, values: LaunchValues) -> RunRequest:
-        """Return the request for what stands in the fields."""
+        """Return the request for what is in the fields."""
         model = values.model.strip()
-        adhoc = self.preset is None
         request = RunRequest(
             task=values.task,
             preset=self.preset.name if self.preset else None,
             model=None if model in ("", self._usual_model) else model,
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
-            tools=tool_names(values.tools) if adhoc else None,
+            tools=tool_names(values.tools) if self.preset is None else None,
             prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,
         )
         if self._run is None:
@@ -246,14 +237,10 @@ class LaunchForm:
                     request, cwd=meta.cwd, agent=meta.agent, child_session=session, follow_up=meta.run_id
                 )
             case Reuse.EVERYTHING:
-                same = values.task == self.first.task
-                return structs.replace(
-                    request,
-                    task=meta.task if same else values.task,
-                    description=meta.description if same else "",
-                    agent=meta.agent,
-                    rerun=meta.run_id,
-                )
+                request = structs.replace(request, agent=meta.agent, rerun=meta.run_id)
+                if values.task == self.first.task:
+                    request = structs.replace(request, task=meta.task, description=meta.description)
+                return request
             case Reuse.CONTEXT if values.context and self.context:
                 return structs.replace(request, parent_session=meta.session_path)
             case _:
@@ -269,14 +256,15 @@ class LaunchForm:
         problems: list[UsageError] = []
         if not values.task.strip():
             problems.append(UsageError("The task is empty", where="task", hint="say what the agent should do"))
+        wrong = None
         if not values.count:
-            problems.append(UsageError(f"Copies: enter a number from 1 to {COPIES}", where="copies"))
+            wrong = f"enter a number from 1 to {COPIES}"
         elif values.count > 1 and self.continues:
-            what = "Copies: only one, because one run at a time can continue a conversation"
-            problems.append(UsageError(what, where="copies"))
+            wrong = "only one, because one run at a time can continue a conversation"
         elif values.count > 1 and self.preset and self.preset.sticky:
-            what = "Copies: only one, because this preset is sticky: its runs share one conversation"
-            problems.append(UsageError(what, where="copies"))
+            wrong = "only one, because this preset is sticky: its runs share one conversation"
+        if wrong:
+            problems.append(UsageError(f"Copies: {wrong}", where="copies"))
         return tuple(problems)
 
     def _cwd(self, written: str) -> str | None:
@@ -285,12 +273,13 @@ class LaunchForm:
         written = written.rstrip("/") or written
         if written in ("", short_path(self.launcher_cwd)):
             return None
-        if self._run and self.repeats and written == self.first.cwd:
-            return self._run.meta.cwd
+        if self._repeated and written == self.first.cwd:
+            return self._repeated.cwd
         return os.path.expanduser(written)
 
 
 def _model(preset: Preset | None, settings: Settings) -> tuple[str, str]:
+    """Return the model that is used where none is typed, and where it comes from."""
     if preset and preset.model:
         return one_line(preset.model), "from the preset"
     if settings.default_model:

@@ -24,13 +24,10 @@ from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error
 from ..widgets.text_area import PlainTextArea
-from .facts import read_facts, written_facts
-from .fields import LaunchFields
-from .load_file import LoadFileScreen
+from .fields import LaunchFields, by_field
 from .memory import Remembered
-from .problems import by_field
-from .start import FailedAfterSaving, Launched, launch, what_would_fail
-from .tasks import EarlierTask, EarlierTasksScreen, earlier_tasks
+from .start import FailedAfterSaving, Launched, launch, read_facts, what_would_fail, written_facts
+from .tasks import EarlierTask, EarlierTasksScreen, LoadFileScreen, earlier_tasks
 from .values import LaunchValues
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a launch dialog asks of the engine: checking, saving a preset, starting runs; called in threads."""
+"""What a launch dialog asks of the engine: what a run would get, what would fail, and to start it; in threads."""
 
 from __future__ import annotations
 
@@ -8,54 +8,80 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import PresetError, SubdeckError
-from ...core.run.describe import runs_word
+from ...core.launch.preview import tools_words
+from ...core.run.describe import limits_words, runs_word
 from ...core.text.plain import one_line
 from ..presets.draft import preset_dir
 from ..text.format import short_path
-from .values import LaunchValues, tool_names
+from .values import LaunchValues, SaveAs, tool_names
 
 if TYPE_CHECKING:
-    from ...core.run.model import RunRequest
+    from ...core.launch.preview import Preview
+    from ...core.presets.catalog import Preset
     from ..engine_api import EngineApi
     from .form import LaunchForm
-    from .values import LaunchValues
 
 SAVE_FIELDS = "save"
 """The `where` of errors about the preset to be saved."""
+WARNINGS = 2
+"""Warnings that a dialog has room for; more are counted."""
 
 
-def check_name(engine: EngineApi, values: LaunchValues) -> None:
-    """Raise PresetError for a preset that cannot be saved under its name, as far as its files tell."""
-    from ...core.presets.catalog import tiers
+class LaunchFacts(Struct, frozen=True):
+    """What the dialog shows of its preset, a line each; empty where there is nothing to say."""
 
-    save_as = values.save_as
-    if save_as is None:
-        return
-    name = save_as.name.strip()
-    taken = tiers(name, engine.workspace)
-    if taken:
-        where = "is broken" if not taken[0].usable else str(taken[0].source)
-        what = f'a preset "{one_line(name, 60)}" exists already ({where})'
-        raise PresetError(what, where=SAVE_FIELDS, hint="choose another name")
-    if not save_as.description.strip():
-        raise PresetError(
-            "the preset needs a description", where=SAVE_FIELDS, hint="say in one sentence what it is for"
-        )
+    thinking: str = ""
+    tools: str = ""
+    limits: str = ""
+    warnings: str = ""
+    models: tuple[str, ...] = ()
+    """What the model's field offers."""
 
 
-def save(engine: EngineApi, values: LaunchValues) -> str:
-    """Save the preset and return its path; never replaces a file. Raises SubdeckError."""
-    from ...core.presets.write import save_preset
+def written_facts(preset: Preset | None) -> LaunchFacts:
+    """Return what the preset's file alone says."""
+    return _facts(preset, None, ()) if preset else LaunchFacts()
 
-    check_name(engine, values)
-    save_as = values.save_as
-    assert save_as is not None  # noqa: S101 - for the type: only asked to save one comes here
-    directory = preset_dir(engine, save_as.where)
-    tools = tool_names(values.tools)
-    try:
-        return save_preset(directory, save_as.name, save_as.description, values.model, tools, values.prompt)
-    except PresetError as error:
-        raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error
+
+def read_facts(engine: EngineApi, preset: Preset | None) -> LaunchFacts:
+    """Return what a run of the preset would really get here. Reads files."""
+    from ...core.launch.model import model_choices
+    from ...core.launch.preview import preview
+
+    view = preview(preset, engine.workspace) if preset else None
+    models = model_choices(preset.agent if preset else None, engine.settings)
+    return _facts(preset, view, models) if preset else LaunchFacts(models=models)
+
+
+def _facts(preset: Preset, view: Preview | None, models: tuple[str, ...]) -> LaunchFacts:
+    tools = tools_words(preset, view.tools if view else None) or _written_tools(preset)
+    limits = limits_words(view.limits if view else preset.limits)
+    tries = view.max_attempts if view else preset.max_attempts
+    finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"
+    thinking = (view.model.thinking if view and view.model else None) or preset.thinking
+    return LaunchFacts(
+        thinking=one_line(thinking or "", 40),
+        tools=one_line(tools, 300),
+        limits=", ".join(filter(None, (limits, finalize if preset.finalize else ""))),
+        warnings=_warnings((*preset.warnings, *(view.warnings if view else ()))),
+        models=models,
+    )
+
+
+def _written_tools(preset: Preset) -> str:
+    if preset.denied_tools:
+        return f"all but {', '.join(preset.denied_tools)}"
+    return "none" if preset.tools == () else "the agent's own set"
+
+
+def _warnings(warnings: tuple[str, ...]) -> str:
+    shown = [f"! {one_line(warning, 200)}" for warning in dict.fromkeys(warnings)]
+    if len(shown) > WARNINGS:
+        shown[WARNINGS - 1 :] = [f"! {len(shown) - WARNINGS + 1} more warnings; the first is above"]
+    return "\n".join(shown)
+
+
+# --- launching -------------------------------------------------------------------------------------------------------
 
 
 class FailedAfterSaving(Exception):
@@ -78,14 +104,15 @@ class Launched(Struct, frozen=True):
 def what_would_fail(
     engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str = ""
 ) -> tuple[SubdeckError, ...]:
-    """Return everything that would keep what is values in from being launched, but for a task not yet typed.
+    """Return everything that would keep these values from being launched, but for a task not yet typed.
 
     `saved` is a preset saved by an earlier try.
     """
     problems = engine.check(form.to_check(values))
+    if values.save_as is None or values.save_as.name.strip() == saved:
+        return problems
     try:
-        if values.save_as is None or values.save_as.name.strip() != saved:
-            check_name(engine, values)
+        _check_name(engine, values.save_as)
     except SubdeckError as error:
         return (*problems, error)
     return problems
@@ -96,23 +123,47 @@ def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str
 
     Raises what the engine raises, and FailedAfterSaving.
     """
-    request, saved_note = form.request(values), ""
+    request, note, name = form.request(values), "", ""
     if values.save_as is not None:
         name = values.save_as.name.strip()
         if name != saved:
             if problems := engine.check(request):
                 raise problems[0]
-            saved_note = f"Saved the preset {one_line(name, 40)} as {short_path(save(engine, values))}"
+            note = f"Saved the preset {one_line(name, 40)} as {short_path(_save(engine, values.save_as, values))}"
         request = replace(request, preset=name, tools=None, prompt="")
-        try:
-            return _launched(engine, (request,) * values.count, saved_note)
-        except Exception as error:
+    try:
+        runs = engine.launch((request,) * values.count, background=True)
+    except Exception as error:
+        if name:
             raise FailedAfterSaving(name, error) from error
-    return _launched(engine, (request,) * values.count)
-
-
-def _launched(engine: EngineApi, requests: tuple[RunRequest, ...], saved: str = "") -> Launched:
-    runs = engine.launch(requests, background=True)
+        raise
     what = one_line(runs[0].meta.title, 40)
     summary = f"Launched {what} {runs[0].meta.short_id}" if len(runs) == 1 else f"Launched {runs_word(len(runs))}"
-    return Launched(runs[0].run_id, summary, saved)
+    return Launched(runs[0].run_id, summary, note)
+
+
+def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
+    """Raise PresetError for a preset that cannot be saved under its name, as far as its files tell."""
+    from ...core.presets.catalog import tiers
+
+    taken = tiers(save_as.name.strip(), engine.workspace)
+    if taken:
+        where = "is broken" if not taken[0].usable else str(taken[0].source)
+        what = f'a preset "{one_line(save_as.name.strip(), 60)}" exists already ({where})'
+        raise PresetError(what, where=SAVE_FIELDS, hint="choose another name")
+    if not save_as.description.strip():
+        raise PresetError(
+            "the preset needs a description", where=SAVE_FIELDS, hint="say in one sentence what it is for"
+        )
+
+
+def _save(engine: EngineApi, save_as: SaveAs, values: LaunchValues) -> str:
+    """Save the preset and return its path. Raises SubdeckError."""
+    from ...core.presets.write import save_preset
+
+    _check_name(engine, save_as)
+    directory, tools = preset_dir(engine, save_as.where), tool_names(values.tools)
+    try:
+        return save_preset(directory, save_as.name, save_as.description, values.model, tools, values.prompt)
+    except PresetError as error:
+        raise PresetError(error.what, where=SAVE_FIELDS, hint=error.hint) from error

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.run.model import PresetSource, RunRequest
-from ...core.run.outcome import FINALIZE_TOOL, INSTRUCTION
+from ...core.run.outcome import FINALIZE_TOOL
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.run.model import RunMeta
     from ...core.run.snapshot import RunSnapshot
 
+PREVIOUS = "{previous}"
+"""In a task: the answer of an earlier run."""
 COPIES = 16
 """Runs that are launched at once at most."""
 NO_TOOLS = "none"
@@ -47,7 +49,7 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many runs; 0 for what is no number that can be launched."""
+        """How many runs; 0 for a number that cannot be launched, or no number at all."""
         written = self.copies.strip() or "1"
         count = int(written) if written.isdecimal() else 0
         return count if count <= COPIES else 0
@@ -87,9 +89,4 @@ def asked_tools(meta: RunMeta) -> str:
     """Return the tools that a run was given, as the field of an ad hoc run has them."""
     if meta.tools.resolved is None:
         return ""
-    return one_line(" ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL)) or NO_TOOLS
-
-
-def asked_prompt(prompt: str, meta: RunMeta) -> str:
-    """Take the line about handing over a result from a system prompt: a run without a preset hands over none."""
-    return prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta.finalize else prompt
+    return " ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL) or NO_TOOLS

@@ -1,9 +1,10 @@
-"""Ask for a path; completed from what is on the disk."""
+"""Fields for a number of copies, and for a path, which is completed from what is on the disk."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from itertools import islice
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,25 +15,46 @@ ENTRIES = 5000
 """Of how many entries of a directory the names are looked at."""
 
 
+class CountInput(Input):
+    """Takes digits; up and down count."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "count(1)", show=False),
+        Binding("down", "count(-1)", show=False),
+    ]
+
+    def __init__(self, value: str, most: int, *, name: str) -> None:
+        super().__init__(value, id=name, compact=True, restrict=r"[0-9]*", max_length=len(str(most)))
+        self._most = most
+
+    def action_count(self, step: int) -> None:
+        now = int(self.value) if self.value.isdecimal() else 0
+        self.value = str(max(1, min(self._most, now + step)))
+        self.cursor_position = len(self.value)
+
+
 def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
     """Return the directories, with `files` the files too, whose paths begin as typed; directories end in a slash.
 
-    `~` is the home directory, what is relative starts at `base`. Names that begin with a dot are answered only where
-    one is typed; those that a screen cannot show as they are not at all.
+    `~` is the home directory, what is relative starts at `base`. Names that begin with a dot are left out unless one
+    is typed; names that a screen cannot show as they are always.
     """
     if typed == "~":
         return ("~/",)
-    head, beginning = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
+    head, slash, beginning = typed.rpartition("/")
+    head += slash
+    found: list[str] = []
     try:
         with os.scandir(os.path.join(base, os.path.expanduser(head))) as entries:
-            found = [
-                name + ("/" if is_directory else "")
-                for _, entry in zip(range(ENTRIES), entries, strict=False)
-                if (name := entry.name).startswith(beginning)
-                and name.isprintable()
-                and name.startswith(".") <= beginning.startswith(".")
-                and ((is_directory := entry.is_dir()) or files)
-            ]
+            for entry in islice(entries, ENTRIES):
+                name = entry.name
+                is_hidden = name.startswith(".") and not beginning.startswith(".")
+                if is_hidden or not name.startswith(beginning) or not name.isprintable():
+                    continue
+                if entry.is_dir():
+                    found.append(f"{name}/")
+                elif files:
+                    found.append(name)
     except OSError:
         return ()
     return tuple(head + name for name in sorted(found, key=str.lower))
@@ -52,7 +74,7 @@ class PathInput(Input):
         super().__init__(value, id=name, compact=True, placeholder=placeholder)
         self._base = base
         self._files = files
-        self._settled = value
+        self.settled = value
         """What was put here whole; nothing is added to it before more is typed."""
         self._typed = value
         """What was typed last, and not chosen."""
@@ -60,16 +82,11 @@ class PathInput(Input):
 
     def put(self, value: str) -> None:
         """Set the path; it was not typed."""
-        self._settled = self._typed = value
+        self.settled = self._typed = value
         self.value = value
 
     async def choices(self, typed: str) -> tuple[str, ...]:
         return await asyncio.to_thread(matching_paths, typed, self._base, files=self._files)
-
-    async def completion_of(self, value: str) -> str | None:
-        if value == self._settled:
-            return None
-        return next(iter(await self.choices(value)), None)
 
     def action_take_or_go(self) -> None:
         if self._suggestion and self.cursor_at_end and len(self._suggestion) > len(self.value):
@@ -79,13 +96,13 @@ class PathInput(Input):
             self.screen.focus_next()
 
     async def action_choose(self, step: int) -> None:
-        if self.value != self._settled:
+        if self.value != self.settled:
             self._typed = self.value
         matching = await self.choices(self._typed)
         if not matching:
             return
         before = matching.index(self.value) if self.value in matching else (-1 if step > 0 else 0)
-        self._settled = self.value = matching[(before + step) % len(matching)]
+        self.settled = self.value = matching[(before + step) % len(matching)]
         self.cursor_position = len(self.value)
 
 
@@ -97,4 +114,6 @@ class _Completion(Suggester):
         self._field = field
 
     async def get_suggestion(self, value: str) -> str | None:
-        return await self._field.completion_of(value)
+        if value == self._field.settled:
+            return None
+        return next(iter(await self._field.choices(value)), None)
