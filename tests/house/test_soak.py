@@ -39,7 +39,8 @@ def test_traps_lie_among_the_calls_of_the_program() -> None:
     assert traps
     for trap in traps:
         usual = USUAL[trap.victim][trap.call]
-        assert usual.before < trap.count <= usual.total
+        assert usual.before < trap.count
+        assert trap.count <= usual.total or trap.victim is Victim.LOOKER
 
 
 def test_a_log_of_strace(tmp_path: Path) -> None:

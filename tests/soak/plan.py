@@ -89,6 +89,9 @@ class Trap(Struct, frozen=True):
     """As `EIO`; empty for a kill."""
     for_good: bool = False
     """Whether every later call fails as well."""
+    anchor: Anchor = Anchor.LAUNCHED
+    """When a looker is started; all others begin when their part does."""
+    delay: float = 0.0
 
 
 class Plan(Struct, frozen=True):
@@ -99,6 +102,8 @@ class Plan(Struct, frozen=True):
     """Of each run's child."""
     kills: tuple[Kill, ...] = ()
     traps: tuple[Trap, ...] = ()
+    followed_from: float = 0.0
+    """Seconds after which there is a follower; until then what is lost is found by lookers only."""
     stop: float | None = None
     """Seconds after which the first run is asked to stop; None for not at all."""
     is_slow_to_start: bool = False
@@ -161,7 +166,8 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
     for victim in (first, *chance.choices(near, k=chance.choice(MORE_HITS))):
         run = chance.randrange(runs)
         if _can_be_trapped(victim, run, traps, usual) and chance.random() < 0.5:
-            traps.append(_trap(chance, victim, run, usual[victim]))
+            anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
+            traps.append(_trap(chance, victim, run, usual[victim], anchor, delay))
         elif victim is not Victim.TMUX_CLIENT:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
             kills.append(Kill(victim, run, anchor, delay, life=chance.uniform(0.02, 0.4)))
@@ -172,6 +178,7 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         behaviours=behaviours,
         kills=tuple(kills),
         traps=tuple(traps),
+        followed_from=chance.uniform(0.5, 3) if Victim.LOOKER in near and chance.random() < 0.5 else 0.0,
         stop=chance.uniform(0.2, 2.5) if chance.random() < 0.25 else None,
         is_slow_to_start=bool(usual) and not traps and chance.random() < 0.1,
     )
@@ -203,17 +210,20 @@ def _moment(chance: random.Random, victim: Victim, behaviour: str) -> tuple[Anch
     return anchor, LATEST[anchor] * chance.random() ** 2
 
 
-def _trap(chance: random.Random, victim: Victim, run: int, usual: Mapping[str, Calls]) -> Trap:
+def _trap(
+    chance: random.Random, victim: Victim, run: int, usual: Mapping[str, Calls], anchor: Anchor, delay: float
+) -> Trap:
     """Draw a call that the victim makes; errors only where it is at its own work, kills now and then before that."""
     is_kill = victim is Victim.TMUX_CLIENT or chance.random() < 0.5
     calls = [call for call in (KILLED_AT if is_kill else ERRORS) if _own(usual, call)]
     call = chance.choice(calls)
     lowest = 1 if is_kill and chance.random() < 0.15 else usual[call].before + 1
-    count = chance.randint(lowest, usual[call].total)
-    if is_kill:
-        return Trap(victim, run, call, count)
-    error = chance.choice(ERRORS[call])
-    return Trap(victim, run, call, count, error, for_good=error == "ENOSPC" and chance.random() < 0.5)
+    # A looker that finds something lost has more to do than the one that was counted.
+    more = _own(usual, call) if victim is Victim.LOOKER else 0
+    count = chance.randint(lowest, usual[call].total + more)
+    error = "" if is_kill else chance.choice(ERRORS[call])
+    for_good = error == "ENOSPC" and chance.random() < 0.5
+    return Trap(victim, run, call, count, error, for_good, anchor, delay)
 
 
 def _own(usual: Mapping[str, Calls], call: str) -> int:

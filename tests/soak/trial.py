@@ -64,6 +64,7 @@ class Trial:
         self._arena = Arena(root, plan.scene)
         self._hits: list[Hit] = []
         self._pending: list[Kill] = list(plan.kills)
+        self._trapped_lookers = self._traps(Victim.LOOKER)
         self._anchors: dict[tuple[int, Anchor], float] = {}
         self._launchers: dict[int, subprocess.Popen[bytes]] = {}
         self._server: subprocess.Popen[bytes] | None = None
@@ -81,7 +82,7 @@ class Trial:
 
     def play(self) -> Outcome:
         began = time.monotonic()
-        self._tell()
+        self._teller_back = began + self._plan.followed_from
         self._launch_all()
         while not self._is_over() and time.monotonic() - began < GIVEN_UP_S:
             self._turn(began)
@@ -92,6 +93,7 @@ class Trial:
             self._server.stdin.close()
         untold = self._wait_until_told()
         left = self._wait_until_left()
+        self._look_in_peace()
         return Outcome(self._all_hits(), left, tuple(self._called_lost), untold, is_given_up)
 
     # --- starting -----------------------------------------------------------------------------------------------
@@ -100,8 +102,6 @@ class Trial:
         runs = range(len(self._plan.behaviours))
         for trap in self._traps(Victim.TMUX_CLIENT):
             self._arena.tmux_shim(trap.run, strace.trapping(trap, self._logs[trap]))
-        for trap in self._traps(Victim.LOOKER):
-            self._look(strace.trapping(trap, self._logs[trap]), None)
         if self._plan.scene is Scene.MCP:
             self._serve()
             return
@@ -194,6 +194,11 @@ class Trial:
             if at is not None and at + kill.delay <= now:
                 self._pending.remove(kill)
                 self._carry_out(kill)
+        for trap in list(self._trapped_lookers):
+            at = self._anchors.get((trap.run, trap.anchor))
+            if at is not None and at + trap.delay <= now:
+                self._trapped_lookers.remove(trap)
+                self._look(strace.trapping(trap, self._logs[trap]), None)
         for looker in list(self._lookers):
             process, kill, dies = looker
             if process.poll() is not None:
@@ -201,7 +206,7 @@ class Trial:
             elif kill and dies <= now:
                 self._lookers.remove(looker)
                 self._note(kill, arena.kill(process.pid))
-        if self._teller and self._teller.poll() is not None and now >= self._teller_back:
+        if (self._teller is None or self._teller.poll() is not None) and now >= self._teller_back:
             self._tell()
         if self._stop is not None and now - began >= self._stop and self._dirs:
             self._stop = None
@@ -314,7 +319,7 @@ class Trial:
         deadline = time.monotonic() + TELLING_S
         while (untold := wanted - told(session).keys()) and time.monotonic() < deadline:
             arena.reap()
-            if self._teller and self._teller.poll() is not None:
+            if self._teller is None or self._teller.poll() is not None:
                 self._tell()
             time.sleep(0.02)
         return tuple(sorted(untold))
@@ -330,6 +335,13 @@ class Trial:
             arena.reap()
             time.sleep(0.02)
         return tuple(f"{pid}: {command[:160]}" for pid, command in left.items())
+
+    def _look_in_peace(self) -> None:
+        """Whoever looks next finishes what a crash has left."""
+        try:
+            Engine.open(str(self._arena.directory)).snapshots()
+        except SubdeckError:
+            return
 
     def _strangers(self) -> Mapping[int, str]:
         server = arena.tmux_server()

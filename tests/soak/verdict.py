@@ -30,7 +30,8 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
     if outcome.is_given_up:
         standing = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
         yield Broken("never over", standing or "a launcher or a server never came to its end")
-    if plan.scene is Scene.STICKY and len({run.meta.child_session_id for run in runs}) > 1:
+    conversations = {run.meta.child_session_id for run in runs if run.journal.has("begun")}
+    if plan.scene is Scene.STICKY and len(conversations) > 1:
         yield Broken("two conversations of a sticky preset", ", ".join(run.ending for run in runs))
     for run in runs:
         hits = [hit for hit in outcome.hits if _concerns(plan, hit, run)]
