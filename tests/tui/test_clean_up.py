@@ -19,8 +19,7 @@ from subdeck.core.project.session import SessionFile
 from subdeck.core.run.model import RunMeta
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup import screen as clean_up
-from subdeck.tui.cleanup.rules import loss_text, now_line, read_rule, room_line, spared_line, written
-from subdeck.tui.cleanup.screen import CleanUpScreen
+from subdeck.tui.cleanup.screen import CleanUpScreen, loss_text, now_line, read_rule, room_line, spared_line, written
 from subdeck.tui.deck import screen as deck_screen
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from textual.widgets import Input

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.presets.changed_file import ChangedFileScreen
-from subdeck.tui.presets.editor import PresetEditorScreen
-from subdeck.tui.presets.text_area import PresetArea
+from subdeck.tui.presets.editor import ChangedFileScreen, PresetArea, PresetEditorScreen
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from msgspec import structs
 from textual import on
@@ -18,21 +18,24 @@ from textual.widgets import Button, Input, Static
 from ...core import paths
 from ...core.config.settings import Retention
 from ...core.errors import UsageError
-from ...core.project.retention import Selection, Stock, Stored, choose, read_stock
+from ...core.project.retention import DAY, Selection, Stock, Stored, choose, read_stock
+from ...core.project.trash import KEPT
 from ...core.run import artifacts
+from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..widgets.choice import Choice
-from .rules import FIELDS, loss_text, now_line, read_rule, room_line, spared_line, taken_line, written
 
 TRASH, PURGE = "moved to the trash", "removed for good"
-_WORDS = {
-    "days": ("Older than", "days"),
-    "keep": ("Keep", "newest runs"),
-    "max_mb": ("At most", "MB in all (the oldest go first)"),
+FIELDS = {
+    "days": ("Older than", "days", "a number of days"),
+    "keep": ("Keep", "newest runs", "a whole number of runs"),
+    "max_mb": ("At most", "MB in all (the oldest go first)", "a number of megabytes"),
 }
+"""By the name of each rule what stands before and behind its field, and what is expected in it."""
 
+T = TypeVar("T", int, float)
 Ask = Callable[[str, str, str], Coroutine[None, None, bool]]
 """Asks a question, with its detail and the label of the yes button."""
 
@@ -82,8 +85,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         values = written(self._rule)
         with Vertical(classes="dialog", id="clean-up") as dialog:
             dialog.border_title = "Clean up old runs"
-            for name in FIELDS:
-                label, unit = _WORDS[name]
+            for name, (label, unit, _) in FIELDS.items():
                 with Horizontal(classes="field"):
                     yield Static(label, classes="label")
                     yield Input(values[name], id=name, compact=True, max_length=12)
@@ -120,21 +122,20 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
             rule = read_rule({name: self.query_one(f"#{name}", Input).value for name in FIELDS})
         except UsageError as error:
             problems = error.what
-        _say(self.query_one("#problems", Static), problems)
+        self._say("problems", problems)
         stock = self._stock
         if stock is None:
             return
         now = time.time()
         selection = self._selection = choose(stock, rule, now, self._needed) if rule else None
-        _say(self.query_one("#now", Static), now_line(stock))
-        _say(self.query_one("#taken", Static), taken_line(selection) if selection else "")
-        _say(self.query_one("#spared", Static), spared_line(selection) if selection else "")
-        room = room_line(stock, selection, now, purge=self._purge) if selection else ""
-        _say(self.query_one("#room", Static), room)
+        self._say("now", now_line(stock))
+        self._say("taken", taken_line(selection) if selection else "")
+        self._say("spared", spared_line(selection) if selection else "")
+        self._say("room", room_line(stock, selection, now, purge=self._purge) if selection else "")
         if selection and selection.going:
             self._bridge.spawn(self._name_ends, selection)
         else:
-            _say(self.query_one("#ends", Static), "")
+            self._say("ends", "")
 
     async def _name_ends(self, selection: Selection) -> None:
         """Name the oldest and the newest run that would go."""
@@ -142,7 +143,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         project = self._bridge.engine.project
         text = await self._bridge.call(_named, project, (first,) if first is last else (first, last))
         if self.is_attached and self._selection is selection:
-            _say(self.query_one("#ends", Static), text)
+            self._say("ends", text)
 
     @property
     def _purge(self) -> bool:
@@ -158,7 +159,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         if self._asking or selection is None:
             return
         if not selection.going:
-            _say(self.query_one("#problems", Static), "Nothing to delete: enter a number in one of the fields.")
+            self._say("problems", "Nothing to delete: enter a number in one of the fields.")
             return
         self._asking = True
         self._bridge.spawn(self._confirm, selection, self._purge)
@@ -177,6 +178,11 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
     def action_cancel(self) -> None:
         self.dismiss(None)
 
+    def _say(self, name: str, text: str) -> None:
+        static = self.query_one(f"#{name}", Static)
+        static.update(Content(plain(text)))
+        static.display = bool(text)
+
 
 def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:
     """Say which runs are the oldest and the newest of those that go. Reads their meta."""
@@ -189,6 +195,90 @@ def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:
     return "\n".join(lines)
 
 
-def _say(static: Static, text: str) -> None:
-    static.update(Content(plain(text)))
-    static.display = bool(text)
+# --- what is typed, and what it comes to in words ---------------------------------------------------------------------
+
+
+def written(rule: Retention) -> dict[str, str]:
+    """Return the rules of the settings as they would be typed."""
+    values = {name: getattr(rule, name) for name in FIELDS}
+    return {name: "" if value is None else f"{value:.15g}" for name, value in values.items()}
+
+
+def read_rule(fields: dict[str, str]) -> Retention:
+    """Return what is typed as rules, blank ones unset. Raises UsageError, which names every wrong field."""
+    problems: list[str] = []
+
+    def read(name: str, kind: Callable[[str], T]) -> T | None:
+        text = fields[name].strip().replace(",", "")
+        if not text:
+            return None
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not 0 <= value < 1e9:
+            label, _, expected = FIELDS[name]
+            problems.append(f'{label}: enter {expected} or leave it empty, not "{one_line(fields[name], 20)}"')
+            return None
+        return value
+
+    rule = Retention(read("days", float), read("keep", int), read("max_mb", float))
+    if problems:
+        raise UsageError("\n".join(problems))
+    return rule
+
+
+def now_line(stock: Stock) -> str:
+    """Say how many runs there are."""
+    trash = f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
+    return f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
+
+
+def taken_line(selection: Selection) -> str:
+    if not selection.going:
+        return "Nothing would be deleted."
+    return f"Would delete {runs_word(len(selection.going))}, {size_text(selection.size)}:"
+
+
+def spared_line(selection: Selection) -> str:
+    """Say which old runs are kept, and which of the others nobody has looked at."""
+    parts: list[str] = []
+    if selection.unfinished:
+        parts.append(f"Kept: {runs_word(selection.unfinished)} not finished yet.")
+    if selection.needed:
+        parts.append(f"Kept: {runs_word(selection.needed)} that you marked or that need you.")
+    if selection.untold:
+        parts.append(f"! You have not yet looked at the end of {selection.untold} of those to be deleted.")
+    return " ".join(parts)
+
+
+def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) -> str:
+    """Say how much room is freed, and when."""
+    if not selection.going:
+        return ""
+    room = size_text(selection.size)
+    if purge:
+        return f"Frees {room} at once. These runs cannot be restored."
+    hours = round(KEPT / 3600)
+    line = f"Frees nothing now, and {room} in {hours} h, when they leave the trash; until then they can be restored."
+    if not stock.trash:
+        return line
+    oldest = min(run.ended or now for run in stock.trash)
+    left = max(0.0, oldest + KEPT - now)
+    when = f"in {round(left / 3600)} h" if left >= 3600 else "within the hour"
+    return f"{line} The first runs now in the trash ({size_text(stock.trash_size)} in all) leave it {when}."
+
+
+def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
+    """Say what is lost, for the question."""
+    lines = [
+        f"{runs_word(len(selection.going))} with transcripts, answers, logs and child sessions, "
+        f"{size_text(selection.size)}."
+    ]
+    if selection.untold:
+        lines.append(f"You have not yet looked at the end of {selection.untold} of them.")
+    if purge:
+        lines.append("They are removed for good and cannot be restored.")
+    else:
+        lines.append(f"They stay in the trash for {round(KEPT / DAY * 24)} h; {undo_key} restores all of them.")
+    return "\n\n".join(lines)

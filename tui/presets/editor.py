@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
 from ...core.errors import SubdeckError
+from ...core.text.placeholders import decode, display, encode
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
+from ..terminal.textual_internals import drop_bindings
 from ..text.format import format_error, notify_failure, short_path
 from ..widgets.choice import Choice
-from .changed_file import ChangedFileScreen, Resolution
+from ..widgets.text_area import PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
-from .text_area import PresetArea
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -231,3 +236,81 @@ def verdict(checked: PresetCheck) -> Content:
         *(Content.styled(note, "$text-muted") for note in checked.notes),
     ]
     return Content("\n").join(lines or [Content.styled("✓ no problems", "$text-success")])
+
+
+class Resolution(StrEnum):
+    OVERWRITE = "overwrite"
+    """Replace what is in the file now by what was typed."""
+    RELOAD = "reload"
+    """Edit what is in the file now; undo brings back what was typed."""
+
+
+class ChangedFileScreen(ModalScreen[Resolution]):
+    """Returns None for going back to the text, which is what Enter does."""
+
+    BINDINGS = bindings(KeyContext.PICK)
+    CSS_PATH = "../dialogs/dialogs.tcss"
+
+    def __init__(self, what: str, path: str, *, gone: bool) -> None:
+        super().__init__()
+        self._what = f"{what[:1].upper()}{what[1:]}:\n{path}"
+        self._gone = gone
+
+    def compose(self) -> ComposeResult:
+        text = f"{self._what}\n\nNothing was written. Your text is still in the editor."
+        if not self._gone:
+            text += "\nReload replaces it with the file's text; ^z brings yours back."
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = "Not saved yet"
+            yield Static(Content(text), id="detail")
+            with Horizontal(classes="buttons"):
+                yield Button("Back to the text", id="back", compact=True)
+                if not self._gone:
+                    yield Button("Reload", id=Resolution.RELOAD, compact=True)
+                yield Button("Write it again" if self._gone else "Overwrite", id=Resolution.OVERWRITE, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#back", Button).focus()
+
+    @on(Button.Pressed)
+    def choose(self, event: Button.Pressed) -> None:
+        self.dismiss(None if event.button.id == "back" else Resolution(event.button.id))
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+EDITOR_KEYS = frozenset(binding.key for binding in bindings(KeyContext.EDIT) if not isinstance(binding, tuple))
+"""Keys that Textual gives to text areas and the editor to something else."""
+
+
+class PresetArea(PlainTextArea):
+    """Holds placeholders for the characters that a screen cannot take."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+home", "go_to_end(False)", show=False),
+        Binding("ctrl+end", "go_to_end(True)", show=False),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__(encode(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
+        drop_bindings(self, EDITOR_KEYS)
+
+    @property
+    def written(self) -> str:
+        """The text as it goes into the file."""
+        return decode(self.text)
+
+    def put(self, text: str) -> None:
+        super().put(encode(text))
+
+    def action_go_to_end(self, last: bool) -> None:
+        """Put the cursor at the end of the text, or at its beginning."""
+        self.move_cursor(self.document.end if last else (0, 0))
+
+    def go_to_line(self, line: int) -> None:
+        """Put the cursor on a line, from 1."""
+        self.move_cursor((min(line, self.document.line_count) - 1, 0), center=True)
+
+    def get_line(self, line_index: int) -> Text:
+        return Text(display(self.document.get_line(line_index)), end="", no_wrap=True)

@@ -135,7 +135,7 @@ class PresetList(RowList):
         """Put at the lower edge what there is no room for below the rows."""
         self.border_subtitle = ""
         if (found := self.highlighted) and not self._facts():
-            from .columns import summary
+            from .rows import summary
 
             self.border_subtitle = Content(one_line(summary(found), 300))
 
@@ -160,7 +160,7 @@ class PresetList(RowList):
     def empty_lines(self) -> list[str]:
         if not self._has_read:
             return []
-        from .first_steps import first_steps  # after the first paint, for which nothing is read yet
+        from .rows import first_steps  # after the first paint, for which nothing is read yet
 
         region = self.scrollable_content_region
         return first_steps(
@@ -181,7 +181,7 @@ class PresetList(RowList):
         found, region = self.highlighted, self.scrollable_content_region
         if found is None or region.width < 10:
             return []
-        from .columns import fact_lines  # with the modules that read presets, which the first paint does without
+        from .rows import fact_lines  # with the modules that read presets, which the first paint does without
 
         lines = fact_lines(found, region.width, self._warnings.get(self.preset, ()) if self.preset else ())
         room = region.height - self.row_count - 1
@@ -193,7 +193,7 @@ class PresetList(RowList):
         return [*lines[: room - 1], (f"{text.rstrip()} …", colour)]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        from .columns import row_cells
+        from .rows import row_cells
 
         return row_cells(self._all[row], width, max(len(found.name) for found in self._all))
 

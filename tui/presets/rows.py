@@ -1,16 +1,22 @@
-"""What the list says of a preset or a broken file: the columns of its row, and the facts below the rows; pure."""
+"""What the list says of a preset or a broken file, in its row and below the rows, or where there are none; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...core.presets.file import Preset, PresetProblem
 from ...core.text.plain import one_line
 from ..text.cells import fit, wrap
+from ..text.format import short_path
+
+if TYPE_CHECKING:
+    from ...core.doctor import Check
+    from ..actions import Action
 
 BADGE_WIDTH = 8
 WIDE = 56
-"""From this many cells on a row has model and tools too."""
+"""From this many cells on a row has model and tools too, and the places of presets make a sentence."""
 ROOMY = 100
 """From this many on, the description."""
 MARGIN = 3
@@ -79,3 +85,43 @@ def _tools(preset: Preset) -> str:
 def _reason(problem: PresetProblem) -> str:
     """Return why a file cannot be used, with its line, and what to do."""
     return problem.message if problem.line is None else f"line {problem.line}: {problem.message}"
+
+
+# --- no presets yet ---------------------------------------------------------------------------------------------------
+
+HINTS = (
+    ("create_preset", "create one"),
+    ("copy_preset", "copy Explore into this project"),
+    ("ad_hoc", "run ad hoc"),
+)
+
+
+def first_steps(
+    actions: Sequence[Action], places: Sequence[str], missing: Sequence[Check], *, width: int, height: int
+) -> list[str]:
+    """Return what to do where there are no presets; `missing` are programs that have to be installed.
+
+    Where there is little room it has no blank lines, and the names alone of what is missing.
+    """
+    from ..actions import key_of
+    from ..actions.help import hint_lines
+
+    width = max(10, width)
+    blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(places, width)]
+    if missing:
+        room = height - sum(map(len, blocks))
+        doctor = key_of("doctor", actions)
+        said = [f"! {check.name} is missing: {check.fix}   ({doctor} says more)" for check in missing]
+        lines = [row for line in said for row in wrap(one_line(line), width)]
+        names = " and ".join(check.name for check in missing)
+        fits = len(lines) <= room - (0 if width >= WIDE else len(blocks))
+        blocks.append(lines if fits else wrap(f"{doctor}  {names} missing", width))
+    blank = [""] if sum(map(len, blocks)) + len(blocks) - 1 <= height else []
+    return [line for number, block in enumerate(blocks) for line in ([*blank, *block] if number else block)]
+
+
+def _place_lines(places: Sequence[str], width: int) -> list[str]:
+    if width < WIDE:
+        return ["Looked for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
+    named = " or ".join(short_path(place, width // 2) for place in places)
+    return wrap(f"Presets are markdown files in {named}.", width)
