@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from .feed.views import View
+    from .feed.lines import View
 
 
 class ViewChosen(Message):

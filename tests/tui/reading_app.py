@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from subdeck.core import paths
 from subdeck.core.run.events import AssistantText, Event, Thinking, ToolCall, ToolResult, encode_event
 from subdeck.core.system.line_file import LineFile
+from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import RunReader
-from subdeck.tui.feed.views import View
 from subdeck.tui.messages import ViewChosen
 from subdeck.tui.theme import DARK
 from subdeck.tui.transcript.pane import Transcript

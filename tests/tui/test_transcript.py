@@ -38,10 +38,10 @@ def test_rows_map_back_to_lines() -> None:
     rows = Rows(12)
     formatter = ProgressFormatter()
     entries = [entry for n in range(30) if (entry := entry_of(text(n + 1, "word " * n + "end\nx"), formatter))]
-    rows.extend(entries, range(len(entries)))
+    rows.extend(entries)
     for width in (12, 40, 0):
         rows.lay_out(width)
-        cut = [len(rows.cut(index)) for index in range(len(rows.entries))]
+        cut = [len(rows.cut(entry)) for entry in rows.entries]
         assert rows.height == sum(cut)
         assert [rows.at(row) for row in range(rows.height)] == [
             (index, part) for index, count in enumerate(cut) for part in range(count)

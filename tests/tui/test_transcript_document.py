@@ -9,8 +9,8 @@ import pytest
 from subdeck.core.run.events import AssistantText, Event, ToolCall, ToolResult, UsageReported, encode_event
 from subdeck.core.system.line_file import CHUNK, Chunk, LineFile
 from subdeck.tui.feed import reader as reading
+from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import RunReader
-from subdeck.tui.feed.views import View
 from subdeck.tui.transcript.document import FEW, KEPT, Document
 from subdeck.tui.transcript.position import TextPosition, first, laid_out_row, last, moved, nearest, position_at, row_of
 
@@ -165,7 +165,7 @@ def test_far_behind_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     pieces = [reader.read()]
     while pieces[-1].more:
         pieces.append(reader.read())
-    assert pieces[0].after[0].decoded is None
+    assert pieces[0].after[0].entries is None
     for piece in pieces:
         for part in piece.after:
             document.put_after(part)

@@ -15,7 +15,7 @@ from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
 from ..deck.protocol import DeckView
 from ..dialogs.ask import AskScreen
-from ..feed.views import View
+from ..feed.lines import View
 from ..terminal.handover import page_file
 from ..text.format import short_path
 from ..transcript.export import exists, file_name, full_path, save, text_of

@@ -18,6 +18,7 @@ from ...core.system.log import log_fault
 from ...core.text.plain import plain
 from ..terminal.gc import freeze_once
 from .coalesce import FramePace, merged
+from .lines import View
 from .messages import (
     AgentChosen,
     EngineFailed,
@@ -30,7 +31,6 @@ from .messages import (
     UpdateArrived,
 )
 from .reader import RunReader
-from .views import View
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update

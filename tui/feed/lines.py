@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from ...core import paths
 from ...core.run.describe import GLYPHS
 from ...core.run.events import (
     AssistantText,
@@ -31,7 +32,6 @@ from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.system.line_file import HELD
 from ...core.text.plain import one_line, plain
 from ..text.format import local_time
-from .views import View
 
 TEXT_LIMIT = 200_000
 """Characters of one event that are laid out; the whole is in its file."""
@@ -49,6 +49,32 @@ LINE_TEXTS = (_STARTED, _MORE, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
 """What is said around the texts of the progress formatter."""
 
 _GLYPHS = {status.value: glyph for status, glyph in GLYPHS.items()}
+
+
+class View(StrEnum):
+    """A way in which a run can be looked at."""
+
+    READABLE = "readable"
+    """The events in words."""
+    RAW = "raw"
+    """The events as they stand in their file."""
+    STDERR = "stderr"
+    """What the child wrote to its stderr."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file it shows."""
+        return paths.STDERR if self is View.STDERR else paths.EVENTS
+
+    @property
+    def indent(self) -> int:
+        """Cells in front of its lines: of the cursor, and of the time."""
+        return 11 if self is View.READABLE else 2
+
+    @property
+    def counted(self) -> str:
+        """What one of its lines is."""
+        return "line" if self is View.STDERR else "event"
 
 
 class Kind(IntEnum):
@@ -75,6 +101,10 @@ class Entry(NamedTuple):
     text: str
     opens: bool = False
     """Whether opening it shows more."""
+    offset: int = 0
+    """Where its line begins in the file."""
+    body: str | None = None
+    """What it shows below itself while it is open."""
 
 
 UNREADABLE = Entry("", Kind.WARNING, "(a line that cannot be read; the raw view shows it)")

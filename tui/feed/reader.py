@@ -14,10 +14,9 @@ from msgspec import Struct
 
 from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix, seq_of_line
 from ...core.run.progress import ProgressFormatter
-from ...core.system.line_file import BLOCK, CHUNK, Chunk, FileMark, LineFile, chunks_of
+from ...core.system.line_file import CHUNK, Chunk, FileMark, LineFile, chunks_of
 from ...core.text.plain import plain
-from .lines import Entry, body_of_line, entry_of_line
-from .views import View
+from .lines import Entry, View, body_of_line, entry_of_line
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile
@@ -28,33 +27,24 @@ PRIMED = 256 * 1024
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 
-class Decoded(Struct, frozen=True):
-    """What some lines say; those that say nothing are left out."""
-
-    entries: list[Entry]
-    offsets: list[int]
-    """Where the line of each entry begins."""
-    bodies: dict[int, str]
-    """What the opened ones show below themselves, by their offsets."""
+def _nothing_open(_: int) -> bool:
+    return False
 
 
 def decode_lines(
     lines: Sequence[tuple[int, bytes]],
     view: View,
     formatter: ProgressFormatter,
-    opened: Callable[[int], bool] | None = None,
-) -> Decoded:
-    """Say lines in their order."""
-    decoded = Decoded([], [], {})
+    is_open: Callable[[int], bool] = _nothing_open,
+) -> list[Entry]:
+    """Say lines in their order, leaving out those that say nothing; `is_open` is asked with the offset of a line."""
+    entries: list[Entry] = []
     for offset, line in lines:
         entry = entry_of_line(view, line, formatter)
-        if entry is None:
-            continue
-        decoded.entries.append(entry)
-        decoded.offsets.append(offset)
-        if entry.opens and opened is not None and opened(offset):
-            decoded.bodies[offset] = body_of_line(view, line)
-    return decoded
+        if entry is not None:
+            body = body_of_line(view, line) if entry.opens and is_open(offset) else None
+            entries.append(entry._replace(offset=offset, body=body))
+    return entries
 
 
 def load(
@@ -63,13 +53,13 @@ def load(
     end: int,
     view: View,
     formatter: ProgressFormatter,
-    opened: Callable[[int], bool] | None = None,
-) -> Decoded:
+    is_open: Callable[[int], bool] = _nothing_open,
+) -> list[Entry]:
     """Decode one chunk; a few milliseconds, so that it may be done while somebody scrolls."""
     lines = file.lines(start, end)
     if view is View.READABLE and start:
         prime(formatter, file, start, lines)
-    return decode_lines(lines, view, formatter, opened)
+    return decode_lines(lines, view, formatter, is_open)
 
 
 def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Sequence[tuple[int, bytes]]) -> None:
@@ -121,8 +111,8 @@ class Part(Struct, frozen=True):
     """Lines that were written at the end."""
 
     chunk: Chunk
-    decoded: Decoded | None
-    """None where lines were only counted."""
+    entries: list[Entry] | None
+    """What they say; None where they were only counted."""
 
 
 class Piece(Struct, frozen=True):
@@ -170,7 +160,7 @@ class RunReader:
             return self._begin(mark.size)
         if mark.size - self._end > self._searched and (piece := self._read_on(mark.size)):
             return piece
-        return self._count()
+        return self._count(mark.size)
 
     def _begin(self, size: int) -> Piece:
         self._formatter = ProgressFormatter()
@@ -178,58 +168,51 @@ class RunReader:
         self._searched = self._last_seq = 0
         self._before = self._file.chunks_before(self._end)
         last = next(self._before, None)
-        after: tuple[Part, ...] = ()
-        if last is not None:
-            decoded = load(self._file, last.start, last.end, self.view, self._formatter)
-            after = (Part(last, decoded),)
-            self._find_seq(last)
         self._counting = last is not None and last.start > 0
-        return Piece(self._file, True, (), after, self._last_seq, self._rest(size), self._counting)
+        if last is None:
+            return self._piece(size, begins=True)
+        self._find_seq(last)
+        entries = load(self._file, last.start, last.end, self.view, self._formatter)
+        return self._piece(size, begins=True, after=(Part(last, entries),))
 
-    def _count(self) -> Piece:
-        """Go on counting what is before."""
+    def _count(self, size: int) -> Piece:
+        """Continue counting what is before."""
         chunks = list(islice(self._before, COUNTED)) if self._counting else []
         self._counting = bool(chunks) and chunks[-1].start > 0
-        size = self._mark.size if self._mark else 0
-        before = tuple(reversed(chunks))
-        return Piece(self._file, False, before, (), self._last_seq, self._rest(size), self._counting)
+        return self._piece(size, before=tuple(reversed(chunks)))
 
     def _read_on(self, size: int) -> Piece | None:
         """Read whole lines that were written since; None while there are none."""
-        behind = size - self._end > FAR_BEHIND
-        block = self._file.read(self._end, FAR_BEHIND if behind else PIECE)
-        whole = block[: block.rfind(b"\n") + 1]
-        if not whole:
-            return self._read_long_line(size) if len(block) >= PIECE else self._note_searched(len(block))
-        parts = tuple(self._part(chunk, decoded=not behind) for chunk in chunks_of(self._end, whole))
-        self._end += len(whole)
-        self._searched = 0
-        self._find_seq(parts[-1].chunk)
-        more = self._counting or self._end + len(block) - len(whole) < size
-        return Piece(self._file, False, (), parts, self._last_seq, self._rest(size), more)
+        begin, behind = self._end, size - self._end > FAR_BEHIND
+        block = self._file.read(begin, FAR_BEHIND if behind else PIECE)
+        chunks = tuple(chunks_of(begin, block[: block.rfind(b"\n") + 1])) or self._long_line(size)
+        if not chunks:
+            self._searched = size - begin
+            return None
+        parts = tuple(Part(chunk, None if behind else self._decode(chunk)) for chunk in chunks)
+        self._end, self._searched = chunks[-1].end, 0
+        self._find_seq(chunks[-1])
+        return self._piece(size, after=parts, more=begin + len(block) < size)
 
-    def _read_long_line(self, size: int) -> Piece | None:
-        """Find the end of a line that is longer than a piece."""
-        position = self._end + self._searched
-        while block := self._file.read(position, BLOCK):
-            newline = block.find(b"\n")
-            if newline >= 0:
-                chunk = Chunk(self._end, position + newline + 1, 1)
-                part = self._part(chunk, decoded=True)
-                self._end, self._searched = chunk.end, 0
-                self._find_seq(chunk)
-                return Piece(self._file, False, (), (part,), self._last_seq, "", self._counting or chunk.end < size)
-            position += len(block)
-        return self._note_searched(position - self._end)
+    def _long_line(self, size: int) -> tuple[Chunk, ...]:
+        """Return the chunk of a line that is longer than a piece; none while its end was not written."""
+        end = self._file.line_start(self._end + self._searched + 1, size + 1)
+        return (Chunk(self._end, end, 1),) if end <= size else ()
 
-    def _note_searched(self, searched: int) -> None:
-        self._searched = searched
+    def _decode(self, chunk: Chunk) -> list[Entry]:
+        return decode_lines(self._file.lines(chunk.start, chunk.end), self.view, self._formatter)
 
-    def _part(self, chunk: Chunk, *, decoded: bool) -> Part:
-        if not decoded:
-            return Part(chunk, None)
-        lines = self._file.lines(chunk.start, chunk.end)
-        return Part(chunk, decode_lines(lines, self.view, self._formatter))
+    def _piece(
+        self,
+        size: int,
+        *,
+        begins: bool = False,
+        before: tuple[Chunk, ...] = (),
+        after: tuple[Part, ...] = (),
+        more: bool = False,
+    ) -> Piece:
+        more = more or self._counting
+        return Piece(self._file, begins, before, after, self._last_seq, self._rest(size), more)
 
     def _find_seq(self, chunk: Chunk) -> None:
         """Note the number of the last event of a chunk: it is at the beginning of its line."""

@@ -13,9 +13,8 @@ from itertools import accumulate
 
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, LineFile
-from ..feed.lines import full_text
+from ..feed.lines import Entry, View, full_text
 from ..feed.reader import Part, load, prime
-from ..feed.views import View
 from .rows import Rows
 
 KEPT = 24
@@ -187,11 +186,11 @@ class Document:
             rows = self._laid.get(table.bytes_of(last)[0]) if table.exact[last] else None
             table.grow_last(part.chunk)
         start, _ = table.bytes_of(last)
-        if rows is None or part.decoded is None or self._all_open:
+        if rows is None or part.entries is None or self._all_open:
             self._laid.pop(start, None)  # laid out from the file when somebody looks
             table.exact[last] = False
             return
-        rows.extend(part.decoded.entries, part.decoded.offsets)
+        rows.extend(part.entries)
         self._take(last, rows)
 
     # --- laying out ----------------------------------------------------------------------------------------------
@@ -209,8 +208,7 @@ class Document:
         if rows is None:
             rows = Rows(self.width)
             if self.file is not None:
-                decoded = load(self.file, start, end, self.view, ProgressFormatter(), self.is_open)
-                rows.extend(decoded.entries, decoded.offsets, decoded.bodies)
+                rows.extend(load(self.file, start, end, self.view, ProgressFormatter(), self.is_open))
         elif rows.width != self.width:
             rows.lay_out(self.width)
         elif self.table.exact[index]:
@@ -282,18 +280,19 @@ class Document:
     def is_open(self, offset: int) -> bool:
         return (offset in self._toggled) != self._all_open
 
-    def entry_at(self, offset: int) -> tuple[Rows, int] | None:
+    def entry_at(self, offset: int) -> tuple[Rows, Entry] | None:
         """Return the entry of the line that begins at this byte; None where no line that says something does."""
         if not len(self.table):
             return None
         rows = self.rows(self.table.holding(offset))
-        entry = rows.index_of(offset)
-        return (rows, entry) if entry < len(rows.entries) and rows.offsets[entry] == offset else None
+        index = rows.index_of(offset)
+        found = index < len(rows.entries) and rows.entries[index].offset == offset
+        return (rows, rows.entries[index]) if found else None
 
     def toggle(self, offset: int) -> bool:
         """Open a line or close it; return whether there is something to open."""
         found = self.entry_at(offset)
-        if found is None or not found[0].entries[found[1]].opens:
+        if found is None or not found[1].opens:
             return False
         self._toggled ^= {offset}
         index = self.table.holding(offset)

@@ -12,8 +12,7 @@ from ...core.run.events import AssistantText
 from ...core.run.progress import ProgressFormatter
 from ...core.system.files import write_new, write_whole
 from ...core.text.plain import one_line, plain
-from ..feed.lines import body_of, entry_of, event_of
-from ..feed.views import View
+from ..feed.lines import View, body_of, entry_of, event_of
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile

@@ -58,7 +58,7 @@ class Painter:
 
     def row(self, laid_out: LaidOutRow, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
         """Return a row of the document: highlighted where the cursor is on it, with only a pointer where `pointed`."""
-        entry = laid_out.rows.entries[laid_out.entry]
+        entry = laid_out.entry
         row = self._row(laid_out)
         back = self._style_of(CURSOR_STYLE) if cursor else Style.null()
         time = entry.time if laid_out.part == 0 and cell_len(entry.time) < indent else ""
@@ -78,7 +78,7 @@ class Painter:
         return [Segment(" " * indent, style), Segment(text.removesuffix(" ") + LIVE_CURSOR if last else text, style)]
 
     def _row(self, laid_out: LaidOutRow) -> Row:
-        offset = laid_out.rows.offsets[laid_out.entry]
+        offset = laid_out.entry.offset
         rows = self._cut.get(offset)
         if rows is None or laid_out.part >= len(rows):
             rows = self._cut[offset] = laid_out.rows.cut(laid_out.entry)

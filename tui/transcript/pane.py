@@ -15,7 +15,7 @@ from ...core.run.describe import doing
 from ...core.run.model import STATUS_OF, RunReason, RunStatus
 from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
-from ..feed.views import View
+from ..feed.lines import View
 from ..messages import ViewChosen
 from ..terminal.gc import freeze_once
 from ..text.cells import cells, wrap
@@ -128,7 +128,7 @@ class Transcript(DocumentView):
         for part in piece.after:
             self.document.put_after(part)
             if not self.following:
-                self.unread += part.chunk.lines if part.decoded is None else len(part.decoded.entries)
+                self.unread += part.chunk.lines if part.entries is None else len(part.entries)
         if piece.before:
             self.put_before(piece.before)
         self._last_seq = max(self._last_seq, piece.last_seq)

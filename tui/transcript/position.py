@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..feed.lines import Entry
 from .document import LAID_AT_ONCE, Document
 from .rows import Rows
 
@@ -21,14 +22,13 @@ class LaidOutRow(NamedTuple):
     """A row by where it is laid out."""
 
     rows: Rows
-    entry: int
-    """Which entry of the chunk."""
+    entry: Entry
     part: int
     """Which row of the entry."""
 
     @property
     def position(self) -> TextPosition:
-        return TextPosition(self.rows.offsets[self.entry], self.part)
+        return TextPosition(self.entry.offset, self.part)
 
 
 def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
@@ -38,7 +38,10 @@ def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
     index = document.table.at(row)
     within = row - document.table.tops[index]
     rows = document.rows(index)
-    return LaidOutRow(rows, *rows.at(within)) if within < rows.height else None
+    if within >= rows.height:
+        return None
+    entry, part = rows.at(within)
+    return LaidOutRow(rows, rows.entries[entry], part)
 
 
 def position_at(document: Document, row: int) -> TextPosition | None:
@@ -71,7 +74,7 @@ def moved(document: Document, position: TextPosition, by: int) -> TextPosition |
     if not 0 <= row < rows.height:
         return first(document) if row < 0 else last(document)
     found, part = rows.at(row)
-    return TextPosition(rows.offsets[found], part)
+    return TextPosition(rows.entries[found].offset, part)
 
 
 def nearest(document: Document, offset: int) -> TextPosition | None:
@@ -79,7 +82,7 @@ def nearest(document: Document, offset: int) -> TextPosition | None:
     if not len(document.table):
         return None
     _, rows, entry = _entry(document, offset)
-    return TextPosition(rows.offsets[entry]) if entry < len(rows.entries) else last(document)
+    return TextPosition(rows.entries[entry].offset) if entry < len(rows.entries) else last(document)
 
 
 def first(document: Document) -> TextPosition | None:
@@ -87,7 +90,7 @@ def first(document: Document) -> TextPosition | None:
     for index in range(min(LAID_AT_ONCE, len(document.table))):
         rows = document.rows(index)
         if rows.height:
-            return TextPosition(rows.offsets[0])
+            return TextPosition(rows.entries[0].offset)
     return None
 
 
@@ -98,7 +101,7 @@ def last(document: Document) -> TextPosition | None:
         rows = document.rows(index)
         if rows.height:
             entry, part = rows.at(rows.height - 1)
-            return TextPosition(rows.offsets[entry], part)
+            return TextPosition(rows.entries[entry].offset, part)
     return None
 
 
@@ -140,4 +143,4 @@ def match_position(document: Document, offset: int, words: str) -> MatchPosition
     for sought in (texts, joined):
         if (part := next((part for part, text in enumerate(sought) if low in text), None)) is not None:
             return MatchPosition(TextPosition(offset, part), False)
-    return MatchPosition(TextPosition(offset), rows.entries[entry].opens and not document.is_open(offset))
+    return MatchPosition(TextPosition(offset), entry.opens and not document.is_open(offset))

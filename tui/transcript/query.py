@@ -20,8 +20,7 @@ from ...core.run.events import (
 )
 from ...core.run.model import RunStatus
 from ...core.run.progress import ProgressFormatter, vocabulary
-from ..feed.lines import LINE_TEXTS, entry_of_line, event_of, full_text
-from ..feed.views import View
+from ..feed.lines import LINE_TEXTS, View, entry_of_line, event_of, full_text
 
 if TYPE_CHECKING:
     from .scanner import Matcher

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from ..feed.lines import Entry, Kind
@@ -55,10 +56,6 @@ class Rows:
 
     def __init__(self, width: int) -> None:
         self.entries: list[Entry] = []
-        self.offsets = array("q")
-        """Byte of the file at which the line of each entry begins."""
-        self.bodies: dict[int, str] = {}
-        """What the opened entries show below themselves, by their offsets."""
         self._tops = array("l")
         """Row on which each entry starts."""
         self.height = 0
@@ -67,22 +64,18 @@ class Rows:
         self.longest = 0
         """Cells of the longest line; only kept up when lines are not wrapped."""
 
-    def extend(self, entries: Iterable[Entry], offsets: Iterable[int], bodies: Mapping[int, str] | None = None) -> None:
-        if bodies:
-            self.bodies |= bodies
-        for entry, offset in zip(entries, offsets, strict=True):
+    def extend(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
             self.entries.append(entry)
-            self.offsets.append(offset)
             self._tops.append(self.height)
-            self.height += self._row_count(entry, self.bodies.get(offset))
+            self.height += self._row_count(entry)
 
     def lay_out(self, width: int) -> None:
         """Take another width."""
-        entries, offsets = self.entries, self.offsets
-        self.entries, self.offsets, self._tops = [], array("q"), array("l")
+        entries, self.entries, self._tops = self.entries, [], array("l")
         self.width = width
         self.height = self.longest = 0
-        self.extend(entries, offsets)
+        self.extend(entries)
 
     def at(self, row: int) -> tuple[int, int]:
         """Return the entry a row belongs to and which of its rows it is."""
@@ -99,18 +92,16 @@ class Rows:
 
     def index_of(self, offset: int) -> int:
         """Return the first entry that begins here or after it; the number of entries when there is none."""
-        return bisect_left(self.offsets, offset)
+        return bisect_left(self.entries, offset, key=attrgetter("offset"))
 
-    def cut(self, index: int) -> list[Row]:
+    def cut(self, entry: Entry) -> list[Row]:
         """Break an entry into its rows."""
-        entry = self.entries[index]
-        body = self.bodies.get(self.offsets[index])
         if entry.kind is Kind.TEXT:
             lines = _marked_lines(entry.text)
         else:
-            lines = [Row(line) for line in _head(entry, body).split("\n")]
-        if body is not None:
-            lines += [Row(line, prefix=BODY_PREFIX) for line in body.split("\n")]
+            lines = [Row(line) for line in _head(entry).split("\n")]
+        if entry.body is not None:
+            lines += [Row(line, prefix=BODY_PREFIX) for line in entry.body.split("\n")]
         return [row for line in lines for row in self._cut_line(line)]
 
     def _cut_line(self, line: Row) -> list[Row]:
@@ -125,13 +116,13 @@ class Rows:
     def _break(self, line: str, width: int) -> Sequence[str]:
         return wrap_line(line, width) if width > 0 else (line[:UNWRAPPED_LIMIT],)
 
-    def _row_count(self, entry: Entry, body: str | None) -> int:
-        text = _head(entry, body)
+    def _row_count(self, entry: Entry) -> int:
+        text = _head(entry)
         # Nearly every line fits; cutting the rest is what costs.
-        if body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
+        if entry.body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
             return 1
         lines = _shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
-        below = [] if body is None else body.split("\n")
+        below = [] if entry.body is None else entry.body.split("\n")
         if not self.width:
             self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in (*lines, *below)))
             return len(lines) + len(below)
@@ -140,9 +131,9 @@ class Rows:
         return rows + sum(len(wrap_line(line, inner)) for line in below)
 
 
-def _head(entry: Entry, body: str | None) -> str:
+def _head(entry: Entry) -> str:
     """Return what stands above the body; of thinking its first line would stand there twice."""
-    if body is None or entry.kind is not Kind.THINKING:
+    if entry.body is None or entry.kind is not Kind.THINKING:
         return entry.text
     return "▾" + entry.text.partition(")")[0][1:] + ")"
 
