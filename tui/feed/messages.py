@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -22,58 +23,51 @@ class PieceArrived(Message, bubble=False):
     """Something of the shown run was read; the bridge itself hands it out."""
 
 
+@dataclass
 class RunsChanged(Message):
     """Everything that changed since the message before, merged."""
 
-    def __init__(self, update: Update) -> None:
-        super().__init__()
-        self.update = update
+    update: Update
 
 
+@dataclass
 class PresetsRead(Message):
-    def __init__(self, catalog: PresetCatalog) -> None:
-        super().__init__()
-        self.catalog = catalog
+    catalog: PresetCatalog
 
 
+@dataclass
 class AgentChosen(Message):
     """Which program a launch would use now."""
 
-    def __init__(self, agent: AgentChoice | None, problem: str = "") -> None:
-        super().__init__()
-        self.agent = agent
-        self.problem = problem
-        """Why there is none."""
+    agent: AgentChoice | None
+    problem: str = ""
+    """Why there is none."""
 
 
+@dataclass
 class UnseenFound(Message):
-    """Runs that ended before this app looked, and were told to nobody."""
+    """Runs that ended before this app looked, and were reported to nobody."""
 
-    def __init__(self, runs: tuple[RunSnapshot, ...]) -> None:
-        super().__init__()
-        self.runs = runs
+    runs: tuple[RunSnapshot, ...]
 
 
+@dataclass
 class ProjectWent(Message):
     """The project's directory is not where it was, or there again."""
 
-    def __init__(self, is_here: bool) -> None:
-        super().__init__()
-        self.is_here = is_here
+    is_here: bool
 
 
+@dataclass
 class EngineFailed(Message):
     """An engine call in the background went wrong; `what` is for a person."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__()
-        self.what = what
+    what: str
 
 
+@dataclass
 class TranscriptRead(Message):
     """The next piece of the shown run's transcript."""
 
-    def __init__(self, reader: RunReader, piece: Piece) -> None:
-        super().__init__()
-        self.reader = reader
-        self.piece = piece
+    reader: RunReader
+    piece: Piece
