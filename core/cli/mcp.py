@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 import click
 
@@ -40,8 +39,7 @@ def mcp(as_json: bool) -> None:
     # A descriptor of its own: the server puts another file under number 1, so that nothing else writes to the client.
     with Canceller(watched=(os.dup(1),)) as canceller:
         try:
-            from ..mcp.calls import Calls
-            from ..mcp.server import leave, serve
+            from ..mcp.server import serve
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in EXTRA:
                 raise
@@ -52,11 +50,4 @@ def mcp(as_json: bool) -> None:
             ) from error
         if sys.stdin.isatty():
             note(FOR_PEOPLE)
-        calls = Calls()
-
-        def leave_when_cancelled() -> None:
-            canceller.wait()
-            leave(calls)
-
-        threading.Thread(target=leave_when_cancelled, name="canceller", daemon=True).start()
-        serve(engine, session, calls)
+        serve(engine, session, canceller.wait)
