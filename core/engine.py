@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 NEAR_IDS = 5
 """How many ids an error about an ambiguous one names."""
 
-
 OPERATOR = "operator"
 """The session that app and command line of one user share."""
 
@@ -47,9 +46,8 @@ OPERATOR = "operator"
 class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
-    def __init__(
-        self, project: paths.Project, cwd: str, session: str, kind: LauncherKind, *, readonly: bool = False
-    ) -> None:
+    def __init__(self, cwd: str, session: str, kind: LauncherKind, *, readonly: bool) -> None:
+        project = paths.find_project(cwd)
         self.workspace = Workspace(project, cwd, load_settings(project))
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
@@ -76,7 +74,7 @@ class Engine:
         where = os.path.abspath(os.path.expanduser(cwd or os.getcwd()))
         if not os.path.isdir(where):
             raise UsageError(f"{one_line(where)} is not a directory", hint="choose a directory that exists")
-        return cls(paths.find_project(where), where, session, kind, readonly=readonly)
+        return cls(where, session, kind, readonly=readonly)
 
     @property
     def project(self) -> paths.Project:
@@ -113,10 +111,9 @@ class Engine:
     def check(self, request: RunRequest) -> tuple[SubdeckError, ...]:
         """Return what would keep a request from being launched now, without starting anything."""
         try:
-            (plan,) = self._plan((request,))
+            return self._plan((request,))[0].problems
         except SettingsError as error:
             return (error,)
-        return plan.problems
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         """Start runs, one for each request; several are a group, of which `max_parallel` run at a time.
@@ -155,7 +152,7 @@ class Engine:
         return registry.snapshots()
 
     def result(self, run_id: str) -> RunResult | None:
-        """Return the whole result; None while the run goes on."""
+        """Return the whole result; None until the run has ended."""
         return artifacts.read_result(self.project.run_dir(run_id))
 
     def meta(self, run_id: str) -> RunMeta:
@@ -232,14 +229,10 @@ class Engine:
         """
         from .project.stop import ask_to_stop
 
-        told: list[str] = []
-        for run in self.snapshots(tuple(run_ids)):
-            if run.has_ended:
-                continue
-            by_whom = by or self._launched_by.session
-            ask_to_stop(self.project, run, force=force, by=by_whom, reason=reason)
-            told.append(run.run_id)
-        return tuple(told)
+        active = [run for run in self.snapshots(tuple(run_ids)) if not run.has_ended]
+        for run in active:
+            ask_to_stop(self.project, run, force=force, by=by or self._launched_by.session, reason=reason)
+        return tuple(run.run_id for run in active)
 
     def attach_command(self, run_id: str) -> AttachInfo:
         """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
@@ -258,7 +251,7 @@ class Engine:
         return attach_command(facts.tmux, os.environ)
 
     def claim(self, run: RunSnapshot) -> bool:
-        """Claim the telling of the end of one of this session's background runs; True once, for one caller.
+        """Claim to report the end of one of this session's background runs; True once, for one caller.
 
         The end of a run that a newer subdeck wrote is left to that version, which knows how it ended.
         """
@@ -266,13 +259,13 @@ class Engine:
         return ours and run.has_ended and not run.newer_schema and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
-        """Return this session's background runs that have ended and were told to nobody yet."""
-        untold = self._session.untold()
-        runs = self.snapshots(untold) if untold else ()
+        """Return this session's background runs that have ended, which nobody was told."""
+        unreported = self._session.untold()
+        runs = self.snapshots(unreported) if unreported else ()
         return tuple(run for run in runs if run.has_ended and not run.newer_schema)
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Move finished runs to the trash; return their ids. Raises RunBusy for one that goes on."""
+        """Move finished runs to the trash; return their ids. Raises RunBusy for one that has not ended."""
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
             if not run.has_ended and not run.elsewhere:

@@ -19,6 +19,8 @@ from .output import document, is_terminal, json_option, note, say
 NAMED = 20
 """Runs that were not deleted which are named one by one."""
 
+UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
+
 
 @click.command("clean")
 @click.option(
@@ -38,7 +40,7 @@ NAMED = 20
 @json_option
 def clean(
     days: float | None, keep: int | None, max_mb: float | None, dry_run: bool, purge: bool, yes: bool, as_json: bool
-) -> int:
+) -> None:
     """Delete old finished runs. Without a rule, those in the settings (retention) apply.
 
     The runs go to the trash, from which subdeck rm --undo restores them for a day; after that their space is free.
@@ -52,21 +54,17 @@ def clean(
         hint = f"give --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
         raise UsageError("no rule says which runs are old", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
-        raise UsageError(
-            "--json cannot ask for confirmation",
-            where="clean",
-            hint="add --yes, or --dry-run to see what would be deleted",
-        )
+        raise UsageError("--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT)
     stock = retention.read_stock(engine.project)
     selection = retention.choose(stock, rule, time.time())
     if not as_json:
-        say("\n".join(_said(stock, selection, purge)))
+        say("\n".join(_summary(stock, selection, purge)))
     moved: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     if selection.going and not dry_run:
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
-            return 0
+            return
         cleaned = retention.clean(engine.project, selection.run_ids, purge=purge)
         moved, left = cleaned.moved, cleaned.left
     if as_json:
@@ -83,17 +81,16 @@ def clean(
                 "left": [{"runId": run_id, "why": why} for run_id, why in left],
             }
         )
-        return 0
+        return
     if moved:
         say(f"{runs_word(len(moved))} {'removed for good' if purge else 'moved to the trash'}")
     for run_id, why in left[:NAMED]:
         note(f"! {run_id[-6:]} was not deleted: {one_line(why)}")
     if len(left) > NAMED:
         note(f"! {runs_word(len(left) - NAMED)} more not deleted")
-    return 0
 
 
-def _said(stock: retention.Stock, selection: retention.Selection, purge: bool) -> list[str]:
+def _summary(stock: retention.Stock, selection: retention.Selection, purge: bool) -> list[str]:
     """Return lines that say what there is, what is to be deleted, and how much space that frees when."""
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
@@ -115,9 +112,5 @@ def _said(stock: retention.Stock, selection: retention.Selection, purge: bool) -
 
 def _agreed(purge: bool) -> bool:
     if not is_terminal(sys.stdin):
-        raise UsageError(
-            "there is no terminal to ask for confirmation",
-            where="clean",
-            hint="add --yes, or --dry-run to see what would be deleted",
-        )
+        raise UsageError("there is no terminal to ask for confirmation", where="clean", hint=UNASKED_HINT)
     return click.confirm("Remove them for good?" if purge else "Move them to the trash?", default=False)

@@ -32,8 +32,7 @@ _OPTIONS = (
     click.option("--agent", metavar="A", help="Which agent: pi, offline, or a name from the settings."),
     click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
     click.option(
-        "--session-id",
-        "child_session",
+        *("--session-id", "child_session"),
         metavar="ID",
         help="Continue this child session of the same preset and directory.",
     ),
@@ -73,11 +72,10 @@ def read_request(
     preset, task = _preset_and_task(args, no_preset=no_preset)
     if preset is not None:
         _refuse({"--tools": tools, "--prompt": prompt, "--save-as": save_as})
-    previous_id = engine.find((previous,))[0] if previous else None
     request = RunRequest(
+        previous=engine.find((previous,))[0] if previous else None,
         task=_read_task() if task == STDIN else task,
         preset=preset,
-        previous=previous_id,
         tools=None if tools is None else parse_tools(tools),
         prompt=_read_prompt(prompt) if prompt else "",
         **asked,
@@ -95,9 +93,8 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
             return preset, task
         case []:
             wanted = "TASK" if no_preset else "PRESET and TASK"
-            raise UsageError(
-                f"{wanted} missing", hint="subdeck presets lists the presets; --no-preset runs without one"
-            )
+            hint = "subdeck presets lists the presets; --no-preset runs without one"
+            raise UsageError(f"{wanted} missing", hint=hint)
         case [only]:
             raise UsageError(
                 "PRESET or TASK is missing",
@@ -125,9 +122,8 @@ def _refuse(ad_hoc_options: Mapping[str, str | None]) -> None:
 
 def _read_task() -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
-        raise UsageError(
-            "stdin is closed, so no task can be read from it", where="task", hint="give the task as an argument"
-        )
+        what, hint = "stdin is closed, so no task can be read from it", "give the task as an argument"
+        raise UsageError(what, where="task", hint=hint)
     if is_terminal(sys.stdin):
         note("Type the task; ctrl-D on an empty line ends it.")
     return sys.stdin.buffer.read().decode("utf-8", "replace")

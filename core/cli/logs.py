@@ -1,4 +1,4 @@
-"""`subdeck logs`: print what a run did, or follow it."""
+"""`subdeck logs` and `replay`: print what a run did, follow it, or make one from a recorded stream."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import click
 from .. import paths
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
+from ..run.model import RunStatus
 from ..system.line_file import LineTail
 from ..text.plain import plain
 from .outcomes import EXIT_CODES
-from .output import document, is_terminal, json_option, note, run_argument
+from .output import document, is_terminal, json_option, note, pass_on, run_argument
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""
@@ -43,12 +44,9 @@ def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
     With --json, print one document: {"runId", "status", "name", "path", "lines"}. With -f, the exit code is that of
     the run.
     """
-    if follow and as_json:
-        raise UsageError("--json prints one document and cannot follow a run", where="logs", hint="use -f --events")
-    if follow and name == MARKDOWN:
-        raise UsageError(
-            "--markdown prints one document and cannot follow a run", where="logs", hint="use -f without it"
-        )
+    if follow and (as_json or name == MARKDOWN):
+        option, hint = ("--json", "use -f --events") if as_json else ("--markdown", "use -f without it")
+        raise UsageError(f"{option} prints one document and cannot follow a run", where="logs", hint=hint)
     engine = Engine.open()
     run_id = engine.find((ref,))[0]
     if name == MARKDOWN:
@@ -138,6 +136,59 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
     log.print_rest()
     (run,) = engine.snapshots((run_id,))
     return EXIT_CODES.get(run.status, 0)
+
+
+@click.command("replay")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--agent", type=click.Choice(["pi", "offline"]), default="pi", help="The agent that wrote it (default: pi)."
+)
+@click.option("--exit-code", metavar="N", type=int, default=0, help="The exit code of the child; -15 means signal 15.")
+@click.option("--stderr", metavar="FILE", help="What the child wrote on stderr.")
+@click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
+@click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")
+@json_option
+def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool) -> int:
+    """Make a run from FILE, the recorded stdout of a child agent in JSON mode (may be .gz), at full speed.
+
+    The transcript goes to stderr and the answer to stdout; the exit code is that of `run`.
+    """
+    import shutil
+    import tempfile
+
+    from ..wrapper import replay as recordings
+
+    if events and as_json:
+        raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")
+    show = _drop if events or as_json else _show
+    directory = tempfile.mkdtemp(prefix="subdeck-replay-")
+    is_kept = False
+    try:
+        run_dir = recordings.replay(recordings.Recording(file, agent, stderr, exit_code), directory, show=show)
+        result = recordings.replayed(run_dir)
+        if events:
+            with open(os.path.join(run_dir, paths.EVENTS), "rb") as lines:
+                for line in lines:
+                    _print(line)
+        elif as_json:
+            document(result)
+        elif result.status is RunStatus.COMPLETED and result.final_text:
+            pass_on(result.final_text)
+        is_kept = keep
+    finally:
+        if not is_kept:
+            shutil.rmtree(directory, ignore_errors=True)
+    if keep:
+        note(f"kept in {run_dir}")
+    return EXIT_CODES[result.status]
+
+
+def _drop(piece: bytes) -> None:
+    return
+
+
+def _show(piece: bytes) -> None:
+    sys.stderr.write(piece.decode("utf-8", "replace"))
 
 
 def _print(block: bytes) -> None:

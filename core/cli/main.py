@@ -13,7 +13,7 @@ import click
 from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
 from ..text.plain import one_line
-from .output import drop_unwritten, say, show_error, terminal_width
+from .output import drop_unwritten, show_error, terminal_width
 
 
 class Entry(NamedTuple):
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "mcp": Entry("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": Entry("programs", "Follow runs as a stream of events, for other programs."),
     "tool": Entry("programs", "The tools of a parent agent as JSON over stdio; for its extension."),
-    "replay": Entry("replay", "Make a run from the recorded output of a child agent."),
+    "replay": Entry("logs", "Make a run from the recorded output of a child agent."),
 }
 
 
@@ -100,13 +100,14 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
     except click.Abort:
         return INTERRUPTED
     except click.ClickException as error:
-        return _fail(_explained(error), as_json)
+        show_error(_explained(error), as_json=as_json)
     except SubdeckError as error:
-        return _fail(error, as_json)
+        show_error(error, as_json=as_json)
     except OSError as error:
-        return _fail(SubdeckError(error.strerror or str(error), where=str(error.filename or "")), as_json)
+        show_error(SubdeckError(error.strerror or str(error), where=str(error.filename or "")), as_json=as_json)
     finally:
         drop_unwritten()
+    return NOTHING_STARTED
 
 
 def _deck(open_app: OpenApp) -> CommandGroup:
@@ -119,9 +120,7 @@ def _deck(open_app: OpenApp) -> CommandGroup:
         "--run", "run", metavar="RUN", help="Open the app on this run, with its transcript on the full screen."
     )
     @click.option("--readonly", is_flag=True, help="Open the app for looking only: nothing can be changed.")
-    @click.option(
-        "--version", is_flag=True, is_eager=True, expose_value=False, callback=_tell_version, help="Print the version."
-    )
+    @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
     @click.pass_context
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
         """A control deck for coding subagents. Without a command, open the app on the current directory.
@@ -139,12 +138,6 @@ def _deck(open_app: OpenApp) -> CommandGroup:
         return 0
 
     return deck
-
-
-def _tell_version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
-    if asked:
-        say(f"subdeck {__version__}")
-        ctx.exit()
 
 
 def _enter(directory: str) -> None:
@@ -171,8 +164,3 @@ def _explained(error: click.ClickException) -> UsageError:
             hint = near
     what = error.message if isinstance(error, click.NoSuchOption) else error.format_message()
     return UsageError(what[:1].lower() + what[1:].rstrip("."), where=path, hint=hint)
-
-
-def _fail(error: SubdeckError, as_json: bool) -> int:
-    show_error(error, as_json=as_json)
-    return NOTHING_STARTED

@@ -9,7 +9,7 @@ from ..engine import Engine
 from ..errors import SubdeckError
 from ..run.model import RunMeta, RunResult
 from ..run.snapshot import RunSnapshot
-from .report import RECENT, AgentDetails, EntryFold, details_of, fold_entries
+from .report import RECENT, AgentDetails, EntryFold, Timeline, details_of, fold_entries
 
 REPORT_INTERVAL_S = 0.25
 """The least time between two reports of one run's progress."""
@@ -56,18 +56,19 @@ class LiveRun:
         self.drain()
         self._reported_at = time.monotonic()
         self.is_pending = False
-        timeline = self._fold.timeline
-        return details_of(self.run, timeline, now=datetime.now(UTC), display_name=self._display_name)
+        return self._details(self._fold.timeline)
 
     def announce(self) -> AgentDetails:
         """Return what is known before there are any entries."""
-        return details_of(self.run, now=datetime.now(UTC), display_name=self._display_name)
+        return self._details()
 
     def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
         """Return the details of its end, with the whole timeline."""
         self.run = run
-        timeline = fold_entries(self._engine.events(run.run_id).read())
-        return details_of(run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
+        return self._details(fold_entries(self._engine.events(run.run_id).read()), result)
+
+    def _details(self, timeline: Timeline | None = None, result: RunResult | None = None) -> AgentDetails:
+        return details_of(self.run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
 
 
 class PresetNames:
