@@ -29,10 +29,10 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 
 def why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
     """Say why a run is not done, or how it ended."""
-    from ..project.diagnosis import DiagnosisReader, Signs, why  # a list of runs does not need it
+    from ..project.diagnosis import DiagnosisReader, Evidence, explain  # a list of runs does not need it
 
-    signs = Signs(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
-    return why(run, signs, datetime.now(UTC))
+    evidence = Evidence(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
+    return explain(run, evidence, datetime.now(UTC))
 
 
 def run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from ..system.line_file import LineFile
 from ..text.plain import one_line
 from .liveness import is_here
 
-BETWEEN = " · "
 MESSAGE = 300
 """Characters of a message of an end."""
 
@@ -44,7 +43,7 @@ REASONS: dict[RunReason, str] = {
     RunReason.STALLED: "it was silent longer than its stall limit",
 }
 
-_TOLD_BY_ANOTHER = frozenset(
+_FOREIGN_MESSAGES = frozenset(
     (RunReason.MODEL_ERROR, RunReason.FINALIZE_ERROR, RunReason.AGENT_MISSING, RunReason.START_FAILED)
 )
 """Ends whose message is not a sentence of ours, so that it says too little alone."""
@@ -57,7 +56,7 @@ class Process(Struct, frozen=True):
     alive: bool
 
 
-class Signs(Struct, frozen=True, kw_only=True):
+class Evidence(Struct, frozen=True, kw_only=True):
     """What is known beside the snapshot, as of one look."""
 
     wrapper: Process | None = None
@@ -73,11 +72,12 @@ class Signs(Struct, frozen=True, kw_only=True):
     result: RunResult | None = None
 
 
-def why(run: RunSnapshot, signs: Signs, now: datetime) -> str:
-    """Return the line, plain."""
+def explain(run: RunSnapshot, evidence: Evidence, now: datetime) -> str:
+    """Return the line, with nothing in it that a screen must not get."""
     if run.newer_schema:
         return newer_schema(run.newer_schema)
-    return BETWEEN.join(filter(None, _elsewhere(run, signs, now) if run.elsewhere else _parts(run, signs, now)))
+    parts = _elsewhere(run, evidence, now) if run.elsewhere else _parts(run, evidence, now)
+    return " · ".join(filter(None, parts))
 
 
 def ago(seconds: float) -> str:
@@ -90,22 +90,22 @@ def ago(seconds: float) -> str:
     return f"{whole // 3600} h" if whole < 48 * 3600 else f"{whole // 86400} days"
 
 
-def _elsewhere(run: RunSnapshot, signs: Signs, now: datetime) -> list[str]:
-    where = f"another machine ({one_line(signs.elsewhere, 60)})" if signs.elsewhere else "another machine"
+def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
+    where = f"another machine ({one_line(evidence.elsewhere, 60)})" if evidence.elsewhere else "another machine"
     return [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
 
 
-def _parts(run: RunSnapshot, signs: Signs, now: datetime) -> list[str]:
+def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
     took = elapsed(run, now)
     match run.state:
         case Queued() as queued:
-            return [f"queued {took}", _queue(queued), _processes(signs), _wish(signs.stop)]
+            return [f"queued {took}", _queue(queued), _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
             tries = f" (try {running.attempt})" if running.attempt > 1 else ""
-            doing = _waiting(running, signs)
-            return [f"running {took}{tries}", _processes(signs), _age(run, now), _wish(signs.stop), doing]
+            doing = _waiting(running, evidence)
+            return [f"running {took}{tries}", _processes(evidence), _age(run, now), _requested(evidence.stop), doing]
         case Ended() as end:
-            return _ended(end, took, signs.result)
+            return _ended(end, took, evidence.result)
 
 
 def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
@@ -125,26 +125,24 @@ def _reason(end: Ended) -> str:
     message = "" if end.status is RunStatus.COMPLETED else one_line(end.message, MESSAGE)
     if not message:
         return words
-    return f"{words}: {message}" if end.reason in _TOLD_BY_ANOTHER else message
+    return f"{words}: {message}" if end.reason in _FOREIGN_MESSAGES else message
 
 
 def _queue(queued: Queued) -> str:
-    match queued:
-        case Queued(waits_for=WaitsFor.SESSION):
+    match queued.waits_for:
+        case WaitsFor.SESSION:
             return "waits for its child session, with which another run goes on"
-        case Queued(waits_for=WaitsFor.SLOT, ahead=0):
-            return "waits for a slot, next in line"
-        case Queued(waits_for=WaitsFor.SLOT, ahead=ahead):
-            return f"waits for a slot, {ahead} ahead"
+        case WaitsFor.SLOT:
+            return f"waits for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
         case _:
             return "has not started yet"
 
 
-def _processes(signs: Signs) -> str:
+def _processes(evidence: Evidence) -> str:
     """Say of the nearest process that is known whether it lives; that the wrapper has gone outweighs the rest."""
-    wrapper, child = signs.wrapper, signs.child
+    wrapper, child = evidence.wrapper, evidence.child
     if wrapper is not None and not wrapper.alive:
-        return f"its wrapper, pid {wrapper.pid}, is gone: it is about to be told as lost"
+        return f"its wrapper, pid {wrapper.pid}, is gone: it is about to be reported as lost"
     if child is not None:
         return f"pid {child.pid} {'alive' if child.alive else 'gone, its end is being written'}"
     return f"wrapper pid {wrapper.pid} alive" if wrapper is not None else ""
@@ -155,20 +153,20 @@ def _age(run: RunSnapshot, now: datetime) -> str:
     return f"last event {ago((now - last).total_seconds())} ago" if last else "no event yet"
 
 
-def _wish(stop: StopRequest | None) -> str:
+def _requested(stop: StopRequest | None) -> str:
     if stop is None:
         return ""
     by = f" by {one_line(stop.by, 40)}" if stop.by else ""
     return f"{'to be killed' if stop.force else 'asked to stop'}{by}"
 
 
-def _waiting(running: Running, signs: Signs) -> str:
-    first, *others = signs.calls or ("",)
+def _waiting(running: Running, evidence: Evidence) -> str:
+    first, *others = evidence.calls or ("",)
     if first:
         return f"waiting for {first}" + (f" and {len(others)} more" if others else "")
     if running.sentence:
         return "writing"
-    return signs.retry or "no tool runs: waiting for the model"
+    return evidence.retry or "no tool runs: waiting for the model"
 
 
 WINDOW = 512 * 1024
@@ -195,17 +193,17 @@ class DiagnosisReader:
         """The last text of the agent that is whole."""
         return self._fold.final_text or ""
 
-    def read(self, run: RunSnapshot) -> Signs:
+    def read(self, run: RunSnapshot) -> Evidence:
         """Return what is known now of a run that stands so."""
         if run.has_ended:
-            return Signs(result=artifacts.read_result(self._run_dir))
+            return Evidence(result=artifacts.read_result(self._run_dir))
         self._events = self._events or self._from_near_the_end()
         for event in self._events.read():
             self._apply(event)
         retry, child = self._fold.retry, self._fold.child
         facts = artifacts.read_runner(self._run_dir)
         is_ours = facts is not None and is_here(facts)
-        return Signs(
+        return Evidence(
             wrapper=_process(facts.pid, facts.pid_started) if facts and is_ours else None,
             child=_process(child.child_pid, child.child_pid_started) if child and is_ours else None,
             elsewhere=facts.host if facts and not is_ours else "",

@@ -1,10 +1,9 @@
-"""Which old runs a clean-up takes; pure."""
+"""Deleting old runs by rules: what there is, which of it the rules take, and taking it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -12,13 +11,13 @@ from .. import paths
 from ..config.settings import Retention
 from ..errors import SubdeckError
 from ..run import artifacts
+from ..system import files
 from . import trash
-
-if TYPE_CHECKING:
-    from ..config.settings import Retention
 
 DAY = 24 * 3600.0
 MB = 1024 * 1024
+BLOCK = 512
+"""What `st_blocks` counts in, whatever the file system."""
 
 
 class Stored(Struct, frozen=True, gc=False):
@@ -54,9 +53,9 @@ class Selection(Struct, frozen=True):
 
     going: tuple[Stored, ...]
     unfinished: int
-    """Runs that go on: they are never taken."""
+    """They are never taken."""
     needed: int
-    """Runs that a rule would take if nobody needed them."""
+    """How many a rule would take if nobody needed them."""
     untold: int
     """Of those that go: how many have an end that nobody was told of."""
 
@@ -73,56 +72,35 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     """Decide by the three rules, each of which takes the oldest; a run goes when one of them takes it.
 
     `days` takes what ended longer ago, `keep` all finished runs but the newest so many, `max_mb` as many as are
-    needed for what stays, unfinished runs included, to fit. Runs that go on and those in `needed` stay whatever the
+    needed for what stays, unfinished runs included, to fit. Unfinished runs and those in `needed` stay whatever the
     rules say; they count in all of them.
     """
     finished = sorted((run for run in stock.runs if run.ended is not None), key=_age)
-    taken: dict[str, Stored] = {}
+    taken: set[str] = set()
     if rule.days is not None:
         oldest = now - rule.days * DAY
-        taken |= {run.run_id: run for run in finished if run.ended is not None and run.ended < oldest}
+        taken |= {run.run_id for run in finished if run.ended is not None and run.ended < oldest}
     if rule.keep is not None:
-        taken |= {run.run_id: run for run in finished[: max(0, len(finished) - rule.keep)]}
-    going = {run_id: run for run_id, run in taken.items() if run_id not in needed}
-    spared = set(taken) - set(going)
+        taken |= {run.run_id for run in finished[: max(0, len(finished) - rule.keep)]}
     if rule.max_mb is not None:
-        _fit(finished, stock.size - sum(run.size for run in going.values()), rule.max_mb * MB, needed, going, spared)
-    chosen = tuple(run for run in finished if run.run_id in going)
+        left = stock.size - sum(run.size for run in finished if run.run_id in taken and run.run_id not in needed)
+        for run in finished:
+            if left <= rule.max_mb * MB:
+                break
+            if run.run_id not in taken and run.run_id not in needed:
+                left -= run.size
+            taken.add(run.run_id)
+    going = tuple(run for run in finished if run.run_id in taken and run.run_id not in needed)
     return Selection(
-        chosen,
-        unfinished=sum(run.ended is None for run in stock.runs),
-        needed=len(spared),
-        untold=sum(run.run_id in stock.untold for run in chosen),
+        going,
+        unfinished=len(stock.runs) - len(finished),
+        needed=len(taken.intersection(needed)),
+        untold=sum(run.run_id in stock.untold for run in going),
     )
-
-
-def _fit(
-    finished: Sequence[Stored],
-    size: int,
-    most: float,
-    needed: Collection[str],
-    going: dict[str, Stored],
-    spared: set[str],
-) -> None:
-    """Add the oldest runs to `going` until what stays takes at most `most` bytes; tell in `spared` who could not."""
-    for run in finished:
-        if size <= most:
-            return
-        if run.run_id in going:
-            continue
-        if run.run_id in needed:
-            spared.add(run.run_id)
-        else:
-            going[run.run_id] = run
-            size -= run.size
 
 
 def _age(run: Stored) -> tuple[float, str]:
     return (run.ended or 0.0, run.run_id)
-
-
-BLOCK = 512
-"""What `st_blocks` counts in, whatever the file system."""
 
 
 class Cleaned(Struct, frozen=True):
@@ -134,7 +112,8 @@ class Cleaned(Struct, frozen=True):
 
 def read_stock(project: paths.Project) -> Stock:
     """Look at every run directory without opening a file in it: 10,000 runs take a fraction of a second."""
-    return Stock(tuple(_stored(project.runs)), tuple(_deleted(project.trash)), _untold(project))
+    stored = (Stored(run_id, *_measured(project.run_dir(run_id))) for run_id in _run_ids(project.runs))
+    return Stock(tuple(stored), tuple(_deleted(project.trash)), _untold(project))
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, purge: bool) -> Cleaned:
@@ -153,7 +132,7 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, purge: bool) -> Cle
     return Cleaned(tuple(moved), tuple(left))
 
 
-def tidy(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
+def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
     """Move to the trash what the rules of the settings take; what nobody was told of stays, for nobody is asked."""
     stock = read_stock(project)
     selection = choose(stock, rule, now, needed=stock.untold)
@@ -161,27 +140,17 @@ def tidy(project: paths.Project, rule: Retention, now: float) -> tuple[Selection
     return selection, clean(project, own, purge=False)
 
 
-def _stored(directory: str) -> Iterable[Stored]:
-    for run_id, path in _run_dirs(directory):
-        size, ended = _measured(path)
-        yield Stored(run_id, size, ended)
-
-
-def _deleted(directory: str) -> Iterable[Stored]:
-    for run_id, path in _run_dirs(directory):
+def _deleted(trash_dir: str) -> Iterator[Stored]:
+    for run_id in _run_ids(trash_dir):
+        path = f"{trash_dir}/{run_id}"
         try:
             yield Stored(run_id, _measured(path)[0], os.stat(path).st_mtime)
         except OSError:
             continue  # purged meanwhile
 
 
-def _run_dirs(directory: str) -> list[tuple[str, str]]:
-    try:
-        with os.scandir(directory) as entries:
-            found = [(entry.name, entry.path) for entry in entries if paths.is_run_id(entry.name)]
-    except OSError:
-        return []
-    return found
+def _run_ids(directory: str) -> list[str]:
+    return list(filter(paths.is_run_id, files.names(directory)))
 
 
 def _measured(run_dir: str) -> tuple[int, float | None]:
@@ -208,14 +177,10 @@ def _untold(project: paths.Project) -> frozenset[str]:
     """Return the runs that some session launched in the background and was not told the end of."""
     from .session import SessionFile
 
-    try:
-        names = [name[:-6] for name in os.listdir(project.sessions) if name.endswith(".jsonl")]
-    except OSError:
-        return frozenset()
     untold: set[str] = set()
-    for name in names:
+    for name in files.names(project.sessions):
         try:
-            untold.update(SessionFile(project, name).untold())
+            untold.update(SessionFile(project, name.removesuffix(".jsonl")).untold())
         except SubdeckError:
             continue  # not a file of ours
     return frozenset(untold)

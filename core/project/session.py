@@ -10,7 +10,8 @@ import errno
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ _decoder = msgspec.json.Decoder(_Entry)
 def checked_session(session: str) -> str:
     """Return a session id that is fit for a file name; raises UsageError."""
     if not _ID.fullmatch(session):
-        raise UsageError(f"{one_line(session, 80)!r} is no session id", hint="use 1 to 64 letters, digits, _ and -")
+        raise UsageError(f"{one_line(session, 80)!r} is not a session id", hint="use 1 to 64 letters, digits, _ and -")
     return session
 
 
@@ -61,20 +62,15 @@ class SessionFile:
         self._told: set[str] = set()
         self._reading = threading.RLock()
 
-    def read(self) -> None:
-        """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
-        with self._reading:
-            for line in self._tail.lines():
-                self._take_in(line)
-
     def untold(self) -> tuple[str, ...]:
         """Ids of the session's background runs whose end nobody was told."""
         with self._reading:
-            self.read()
+            self._read()
             return tuple(run_id for run_id in self._launched if run_id not in self._told)
 
     def add_run(self, meta: RunMeta) -> None:
-        self._append(_custom(BG_RUN, launch_data(meta)))
+        with _locked(self._path) as descriptor:
+            _write(descriptor, (_custom(BG_RUN, launch_data(meta)),))
 
     def claim(self, snapshot: RunSnapshot) -> bool:
         """Claim the telling of a run's end; True for the one caller, of all processes, that shall tell it.
@@ -90,31 +86,34 @@ class SessionFile:
                 return is_first
 
     def _claim(self, snapshot: RunSnapshot) -> bool:
-        with _Locked(self._path) as descriptor:
-            self.read()
+        with _locked(self._path) as descriptor:
+            self._read()
             if snapshot.run_id in self._told:
                 return False
-            _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), _done(snapshot)))
+            done = _stamped(type="custom_message", **end_message(snapshot))
+            _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), done))
             self._told.add(snapshot.run_id)
             return True
 
-    def _take_in(self, line: bytes) -> None:
-        try:
-            entry = _decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return
-        if entry.custom_type == BG_RUN:
-            self._launched[entry.data.run_id] = None
-        elif entry.custom_type == BG_UPDATE:
-            self._told.add(entry.data.run_id)
-
-    def _append(self, *entries: dict[str, Any]) -> None:
-        with _Locked(self._path) as descriptor:
-            _write(descriptor, entries)
+    def _read(self) -> None:
+        """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
+        for line in self._tail.lines():
+            try:
+                entry = _decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if entry.custom_type == BG_RUN:
+                self._launched[entry.data.run_id] = None
+            elif entry.custom_type == BG_UPDATE:
+                self._told.add(entry.data.run_id)
 
 
 def _custom(kind: str, data: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "custom", "customType": kind, "data": data, "id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
+    return _stamped(type="custom", customType=kind, data=data)
+
+
+def _stamped(**fields: Any) -> dict[str, Any]:
+    return {**fields, "id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
 
 
 def launch_data(meta: RunMeta) -> dict[str, Any]:
@@ -153,11 +152,6 @@ def end_message(snapshot: RunSnapshot) -> dict[str, Any]:
     }
 
 
-def _done(snapshot: RunSnapshot) -> dict[str, Any]:
-    stamp = {"id": os.urandom(4).hex(), "timestamp": paths.now_iso()}
-    return {"type": "custom_message", **end_message(snapshot), **stamp}
-
-
 def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:
     """Append entries in one write, on a line of their own even after a torn one."""
     block = b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
@@ -169,17 +163,13 @@ def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-class _Locked:
-    """The session file, opened for appending and locked."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> int:
-        files.make_private_directory(os.path.dirname(self._path))
-        self._descriptor = files.open_private(self._path, os.O_RDWR | os.O_APPEND)
-        files.lock(self._descriptor)
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+@contextmanager
+def _locked(path: str) -> Iterator[int]:
+    """Open the session file for appending, and lock it."""
+    files.make_private_directory(os.path.dirname(path))
+    descriptor = files.open_private(path, os.O_RDWR | os.O_APPEND)
+    try:
+        files.lock(descriptor)
+        yield descriptor
+    finally:
+        os.close(descriptor)

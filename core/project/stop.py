@@ -1,4 +1,4 @@
-"""Ask a run to end: a wish in a file first, then a signal that cannot hit a stranger."""
+"""Ask a run to end: a request in a file first, then a signal that cannot hit a stranger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .liveness import is_here
 
 
 def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
-    """Write `stop.json` and signal the wrapper; one that has not come up yet finds the wish when it does.
+    """Write `stop.json` and signal the wrapper; one that has not come up yet finds the request when it does.
 
-    A wish is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
+    A request is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
     """
     if run.newer_schema:
         raise SubdeckError(
@@ -37,7 +37,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
         try:
             artifacts.write_stop(run_dir, request)
         except OSError as error:
-            raise SubdeckError(f"the wish to stop could not be written: {error.strerror}", where=run_dir) from error
+            raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
     facts = artifacts.read_runner(run_dir)
     if facts is not None and is_here(facts):
         processes.send(facts.pid, signal.SIGTERM, facts.pid_started)

@@ -45,10 +45,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
 
 def names(project: paths.Project) -> list[str]:
     """Ids of the deleted runs that can be restored."""
-    try:
-        return sorted(filter(paths.is_run_id, os.listdir(project.trash)), reverse=True)
-    except OSError:
-        return []
+    return sorted(filter(paths.is_run_id, files.names(project.trash)), reverse=True)
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
@@ -79,9 +76,9 @@ def purge_old(project: paths.Project) -> None:
 
 
 def _checked(run_id: str) -> str:
-    """Refuse what is no run id: these names become paths that are moved and removed."""
+    """Refuse what is not a run id: these names become paths that are moved and removed."""
     if not paths.is_run_id(run_id):
-        raise UnknownRun(f'"{one_line(run_id, 40)}" is no run id', where="run")
+        raise UnknownRun(f'"{one_line(run_id, 40)}" is not a run id', where="run")
     return run_id
 
 

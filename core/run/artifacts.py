@@ -1,4 +1,4 @@
-"""Reading and writing the files of a run directory; what each holds is in `runs`."""
+"""Reading and writing the files of a run directory; what most of them hold is in `model`."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class ActivityRecord(Struct, frozen=True):
     sentence: str = ""
 
 
-class _Version(Struct, rename="camel"):
+class _Versioned(Struct, rename="camel"):
     """What is read of a record of any schema."""
 
     schema_version: int = SCHEMA_VERSION
 
 
 _encoder = msgspec.json.Encoder()
-_version_decoder = msgspec.json.Decoder(_Version)
+_version = msgspec.json.Decoder(_Versioned)
 _meta = msgspec.json.Decoder(RunMeta)
 _result = msgspec.json.Decoder(RunResult)
 _stop = msgspec.json.Decoder(StopRequest)
@@ -84,7 +84,7 @@ def read_meta(run_dir: str) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
     meta, version = _versioned(_meta, f"{run_dir}/{paths.META}")
     if version > SCHEMA_VERSION:
-        return _placeholder(os.path.basename(run_dir), newer_schema(version), version)
+        return unreadable_meta(os.path.basename(run_dir), newer_schema(version), version)
     return meta
 
 
@@ -105,9 +105,21 @@ def is_newer(run_dir: str) -> bool:
     return any(record is not None and record.is_newer for record in records)
 
 
-def unreadable_meta(run_id: str) -> RunMeta:
-    """Return what stands for a `meta.json` that is missing or broken, so that the run can be seen and deleted."""
-    return _placeholder(run_id, f"({paths.META} is missing or broken)")
+def unreadable_meta(
+    run_id: str, problem: str = f"({paths.META} is missing or broken)", schema_version: int = SCHEMA_VERSION
+) -> RunMeta:
+    """Return what stands for a `meta.json` that cannot be read, so that the run can be seen and deleted."""
+    return RunMeta(
+        run_id=run_id,
+        task=problem,
+        cwd="",
+        agent="",
+        agent_command=(),
+        runner=RunnerKind(""),
+        created_at="",
+        launched_by=LaunchedBy(session="", kind=LauncherKind("")),
+        schema_version=schema_version,
+    )
 
 
 def unreadable_result(
@@ -115,7 +127,7 @@ def unreadable_result(
     problem: str = f"{paths.RESULT} is broken, so it is not known how the run ended",
     schema_version: int = SCHEMA_VERSION,
 ) -> RunResult:
-    """Return what stands for a `result.json` that is there and cannot be read."""
+    """Return what stands for a `result.json` that cannot be read."""
     return RunResult(
         run_id=run_id,
         status=RunStatus.FAILED,
@@ -127,19 +139,16 @@ def unreadable_result(
 
 
 def read_stop(run_dir: str) -> StopRequest | None:
-    return _decoded(_stop, os.path.join(run_dir, paths.STOP))
+    return _decoded(_stop, _content(f"{run_dir}/{paths.STOP}"))
 
 
 def read_runner(run_dir: str) -> RunnerFacts | None:
-    return _decoded(_runner, os.path.join(run_dir, paths.RUNNER))
+    return _decoded(_runner, _content(f"{run_dir}/{paths.RUNNER}"))
 
 
 def decode_activity(content: bytes) -> ActivityRecord:
     """Decode the content of an `active/` file; what is torn or missing says nothing."""
-    try:
-        return _activity_record.decode(content.partition(b"\n")[0])
-    except msgspec.DecodeError:
-        return ActivityRecord()
+    return _decoded(_activity_record, content.partition(b"\n")[0]) or ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
@@ -237,42 +246,23 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     )
 
 
-def _placeholder(run_id: str, task: str, schema_version: int = SCHEMA_VERSION) -> RunMeta:
-    return RunMeta(
-        run_id=run_id,
-        task=task,
-        cwd="",
-        agent="",
-        agent_command=(),
-        runner=RunnerKind(""),
-        created_at="",
-        launched_by=LaunchedBy(session="", kind=LauncherKind("")),
-        schema_version=schema_version,
-    )
-
-
 def _versioned(decoder: msgspec.json.Decoder[Record], path: str) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
+    content = _content(path)
+    record = _decoded(decoder, content)
+    versioned = record or _decoded(_version, content)
+    return record, versioned.schema_version if versioned else SCHEMA_VERSION
+
+
+def _content(path: str) -> bytes:
     try:
-        content = files.read(path)
+        return files.read(path)
     except OSError:
-        return None, SCHEMA_VERSION
+        return b""
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], content: bytes) -> T | None:
     try:
-        record = decoder.decode(content)
-        return record, record.schema_version
+        return decoder.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None, _version(content)
-
-
-def _version(content: bytes) -> int:
-    try:
-        return _version_decoder.decode(content).schema_version
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return SCHEMA_VERSION
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], path: str) -> T | None:
-    try:
-        return decoder.decode(files.read(path))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None

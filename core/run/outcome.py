@@ -69,9 +69,8 @@ class StreamFacts(Struct, frozen=True):
     final_text: str | None = None
     """Last assistant message with non-blank text."""
     stop_reason: str | None = None
-    """Of the last assistant message."""
+    """Of the last assistant message, as is `error_message`."""
     error_message: str | None = None
-    """Of the last assistant message, when it ended in an error."""
     usage: Usage = Usage()
     model: str = ""
     """`provider/id` as the child reports it."""
@@ -157,7 +156,7 @@ def decide(
     request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
     something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
-    reason, message = _judge(facts, exit, stop, limit, signal, failure, stderr, finalize)
+    reason, message = _classify(facts, exit, stop, limit, signal, failure, stderr, finalize)
     return Outcome(
         status=STATUS_OF[reason],
         reason=reason,
@@ -168,7 +167,7 @@ def decide(
     )
 
 
-def _judge(
+def _classify(
     facts: StreamFacts,
     exit_: ChildExit | None,
     stop: StopRequest | None,
@@ -245,8 +244,8 @@ def _model_error(facts: StreamFacts) -> str:
     return text[:4000] or "the model ended with an error and gave no message"
 
 
-def _with(sentence: str, detail: Any) -> str:
-    text = one_line(str(detail or ""), 600)
+def _with(sentence: str, detail: str | None) -> str:
+    text = one_line(detail or "", 600)
     return f"{sentence}: {text}" if text else sentence
 
 

@@ -1,7 +1,6 @@
 """Say in words what a child does; the one formatter of live progress, transcript and app.
 
-The wording of the design "Subagent Live Progress Rendering": assistant text first, then humanized tool
-calls, then results in the words of the call they belong to. Nothing is guessed: what an event does not say is not said.
+The wording is that of the design "Subagent Live Progress Rendering"; what an event does not say is not guessed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MAX_CALLS = 200
 
 
 class _Wording(Struct, frozen=True):
-    """How a known tool is told; `{}` stands for its subject, the first of `keys` that the call has."""
+    """What is said of a known tool; `{}` stands for its subject, the first of `keys` that the call has."""
 
     keys: tuple[str, ...]
     call: str
@@ -81,7 +80,7 @@ class ProgressFormatter:
             case Retry():
                 return _retry(event)
             case Notice():
-                return _labelled("Warning" if event.level == NoticeLevel.WARNING else "", event.text)
+                return _labelled("Warning", event.text) if event.level == NoticeLevel.WARNING else _line(event.text)
             case ErrorReported():
                 return _labelled("Error", event.message)
             case RunQueued():
@@ -90,11 +89,6 @@ class ProgressFormatter:
                 return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
             case _:
                 return None
-
-    def line(self, event: Event, limit: int = LINE_LIMIT) -> str | None:
-        """Return the same as `text`, folded into one line of at most `limit` characters."""
-        text = self.text(event)
-        return None if text is None else one_line(text, limit)
 
     def _call(self, event: ToolCall) -> str:
         subject = _subject(event)
@@ -119,13 +113,11 @@ class ProgressFormatter:
 
 def _subject(event: ToolCall) -> str:
     """Return the path, pattern or command of a known tool's call, "" when the call does not say it."""
-    wording = _WORDINGS.get(event.tool_name)
-    if wording is None:
-        return ""
-    for key in wording.keys:
-        value = event.args.get(key)
-        if isinstance(value, str) and value.strip():
-            return one_line(value, wording.limit)
+    if wording := _WORDINGS.get(event.tool_name):
+        for key in wording.keys:
+            value = event.args.get(key)
+            if isinstance(value, str) and value.strip():
+                return one_line(value, wording.limit)
     return ""
 
 
@@ -145,11 +137,13 @@ def _retry(event: Retry) -> str:
     return one_line(f"Retrying{tries}{delay}{reason}", LINE_LIMIT * 2)
 
 
-def _labelled(label: str, text: str) -> str | None:
-    line = one_line(text, LINE_LIMIT * 4)
-    if not line:
-        return label or None
-    return f"{label}: {line}" if label else line
+def _labelled(label: str, text: str) -> str:
+    line = _line(text)
+    return f"{label}: {line}" if line else label
+
+
+def _line(text: str) -> str | None:
+    return one_line(text, LINE_LIMIT * 4) or None
 
 
 def arguments_text(call: ToolCall) -> str:

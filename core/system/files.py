@@ -89,6 +89,14 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
     return descriptor, status
 
 
+def names(directory: str) -> list[str]:
+    """Return the names in a directory; none where it is missing or cannot be read."""
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
 def make_private_directory(path: str) -> None:
     """Make a directory that only this user can look into, and those above it where they are missing."""
     os.makedirs(path, mode=0o700, exist_ok=True)

@@ -15,7 +15,7 @@ from subdeck.core.delegation.parent import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.project import retention
-from subdeck.core.project.diagnosis import DiagnosisReader, why
+from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.follower import Update
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts, describe
@@ -58,7 +58,7 @@ def test_it_is_shown_as_such(engine: Engine, fields: dict[str, Any]) -> None:
     run = newer_open_run(engine, **fields)
 
     assert ("? newer", SENTENCE) == (describe.state(run), describe.doing(run))
-    assert SENTENCE == why(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
+    assert SENTENCE == explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
     assert (SENTENCE, "", None) == (run.meta.task, run.meta.cwd, run.meta.child_session_id)
 
 
@@ -107,7 +107,7 @@ def test_retention_leaves_it(engine: Engine) -> None:
     own, newer = make_finished(engine.project), make_finished(engine.project)
     rewrite(engine, newer.run_id, paths.META)
 
-    _, cleaned = retention.tidy(engine.project, Retention(keep=0), now=NOW.timestamp())
+    _, cleaned = retention.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
     assert (own.run_id,) == cleaned.moved
 
 

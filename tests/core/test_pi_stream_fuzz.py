@@ -12,6 +12,7 @@ from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import decode_event, encode_event
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter
+from subdeck.core.text.plain import one_line
 
 from tests.replay import cases, lines
 
@@ -58,8 +59,7 @@ def survive(stream: PiStream, line: bytes) -> None:
     stream.feed_update(line[:4096])
     for event in stream.feed(line):
         assert decode_event(encode_event(event)) is not None
-        text = formatter.line(event)
-        assert text is None or (text and text.isprintable())
+        assert one_line(formatter.text(event) or "").isprintable()
     assert len(stream.sentence.encode()) <= 2048
     assert stream.running_tools <= 1000
     assert stream.completion is not None

@@ -193,11 +193,3 @@ def test_memory_of_calls_is_bounded() -> None:
 def test_other_events(event: Event, text: str | None) -> None:
     """Everything else is told in one plain line, or not at all."""
     assert text == told(event)
-
-
-def test_one_line() -> None:
-    """Where there is room for a line only, text is folded and cut."""
-    formatter = ProgressFormatter()
-    assert "One two" == formatter.line(AssistantText(text="One\n\n two"))
-    assert "12345678…" == formatter.line(AssistantText(text="1234567890"), limit=9)
-    assert formatter.line(AssistantText(text=" ")) is None

@@ -11,7 +11,7 @@ from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
 from subdeck.core.project import retention as cleaning
-from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose, clean, read_stock, tidy
+from subdeck.core.project.retention import DAY, MB, Stock, Stored, apply_retention, choose, clean, read_stock
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta
@@ -187,7 +187,7 @@ def test_what_cannot_go_keeps_nothing_else(project: Project) -> None:
 
 
 def test_hostile_names_are_no_paths(project: Project) -> None:
-    """What is no run id is left, whoever asks."""
+    """What is not a run id is left, whoever asks."""
     cleaned = clean(project, ["../../..", "/etc"], purge=True)
     assert [run_id for run_id, _ in cleaned.left] == ["../../..", "/etc"]
 
@@ -197,7 +197,7 @@ def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
     old, untold = finished(project, 40), finished(project, 50)
     new = finished(project)
     SessionFile(project, "operator").add_run(untold)
-    selection, cleaned = tidy(project, Retention(days=30), time.time())
+    selection, cleaned = apply_retention(project, Retention(days=30), time.time())
     assert (cleaned.moved, selection.needed) == ((old.run_id,), 1)
     assert {run.run_id for run in read_stock(project).runs} == {new.run_id, untold.run_id}
     assert [run.run_id for run in read_stock(project).trash] == [old.run_id]
@@ -206,6 +206,6 @@ def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
 def test_a_directory_that_goes_while_it_is_measured(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What somebody takes away during the look does not end it."""
     meta = make_meta()
-    monkeypatch.setattr(cleaning, "_run_dirs", lambda directory: [(meta.run_id, f"{directory}/{meta.run_id}")])
+    monkeypatch.setattr(cleaning, "_run_ids", lambda directory: [meta.run_id])
     assert [run.size for run in read_stock(project).runs] == [0]
     assert read_stock(project).trash == ()

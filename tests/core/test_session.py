@@ -225,7 +225,7 @@ def test_a_claim_that_does_not_fit(project: Project) -> None:
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a b", "x" * 65, "ä"])
 def test_names_of_sessions(project: Project, name: str) -> None:
     """A session id is fit for a file name, or refused with words."""
-    with pytest.raises(UsageError, match="no session id"):
+    with pytest.raises(UsageError, match="not a session id"):
         SessionFile(project, name)
 
 

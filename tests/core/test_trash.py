@@ -89,10 +89,10 @@ def test_deleting_what_is_gone(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", ["..", "", ".slots", "../../..", "/etc", "20260101-000000-abcdef/../.."])
 def test_only_runs_are_moved_and_removed(engine: Engine, name: str) -> None:
-    """What is no run id never becomes a path that is moved or removed."""
+    """What is not a run id never becomes a path that is moved or removed."""
     meta = make_finished(engine.project)
     for act in (engine.delete, engine.restore, engine.purge):
-        with pytest.raises(UnknownRun, match="no run id"):
+        with pytest.raises(UnknownRun, match="not a run id"):
             act([name])
     assert {meta.run_id} == ids(engine)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.project.diagnosis import REASONS, WINDOW, DiagnosisReader, Process, Signs, ago, why
+from subdeck.core.project.diagnosis import REASONS, WINDOW, DiagnosisReader, Evidence, Process, ago, explain
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (
@@ -54,16 +54,16 @@ def a_run(status: str, **fields: Any) -> RunSnapshot:
     return make_snapshot(make_meta(created_at=before(70)), status, **(known | fields))
 
 
-def line(status: str, signs: Signs | None = None, **fields: Any) -> str:
-    return why(a_run(status, **fields), signs or Signs(), NOW)
+def line(status: str, signs: Evidence | None = None, **fields: Any) -> str:
+    return explain(a_run(status, **fields), signs or Evidence(), NOW)
 
 
 def test_a_running_run() -> None:
     """How long, which process lives, how old the last event is, and which tool it waits on."""
-    signs = Signs(
+    evidence = Evidence(
         wrapper=Process(4240, True), child=Process(4242, True), calls=("bash: pytest -q tests/parser", "read: a")
     )
-    assert line("running", signs) == (
+    assert line("running", evidence) == (
         "running 1:07 · pid 4242 alive · last event 3 s ago · waiting for bash: pytest -q tests/parser and 1 more"
     )
 
@@ -71,20 +71,20 @@ def test_a_running_run() -> None:
 @pytest.mark.parametrize(
     ("signs", "fields", "part"),
     [
-        (Signs(wrapper=Process(1, True)), {}, "wrapper pid 1 alive"),
-        (Signs(wrapper=Process(1, False), child=Process(2, True)), {}, "its wrapper, pid 1, is gone"),
-        (Signs(wrapper=Process(1, True), child=Process(2, False)), {}, "pid 2 gone, its end is being written"),
-        (Signs(), {"last_event_at": None}, "no event yet"),
-        (Signs(), {"last_event_at": "yesterday"}, "no event yet"),
-        (Signs(), {"attempt": 2}, "running 1:07 (try 2)"),
-        (Signs(), {"sentence": "I look"}, "· writing"),
-        (Signs(), {}, "no tool runs: waiting for the model"),
-        (Signs(retry="retries in 4 s: 529"), {}, "· retries in 4 s: 529"),
-        (Signs(stop=StopRequest(by="pi-1", force=False, at="")), {}, "asked to stop by pi-1"),
-        (Signs(stop=StopRequest(by="", force=True, at="")), {}, "to be killed"),
+        (Evidence(wrapper=Process(1, True)), {}, "wrapper pid 1 alive"),
+        (Evidence(wrapper=Process(1, False), child=Process(2, True)), {}, "its wrapper, pid 1, is gone"),
+        (Evidence(wrapper=Process(1, True), child=Process(2, False)), {}, "pid 2 gone, its end is being written"),
+        (Evidence(), {"last_event_at": None}, "no event yet"),
+        (Evidence(), {"last_event_at": "yesterday"}, "no event yet"),
+        (Evidence(), {"attempt": 2}, "running 1:07 (try 2)"),
+        (Evidence(), {"sentence": "I look"}, "· writing"),
+        (Evidence(), {}, "no tool runs: waiting for the model"),
+        (Evidence(retry="retries in 4 s: 529"), {}, "· retries in 4 s: 529"),
+        (Evidence(stop=StopRequest(by="pi-1", force=False, at="")), {}, "asked to stop by pi-1"),
+        (Evidence(stop=StopRequest(by="", force=True, at="")), {}, "to be killed"),
     ],
 )
-def test_what_a_running_run_waits_for(signs: Signs, fields: dict[str, Any], part: str) -> None:
+def test_what_a_running_run_waits_for(signs: Evidence, fields: dict[str, Any], part: str) -> None:
     """Each thing that is known has its words."""
     assert part in line("running", signs, **fields)
 
@@ -105,7 +105,7 @@ def test_a_queued_run(waits_for: str, ahead: int, expected: str) -> None:
 
 def test_a_run_of_another_machine() -> None:
     """Nothing is said of processes that cannot be seen from here."""
-    said = line("running", Signs(elsewhere="far\x1b[31m away"), elsewhere=True)
+    said = line("running", Evidence(elsewhere="far\x1b[31m away"), elsewhere=True)
     assert said == (
         "running when last seen · another machine (far away) holds it: its processes are not seen here"
         " · last event 3 s ago"
@@ -116,7 +116,9 @@ def test_a_run_of_another_machine() -> None:
 def test_every_end_has_words(reason: RunReason) -> None:
     """No reason of the closed list is left without a sentence."""
     result = make_result("x", reason)
-    said = why(make_snapshot(make_meta(), result.status, reason=reason, duration_ms=3000), Signs(result=result), NOW)
+    said = explain(
+        make_snapshot(make_meta(), result.status, reason=reason, duration_ms=3000), Evidence(result=result), NOW
+    )
     assert said == f"{result.status} after 0:03 · {REASONS[reason]}"
 
 
@@ -124,12 +126,12 @@ def test_how_a_run_ended() -> None:
     """The message, the exit code, the signal and the tries stand behind the reason; a message of ours stands alone."""
     error = make_result("x", RunReason.MODEL_ERROR, exit_code=1, attempts=3)
     run = a_run("failed", message="401 [bold]no\x1b[2J key", duration_ms=3000)
-    assert why(run, Signs(result=error), NOW) == (
+    assert explain(run, Evidence(result=error), NOW) == (
         "failed after 0:03 · the model answered with an error: 401 [bold]no key · exit code 1 · 3 tries"
     )
     killed = a_run("aborted", reason=RunReason.KILLED, message="killed by operator", duration_ms=61_000)
     result = make_result("x", RunReason.KILLED, signal="SIGKILL")
-    assert why(killed, Signs(result=result), NOW) == "aborted after 1:01 · killed by operator · by SIGKILL"
+    assert explain(killed, Evidence(result=result), NOW) == "aborted after 1:01 · killed by operator · by SIGKILL"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ class Scene:
             for event in events:
                 file.write(encode_event(event))
 
-    def look(self) -> Signs:
+    def look(self) -> Evidence:
         return self.reader.read(self.run)
 
 
@@ -183,7 +185,7 @@ def begun(pid: int = 1, began: int | None = 1, attempt: int = 1) -> RunStarted:
 def test_calls_without_a_result_are_waited_for(project: Project) -> None:
     """A call is told until its result comes; a new attempt forgets the calls of the one before."""
     scene = Scene(project)
-    assert scene.look() == Signs()
+    assert scene.look() == Evidence()
     scene.write(begun(), call(1, command="pytest -q\n\x1b[31mtests"), call(2, timeout=3, note="x" * 500))
     looked = scene.look()
     assert looked.calls[0] == "bash: pytest -q tests"
@@ -267,7 +269,7 @@ def test_a_real_run(project_dir: Path) -> None:
 
     def said() -> str:
         (now,) = engine.snapshots([run.run_id])
-        return why(now, reader.read(now), datetime.now(UTC))
+        return explain(now, reader.read(now), datetime.now(UTC))
 
     wait_until(lambda: f"pid {child} alive" in said(), "the child to be told alive")
     engine.stop([run.run_id], force=True)

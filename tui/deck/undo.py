@@ -64,9 +64,9 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
         rule = bridge.engine.settings.retention
         if not rule.is_set:
             return
-        from ...core.project.retention import tidy
+        from ...core.project.retention import apply_retention
 
-        selection, cleaned = await bridge.call(tidy, bridge.engine.project, rule, time.time())
+        selection, cleaned = await bridge.call(apply_retention, bridge.engine.project, rule, time.time())
     except (SubdeckError, OSError) as error:
         bridge.notify(f"Old runs could not be cleaned up: {error}", severity="warning", markup=False)
         return

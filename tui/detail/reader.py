@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from ...core import paths
-from ...core.project.diagnosis import DiagnosisReader, why
+from ...core.project.diagnosis import DiagnosisReader, explain
 from ...core.run import artifacts
 from ...core.run.describe import prompt_mode_words, size_text
 from ...core.run.events import EventTail
@@ -53,7 +53,7 @@ class DetailReader:
 
     def read(self, run: RunSnapshot, tab: Tab, width: int) -> TabContent:
         now = datetime.now(UTC)
-        line = why(run, self._diagnosis.read(run), now)
+        line = explain(run, self._diagnosis.read(run), now)
         match tab:
             case Tab.TRANSCRIPT:
                 page = self._tail(paths.TRANSCRIPT, width, "Nothing has been written yet.")
