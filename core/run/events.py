@@ -255,34 +255,18 @@ def _kept(value: Any, room: int, depth: int) -> tuple[Any, int]:
     """Return what is kept of a value, and the room that is left after it."""
     if isinstance(value, str):
         return (value, room - len(value)) if len(value) <= room else (value[: max(0, room)] + CUT, 0)
-    if isinstance(value, dict | list) and depth == 0:
+    if not isinstance(value, dict | list):
+        return value, room - _SCALAR
+    if depth == 0:
         return CUT, room - len(CUT)
-    if isinstance(value, dict):
-        return _kept_fields(cast("dict[str, Any]", value), room, depth)
-    if isinstance(value, list):
-        return _kept_items(cast("list[Any]", value), room, depth)
-    return value, room - _SCALAR
-
-
-def _kept_fields(fields: dict[str, Any], room: int, depth: int) -> tuple[dict[str, Any], int]:
+    is_list = isinstance(value, list)
+    named = cast("dict[str, Any]", {str(place): item for place, item in enumerate(value)} if is_list else value)
     kept: dict[str, Any] = {}
     room -= _SCALAR
-    for name, value in fields.items():
-        room -= len(name)
+    for name, item in named.items():
+        room -= 0 if is_list else len(name)
         if room <= 0:
             kept["…"] = CUT
             break
-        kept[name], room = _kept(value, room, depth - 1)
-    return kept, room
-
-
-def _kept_items(items: list[Any], room: int, depth: int) -> tuple[list[Any], int]:
-    kept: list[Any] = []
-    room -= _SCALAR
-    for item in items:
-        if room <= 0:
-            kept.append(CUT)
-            break
-        value, room = _kept(item, room, depth - 1)
-        kept.append(value)
-    return kept, room
+        kept[name], room = _kept(item, room, depth - 1)
+    return (list(kept.values()) if is_list else kept), room

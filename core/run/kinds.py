@@ -1,4 +1,4 @@
-"""The closed sets of words in the records of a run; `model` hands them on."""
+"""The closed sets of words in the records of a run; everybody else takes them from `model`."""
 
 from __future__ import annotations
 
@@ -122,34 +122,13 @@ class RunReason(OpenEnum):
     STALLED = "stalled"
 
 
-STATUS_OF: dict[RunReason, RunStatus] = {
-    **dict.fromkeys((RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED), RunStatus.COMPLETED),
-    **dict.fromkeys(
-        (
-            RunReason.MODEL_ERROR,
-            RunReason.EMPTY_ANSWER,
-            RunReason.AGENT_EXIT,
-            RunReason.AGENT_MISSING,
-            RunReason.START_FAILED,
-            RunReason.FINALIZE_ERROR,
-            RunReason.FINALIZE_MISSING,
-            RunReason.LOST,
-        ),
-        RunStatus.FAILED,
-    ),
-    **dict.fromkeys(
-        (
-            RunReason.STOPPED,
-            RunReason.KILLED,
-            RunReason.CANCELLED,
-            RunReason.SIGNAL,
-            RunReason.TIMEOUT,
-            RunReason.MAX_TURNS,
-            RunReason.STALLED,
-        ),
-        RunStatus.ABORTED,
-    ),
+_REASONS = {
+    RunStatus.COMPLETED: "done truncated finalized",
+    RunStatus.FAILED: "model_error empty_answer agent_exit agent_missing start_failed finalize_error finalize_missing "
+    "lost",
+    RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled",
 }
+STATUS_OF = {RunReason(word): status for status, words in _REASONS.items() for word in words.split()}
 
 
 class PresetSource(StrEnum):

@@ -1,4 +1,4 @@
-"""Make untrusted text fit to be shown: no control sequence, no line break where a line is meant.
+"""Make untrusted text fit to be shown or edited: no control sequence, no line break where a line is meant.
 
 Child agents, tool output, task texts and file names may hold anything. What reaches a screen, a log for people or a
 terminal goes through here first; files that keep the truth (`events.jsonl`, `prompt.md`) do not.
@@ -44,3 +44,39 @@ def one_line(text: str, limit: int | None = None) -> str:
     if limit is None or len(line) <= limit:
         return line
     return line[: max(0, limit - 1)].rstrip() + "…"
+
+
+_PLANE = 0x100000
+"""The last private plane of Unicode, where each unsafe character has a placeholder."""
+_PLACEHOLDER = r"[\U00100000-\U0010ffff]"
+_PICTURES = 0x2400
+"""Where Unicode has a picture of each ASCII control character."""
+
+
+def can_encode_unsafe(text: str) -> bool:
+    """Whether `encode_unsafe` can be taken back: no character of this text is a placeholder already."""
+    return re.search(_PLACEHOLDER, text) is None
+
+
+def encode_unsafe(text: str) -> str:
+    """Put a placeholder where each unsafe character is, so that an editor can hold the text and give it back exactly.
+
+    A line stays a line, a cell is a character, and nothing raw reaches the terminal.
+    """
+    return re.sub(UNSAFE, lambda found: chr(_PLANE + ord(found[0])), text)
+
+
+def decode_unsafe(text: str) -> str:
+    """Put the characters back."""
+    return re.sub(_PLACEHOLDER, lambda found: chr(ord(found[0]) - _PLANE), text)
+
+
+def display_encoded(text: str) -> str:
+    """Return an encoded text with a picture for each placeholder: `␛`, else `·`."""
+    return re.sub(_PLACEHOLDER, lambda found: _picture(ord(found[0]) - _PLANE), text)
+
+
+def _picture(code: int) -> str:
+    if code < 0x20:
+        return chr(_PICTURES + code)
+    return "␡" if code == 0x7F else "·"

@@ -51,10 +51,10 @@ def new_draft() -> Draft:
 def read_draft(found: Preset | PresetProblem) -> Draft:
     """Read the file of a preset, or of a broken one. Raises PresetError."""
     from ...core.presets.text import read_preset_text
-    from ...core.text.placeholders import can_encode
+    from ...core.text.plain import can_encode_unsafe
 
     own = read_preset_text(found.path)
-    if not can_encode(own.text):
+    if not can_encode_unsafe(own.text):
         raise PresetError(
             "it has private-use characters (U+100000 and above), which cannot be edited here", where=found.path
         )

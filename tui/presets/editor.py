@@ -20,7 +20,7 @@ from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
 from ...core.errors import SubdeckError
-from ...core.text.placeholders import decode, display, encode
+from ...core.text.plain import decode_unsafe, display_encoded, encode_unsafe
 from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
@@ -293,16 +293,16 @@ class PresetArea(PlainTextArea):
     ]
 
     def __init__(self, text: str) -> None:
-        super().__init__(encode(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
+        super().__init__(encode_unsafe(text), show_line_numbers=True, soft_wrap=True, tab_behavior="focus", id="text")
         drop_bindings(self, EDITOR_KEYS)
 
     @property
     def written(self) -> str:
         """The text as it goes into the file."""
-        return decode(self.text)
+        return decode_unsafe(self.text)
 
     def put(self, text: str) -> None:
-        super().put(encode(text))
+        super().put(encode_unsafe(text))
 
     def action_go_to_end(self, last: bool) -> None:
         """Put the cursor at the end of the text, or at its beginning."""
@@ -313,4 +313,4 @@ class PresetArea(PlainTextArea):
         self.move_cursor((min(line, self.document.line_count) - 1, 0), center=True)
 
     def get_line(self, line_index: int) -> Text:
-        return Text(display(self.document.get_line(line_index)), end="", no_wrap=True)
+        return Text(display_encoded(self.document.get_line(line_index)), end="", no_wrap=True)
