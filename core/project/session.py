@@ -10,7 +10,7 @@ import errno
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -164,7 +164,7 @@ def _write(descriptor: int, entries: Iterable[dict[str, Any]]) -> None:
 
 
 @contextmanager
-def _locked(path: str) -> Iterator[int]:
+def _locked(path: str) -> Generator[int]:
     """Open the session file for appending, and lock it."""
     files.make_private_directory(os.path.dirname(path))
     descriptor = files.open_private(path, os.O_RDWR | os.O_APPEND)

@@ -260,11 +260,11 @@ def _kept(value: Any, room: int, depth: int) -> tuple[Any, int]:
     if depth == 0:
         return CUT, room - len(CUT)
     is_list = isinstance(value, list)
-    named = cast("dict[str, Any]", {str(place): item for place, item in enumerate(value)} if is_list else value)
-    kept: dict[str, Any] = {}
+    items = enumerate(cast("list[Any]", value)) if is_list else cast("dict[str, Any]", value).items()
+    kept: dict[Any, Any] = {}
     room -= _SCALAR
-    for name, item in named.items():
-        room -= 0 if is_list else len(name)
+    for name, item in items:
+        room -= 0 if isinstance(name, int) else len(name)
         if room <= 0:
             kept["…"] = CUT
             break

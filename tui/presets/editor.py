@@ -20,8 +20,7 @@ from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
 from ...core.errors import SubdeckError
-from ...core.text.plain import decode_unsafe, display_encoded, encode_unsafe
-from ...core.text.plain import one_line
+from ...core.text.plain import decode_unsafe, display_encoded, encode_unsafe, one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..dialogs.loading import LoadingScreen
