@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from . import __version__, paths
 from .agents.choice import choose_agent
-from .agents.pi.install import find_pi, pi_version
+from .agents.pi.program import find_pi, pi_version
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from subdeck.core.agents.base import UPDATE_HEAD
+from subdeck.core.agents.pi.lines import UPDATE_HEAD
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import Event
 from subdeck.core.run.outcome import ChildExit, Outcome, StreamFacts, decide

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
-
-if TYPE_CHECKING:  # a launch needs the kinds alone
-    from ..run.events import Event
-    from ..run.model import RunMeta
-    from ..run.outcome import StreamFacts
 
 
 class AgentKind(StrEnum):
@@ -54,48 +48,13 @@ class Settled(Struct, frozen=True, tag=True):
 Completion = Open | Settling | Settled
 
 
-class ChildStream(Protocol):
-    """Reads a child's stdout, line by line, and remembers what the outcome needs."""
+MODEL = "offline/reader"
+"""What it answers as, whatever model was asked for: no model is behind it."""
 
-    @property
-    def update_prefixes(self) -> tuple[bytes, ...]:
-        """Lines that begin so repeat what a later line says whole: only their first `UPDATE_HEAD` bytes are looked at
-        and they are not kept in `stdout.log`.
-        """
-        ...
-
-    def feed(self, line: bytes) -> Iterable[Event]:
-        """Take one whole line without its newline; return the events in it (with `seq` 0)."""
-        ...
-
-    def feed_update(self, head: bytes) -> None:
-        """Take the beginning of a line with one of `update_prefixes`."""
-        ...
-
-    @property
-    def sentence(self) -> str:
-        """The assistant text being written, at most its last 2048 UTF-8 bytes; empty between messages."""
-        ...
-
-    @property
-    def running_tools(self) -> int:
-        """Tool calls that have started and not ended."""
-        ...
-
-    @property
-    def completion(self) -> Completion: ...
-
-    @property
-    def facts(self) -> StreamFacts: ...
+TOOL_NAMES = ("read", "grep", "find", "ls")
+"""The tools it has, by pi's names."""
 
 
-UPDATE_HEAD = 4096
-"""Bytes."""
-
-
-class AgentProgram(Protocol):
-    """What the wrapper needs of an agent."""
-
-    def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command: ...
-
-    def stream(self) -> ChildStream: ...
+def offline_command() -> tuple[str, ...]:
+    """Return the program and its leading arguments; `-P -E` keep the run's directory and environment out of it."""
+    return (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent")

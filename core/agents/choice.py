@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
 from ..models.catalog import LEVELS, Catalog, settings_listing
 from ..run.tool_policy import Offer
-from .base import AgentKind
-from .offline import TOOL_NAMES, offline_command
-from .pi.install import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version, thinking_levels
+from .base import TOOL_NAMES, AgentKind, offline_command
 from .pi.models import built_in_listing, cached_listing, models_json_listing
+from .pi.program import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
+
+MAX_SINCE = (0, 80, 6)
+"""The version of pi that brought the thinking level `max`."""
 
 
 class AgentChoice(Struct, frozen=True):
@@ -74,6 +78,12 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
         levels=thinking_levels(version),
         version=version,
     )
+
+
+def thinking_levels(version: str | None) -> tuple[str, ...]:
+    """Return the levels that this version of pi takes; without a known version, all."""
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version or "")[:3])
+    return LEVELS[:-1] if numbers and numbers < MAX_SINCE else LEVELS
 
 
 def _offline(note: str = "") -> AgentChoice:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ..agents.choice import AgentChoice, catalog_of
-from ..agents.pi.refresh import refresh_models
+from ..agents.pi.models import refresh_models
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import ModelError, UsageError

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..agents.base import AgentKind
+from ..agents.base import MODEL as OFFLINE_MODEL, AgentKind
 from ..agents.choice import catalog_of, choose_agent
-from ..agents.offline import MODEL as OFFLINE_MODEL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, ModelError
 from ..models.catalog import LEVELS, Catalog, check_text, offered_level, read_literal, settings_listing, unusable

@@ -31,7 +31,7 @@ from ..run.model import (
 from ..run.outcome import INSTRUCTION
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.base import Runner
-from ..runners.choice import runner_of
+from ..runners.process import runner_of
 from ..text.plain import one_line
 from .child_session import ChildSession, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context

@@ -16,7 +16,7 @@ from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.base import Started, WrapperCall
-from ..runners.choice import runner_of
+from ..runners.process import runner_of
 from ..system import files
 from .child_session import prepare
 from .plan import PlannedRun

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from .. import paths
 from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
-from ..agents.pi.models import cached_listing, list_key
-from ..agents.pi.refresh import refresh_models
+from ..agents.pi.models import cached_listing, list_key, refresh_models
 from ..engine import Engine
 from ..presets.catalog import preset_places
 from ..project.watch import watch

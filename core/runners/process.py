@@ -1,4 +1,4 @@
-"""The default runner: a plain process in a session of its own."""
+"""The default runner: a plain process in a session of its own; and each runner by its name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from .. import paths
-from ..errors import LaunchError
+from ..errors import LaunchError, RunnerUnavailable, nearest
 from ..run.model import RunnerKind
 from ..system import files
+from ..text.plain import one_line
 from . import standby
-from .base import Started, WrapperCall
+from .base import Runner, Started, WrapperCall
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -67,3 +68,15 @@ def _start(call: WrapperCall) -> Started:
     except OSError as error:
         raise LaunchError(f"the wrapper could not be started: {error.strerror}", where=call.argv[0]) from error
     return StartedProcess(process)
+
+
+def runner_of(name: str, tmux_socket: str) -> Runner:
+    """Return a runner by its name; libtmux is loaded only for the one that needs it. Raises RunnerUnavailable."""
+    if name == RunnerKind.PROCESS:
+        return ProcessRunner()
+    if name == RunnerKind.TMUX:
+        from .tmux import TmuxRunner
+
+        return TmuxRunner(tmux_socket)
+    hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
+    raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)

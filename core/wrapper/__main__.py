@@ -15,8 +15,7 @@ from collections.abc import Callable
 from .. import paths
 from ..runners import standby
 from ..system import files, processes
-from .queue import Queue, Reservation, SessionReservation, SlotReservation, take_all
-from .signals import StopRequested, watch_signals
+from .queue import Queue, Reservation, SessionReservation, SlotReservation, StopRequested, take_all, watch_signals
 
 
 def main(arguments: list[str]) -> int:

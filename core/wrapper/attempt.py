@@ -11,18 +11,18 @@ from types import FrameType
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import ChildStream, Command, Open, Settling
+from ..agents.base import Command, Open, Settling
+from ..agents.pi.stream import PiStream
 from ..run import artifacts
 from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
 from ..run.outcome import ChildExit, Failure, Outcome, decide
 from ..system import processes
 from .child import Child, read_available
-from .escalation import Step, StopEscalation
 from .intake import Intake
+from .limits import Step, StopEscalation, Watchdog
+from .queue import Signals
 from .records import Records
-from .signals import Signals
-from .watchdog import Watchdog
 
 LEFT_OVERS_S = 0.5
 """How long processes the child left behind get between TERM and KILL."""
@@ -31,7 +31,7 @@ LEFT_OVERS_S = 0.5
 class Attempt:
     """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
 
-    def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, stream: ChildStream) -> None:
+    def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, stream: PiStream) -> None:
         self._meta = meta
         self._run_dir = run_dir
         self._records = records

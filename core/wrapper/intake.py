@@ -1,12 +1,99 @@
-"""What a child writes, on its way through the stream that understands it into the records."""
+"""What a child writes: cut into lines, given to the stream that understands it, and on into the records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ..agents.base import ChildStream
-from .lines import Line, LineSplitter, Piece
+from msgspec import Struct
+
+from ..agents.pi.lines import UPDATE_HEAD
+from ..agents.pi.stream import PiStream
 from .records import Records
+
+LINE_LIMIT = 32 * 1024 * 1024
+"""Bytes; a longer line is cut there. The longest that pi was seen to write is 1.2 MB."""
+
+
+class Line(Struct, frozen=True, tag=True):
+    content: bytes
+    """Without its newline."""
+
+
+class UpdateLine(Struct, frozen=True, tag=True):
+    head: bytes
+    """At most `UPDATE_HEAD` bytes."""
+
+
+Piece = Line | UpdateLine
+
+
+class LineSplitter:
+    """Splits on LF bytes only: U+2028 and its kin are text.
+
+    Lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) are skipped at the speed of a
+    search for the next newline; of an unfinished one only the head is held.
+    """
+
+    def __init__(self, update_prefixes: tuple[bytes, ...]) -> None:
+        self._prefixes = update_prefixes
+        self._enough = max(map(len, update_prefixes), default=0)
+        """Bytes that tell an update line from others."""
+        self._parts: list[bytes] = []
+        """The unfinished line as far as it is held."""
+        self.held = 0
+        """Bytes of the unfinished line that are held."""
+        self._limit = LINE_LIMIT
+        """How many of them may be."""
+
+    def split(self, chunk: bytes) -> Iterator[Piece]:
+        """Yield the lines that this chunk completes."""
+        position = 0
+        while (end := chunk.find(b"\n", position)) >= 0:
+            if self._parts:
+                self._hold(chunk, position, end)
+                yield self._finish()
+            elif chunk.startswith(self._prefixes, position, end):
+                yield UpdateLine(chunk[position : min(end, position + UPDATE_HEAD)])
+            else:
+                yield Line(chunk[position:end])
+            position = end + 1
+        if position < len(chunk):
+            self._hold(chunk, position, len(chunk))
+
+    def rest(self) -> Iterator[Piece]:
+        """Yield what stands after the last newline, at the end of the output."""
+        if self._parts:
+            yield self._finish()
+
+    def _hold(self, chunk: bytes, start: int, end: int) -> None:
+        room = self._limit - self.held
+        if room <= 0:
+            return
+        part = chunk[start : min(end, start + room)]
+        self._parts.append(part)
+        self.held += len(part)
+        if self._limit == LINE_LIMIT and self.held >= self._enough and self._is_update(self._beginning()):
+            self._limit = UPDATE_HEAD
+            self._parts = [b"".join(self._parts)[:UPDATE_HEAD]]
+            self.held = len(self._parts[0])
+
+    def _beginning(self) -> bytes:
+        beginning = self._parts[0]
+        if len(beginning) < self._enough:
+            beginning = b"".join(self._parts)
+            self._parts = [beginning]
+        return beginning
+
+    def _is_update(self, beginning: bytes) -> bool:
+        return beginning.startswith(self._prefixes)
+
+    def _finish(self) -> Piece:
+        content = b"".join(self._parts)
+        self._parts.clear()
+        self.held = 0
+        self._limit = LINE_LIMIT
+        return UpdateLine(content[:UPDATE_HEAD]) if self._is_update(content) else Line(content)
+
 
 STDERR_KEPT = 2048
 """Bytes of stderr that are remembered for the message of a failure."""
@@ -15,7 +102,7 @@ STDERR_KEPT = 2048
 class Intake:
     """Takes both outputs in chunks of any size; the same for a living child and for a recorded one."""
 
-    def __init__(self, stream: ChildStream, records: Records) -> None:
+    def __init__(self, stream: PiStream, records: Records) -> None:
         self._stream = stream
         self._records = records
         self._splitter = LineSplitter(stream.update_prefixes)

@@ -7,14 +7,41 @@ slots queue for a door lock, and only its holder tries the slots: a hundred that
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 
 from ..system.files import lock, make_private_directory, open_lock, try_lock
-from .signals import Signals, StopRequested
 
 LOOK_AGAIN_S = 0.05
 """Between two looks at the slots by the one at the door."""
+
+
+class StopRequested(Exception):
+    """A signal came while waiting."""
+
+
+class Signals:
+    """Which signals came; while `waiting` the next one raises StopRequested."""
+
+    def __init__(self) -> None:
+        self.caught: list[int] = []
+        self.waiting = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        self.caught.append(number)
+        if self.waiting:
+            self.waiting = False
+            raise StopRequested
+
+
+def watch_signals() -> Signals:
+    """Catch TERM, INT, HUP and QUIT from now on."""
+    signals = Signals()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signals.handle)
+    return signals
 
 
 class Queue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Callable
 
@@ -12,14 +13,17 @@ from .. import paths
 from ..paths import now_iso
 from ..run.artifacts import ActivityRecord
 from ..run.events import Event, Notice, UnknownEvent, encode_event
-from ..run.model import NoticeLevel
+from ..run.model import NoticeLevel, RunMeta
 from ..run.progress import ProgressFormatter
 from ..system import files
+from ..text.plain import one_line, plain
 
 EVENT_INTERVAL_S = 1 / 50
 """Least time between two writes of the activity record for events."""
 SENTENCE_INTERVAL_S = 1 / 4
 """Least time between two writes for the sentence that is being written."""
+PANE_PATIENCE = 500
+"""Milliseconds that a pane may take to make room."""
 
 
 class Troubles:
@@ -174,3 +178,52 @@ class Records:
     def close(self) -> None:
         for file in (self.stdout, self.stderr, self._events, self._transcript):
             file.close()
+
+
+def header(meta: RunMeta) -> str:
+    """Facts of the run, one a line, and the task."""
+    facts = {
+        "Run": meta.run_id,
+        "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "ad hoc",
+        "Model": meta.resolved_model or "the agent's own default",
+        "Directory": meta.cwd,
+        "Tools": _tools(meta),
+        "Started by": f"{meta.launched_by.kind}, session {meta.launched_by.session}",
+    }
+    lines = [f"{name + ':':<12}{one_line(value, 300)}" for name, value in facts.items()]
+    return "\n".join([*lines, "", *plain(meta.task).splitlines()[:40], ""])
+
+
+def pane(terminal: int = 1) -> Callable[[bytes], None]:
+    """Return what shows a piece of transcript in the tmux pane; it does nothing where there is none.
+
+    A pane that takes nothing (somebody typed ctrl-S in it) is given up until it does: the child is not kept waiting.
+    """
+    if not os.isatty(terminal):
+        return lambda piece: None
+    os.set_blocking(terminal, False)
+    poller = select.poll()
+    poller.register(terminal, select.POLLOUT)
+    patience = PANE_PATIENCE
+
+    def show(piece: bytes) -> None:
+        nonlocal patience
+        rest = memoryview(piece)
+        try:
+            while rest:
+                if not poller.poll(patience):
+                    patience = 0
+                    return
+                rest = rest[os.write(terminal, rest) :]
+            patience = PANE_PATIENCE
+        except OSError:
+            return  # the pane is gone; the files go on
+
+    return show
+
+
+def _tools(meta: RunMeta) -> str:
+    resolved = meta.tools.resolved
+    if resolved is None:
+        return "the agent's own set"
+    return ", ".join(resolved) or "none"

@@ -12,17 +12,15 @@ from itertools import chain
 from msgspec import Struct
 
 from .. import paths
-from ..agents.kinds import program_of
+from ..agents.pi.stream import PiStream
 from ..errors import UsageError
 from ..run import artifacts
 from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult
 from ..run.outcome import ChildExit, decide
 from ..text.plain import one_line
 from .intake import Intake
-from .pane import header
-from .records import Records
-from .supervise import conclude
-from .tries import result_of
+from .records import Records, header
+from .supervise import conclude, result_of
 
 CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"
@@ -54,7 +52,7 @@ def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None
     records = Records(run_dir, os.path.join(run_dir, ".activity"), caps=caps, written=0, show=show)
     records.transcript(header(meta))
     started_at, started = paths.now_iso(), time.monotonic()
-    stream = program_of(recording.agent).stream()
+    stream = PiStream()
     intake = Intake(stream, records)
     intake.stderr(stderr)
     for chunk in chain((first,), stdout):

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from subdeck.core.agents.base import UPDATE_HEAD
-from subdeck.core.wrapper import lines as module
-from subdeck.core.wrapper.lines import Line, LineSplitter, Piece, UpdateLine
+from subdeck.core.agents.pi.lines import UPDATE_HEAD
+from subdeck.core.wrapper import intake as module
+from subdeck.core.wrapper.intake import Line, LineSplitter, Piece, UpdateLine
 
 UPDATE = b'{"type":"message_update"'
 OTHER_UPDATE = b'{"type":"tool_execution_update"'

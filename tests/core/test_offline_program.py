@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subdeck.core.agents.base import Settled
-from subdeck.core.agents.kinds import OfflineProgram
-from subdeck.core.agents.offline import MODEL, TOOL_NAMES, offline_command
+from subdeck.core.agents.base import MODEL, TOOL_NAMES, Settled, offline_command
+from subdeck.core.agents.pi.program import child_command
+from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.offline_agent.stream import MODEL as READER, PROVIDER
 from subdeck.core.run.describe import NO_MODEL
 from subdeck.core.run.events import AssistantText, ToolCall, ToolResult
@@ -51,7 +51,7 @@ def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
 def test_it_gets_pis_flags(tmp_path: Path) -> None:
     """Model, session, thinking, tools and system prompt arrive as pi would get them."""
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
-    command = OfflineProgram().command(
+    command = child_command(
         meta(
             agent_command=("/opt/reader",),
             session_path="child-session.jsonl",
@@ -60,7 +60,6 @@ def test_it_gets_pis_flags(tmp_path: Path) -> None:
             system_prompt_path="system-prompt.md",
         ),
         str(tmp_path),
-        1,
     )
     session, prompt = tmp_path / "child-session.jsonl", tmp_path / "system-prompt.md"
     expected = f"--mode json --model offline/reader --session {session} --thinking high --tools read,grep"
@@ -71,7 +70,7 @@ def test_it_gets_pis_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["", "github-copilot/gpt-4o", "offline/reader"])
 def test_no_model_makes_it_a_copilot_run(tmp_path: Path, model: str) -> None:
     """It calls no provider, so it is never marked as a call of Copilot's."""
-    command = OfflineProgram().command(meta(resolved_model=model), str(tmp_path), 1)
+    command = child_command(meta(resolved_model=model), str(tmp_path))
     assert "-e" not in command.argv
     assert "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR" not in command.env
     assert ("PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR",) == command.unset
@@ -82,7 +81,7 @@ def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
     changes = {"tools": Tools(policy="allow", resolved=()), "prompt_mode": "replace", "thinking": "off"}
     run = meta(session_path="s.jsonl", system_prompt_path="system-prompt.md", **changes)
-    flags = OfflineProgram().command(run, str(tmp_path), 1).argv[len(COMMAND) :]
+    flags = child_command(run, str(tmp_path)).argv[len(COMMAND) :]
     reading = read(tmp_path, "hello", *flags, mode=())
     assert (0, "") == (reading.code, reading.stderr)
     assert "nothing was read" in reading.answer
@@ -91,7 +90,7 @@ def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
 def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
     """The stream needs no reader of its own: events, facts and a positive end come from pi's."""
     reading = read(write_tree(tmp_path, SHOP), "Where are requests authenticated?")
-    stream = OfflineProgram().stream()
+    stream = PiStream()
     events = [event for line in reading.stdout.split(b"\n") if line for event in stream.feed(line)]
 
     assert reading.said == [event.text for event in events if isinstance(event, AssistantText)]
@@ -106,7 +105,7 @@ def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
 
 def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
     """Deltas are read from the heads of update lines, as pi's are."""
-    stream = OfflineProgram().stream()
+    stream = PiStream()
     sentences: list[str] = []
     for line in read(tmp_path, "Where is the token?").stdout.split(b"\n"):
         if line.startswith(stream.update_prefixes):
@@ -121,7 +120,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
 def test_its_run_is_completed_and_its_torn_stream_is_not(tmp_path: Path) -> None:
     """The honest outcome is decided as for pi: by a positive end, never by the exit code."""
     lines = read(tmp_path, "hello").stdout.splitlines()
-    whole, torn = OfflineProgram().stream(), OfflineProgram().stream()
+    whole, torn = PiStream(), PiStream()
     for line in lines:
         whole.feed(line)
     for line in lines[: len(lines) // 2]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.pi.install import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
+from subdeck.core.agents.pi.program import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
 from subdeck.core.errors import AgentUnavailable
 
 

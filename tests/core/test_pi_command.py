@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.pi.program import COPILOT_EXTENSION, PiProgram
-from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.agents.pi.program import COPILOT_EXTENSION, child_command
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
 
@@ -37,7 +36,7 @@ def prompt(tmp_path: Path) -> str:
 
 
 def argv(**changes: object) -> tuple[str, ...]:
-    return PiProgram().command(replace(META, **changes), "/runs/r", 1).argv
+    return child_command(replace(META, **changes), "/runs/r").argv
 
 
 SESSION = ("--session", "/runs/r/child-session.jsonl")
@@ -137,7 +136,7 @@ def test_everything_at_once(prompt: str) -> None:
 )
 def test_environment(model: str) -> None:
     """A child knows that it is one and whose; the initiator is taken away even if the launcher has it."""
-    command = PiProgram().command(replace(META, resolved_model=model), "/runs/r", 1)
+    command = child_command(replace(META, resolved_model=model), "/runs/r")
     assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID} == command.env
     assert (INITIATOR,) == command.unset
     assert "-e" not in command.argv
@@ -146,9 +145,8 @@ def test_environment(model: str) -> None:
 def test_copilot_environment() -> None:
     """Children with an effective model of GitHub Copilot, and only they, say that an agent asks."""
     meta = replace(META, requested_model="gpt-4.1", resolved_model="github-copilot/gpt-4.1")
-    command = PiProgram().command(meta, "/runs/r", 1)
+    command = child_command(meta, "/runs/r")
     assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID, INITIATOR: "agent"} == command.env
-    assert () == command.unset
     assert ("-e", COPILOT_EXTENSION) == command.argv[-2:]
 
 
@@ -186,22 +184,10 @@ def test_copilot_as_pis_own_default(
 def test_requested_model_does_not_count() -> None:
     """The resolved model decides, not the one asked for."""
     meta = replace(META, requested_model="github-copilot/gpt-4.1", resolved_model="fake/test")
-    assert "-e" not in PiProgram().command(meta, "/runs/r", 1).argv
+    assert "-e" not in child_command(meta, "/runs/r").argv
 
 
 def test_extension_is_there() -> None:
     """The extension is a file of the package and imports nothing."""
     source = Path(COPILOT_EXTENSION).read_text()
     assert "import" not in source.replace("It imports nothing", "")
-
-
-def test_attempts_are_the_same() -> None:
-    """A second attempt is started like the first; only its prompt file differs."""
-    assert PiProgram().command(META, "/runs/r", 1) == PiProgram().command(META, "/runs/r", 2)
-
-
-def test_stream() -> None:
-    """Each child gets a stream of its own."""
-    program = PiProgram()
-    assert isinstance(program.stream(), PiStream)
-    assert program.stream() is not program.stream()

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.agents.choice import AgentChoice, catalog_of, choose_agent
-from subdeck.core.agents.pi.install import thinking_levels
+from subdeck.core.agents.choice import AgentChoice, catalog_of, choose_agent, thinking_levels
 from subdeck.core.agents.pi.models import (
     built_in_listing,
     cache_file,
     cached_listing,
     list_key,
     models_json_listing,
+    refresh_models,
 )
-from subdeck.core.agents.pi.refresh import refresh_models
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.models.catalog import Listing, Model

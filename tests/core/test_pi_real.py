@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core.agents.base import Command
-from subdeck.core.agents.pi.install import find_pi
-from subdeck.core.agents.pi.program import PiProgram
+from subdeck.core.agents.pi.program import child_command, find_pi
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import AssistantText, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
@@ -59,7 +58,7 @@ class Lab:
     def run(self, meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any], Outcome]:
         """Run one child as the wrapper would, the launcher having the initiator already."""
         (self.root / "prompt.md").write_text(task)
-        command = PiProgram().command(meta, str(self.root), 1)
+        command = child_command(meta, str(self.root))
         with (self.root / "prompt.md").open("rb") as prompt:
             child = subprocess.run(
                 command.argv,

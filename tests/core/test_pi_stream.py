@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from subdeck.core.agents.base import UPDATE_HEAD, Completion, Open, Settled, Settling
+from subdeck.core.agents.base import Completion, Open, Settled, Settling
+from subdeck.core.agents.pi.lines import UPDATE_HEAD
 from subdeck.core.agents.pi.stream import SENTENCE_LIMIT, PiStream
 from subdeck.core.run.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 

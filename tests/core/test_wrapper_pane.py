@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.run.model import LaunchedBy, PresetSource, Tools
-from subdeck.core.wrapper.pane import header, pane
+from subdeck.core.wrapper.records import header, pane
 
 from tests.factories import make_meta
 
@@ -16,7 +16,7 @@ from tests.factories import make_meta
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     """Both ends of a terminal: who shows it, and who writes."""
-    monkeypatch.setattr("subdeck.core.wrapper.pane.PANE_PATIENCE", 1)
+    monkeypatch.setattr("subdeck.core.wrapper.records.PANE_PATIENCE", 1)
     ends = os.openpty()
     yield ends
     for end in ends:

@@ -15,6 +15,9 @@ _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?
 _UPDATE = b'"assistantMessageEvent":{"type":"'
 """Quotes inside JSON strings are escaped, so no text that a model or a tool wrote can look like this."""
 
+UPDATE_HEAD = 4096
+"""Bytes of a line that repeats what a later one says whole: no more of it is looked at."""
+
 _UPDATE_WITHIN = 1024
 """Bytes from the beginning of a line; only the usage of the message, some 300 bytes, may stand before."""
 

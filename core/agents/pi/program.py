@@ -1,4 +1,4 @@
-"""Start pi, or an agent that takes its flags, as a child: all that the wrapper needs."""
+"""pi as a program: where it is, its version and its tools, without running it; and how it is started as a child."""
 
 from __future__ import annotations
 
@@ -10,28 +10,22 @@ import msgspec
 from msgspec import Struct
 
 from ... import paths
-from ...errors import LaunchError
+from ...errors import AgentUnavailable, LaunchError
 from ...run.model import PromptMode, RunMeta
-from ..base import Command
-from .stream import PiStream
+from ...system import files
+from ...system.processes import find_program
+from ..base import AgentKind, Command, offline_command
 
+DEFAULT_TOOLS = ("read", "bash", "edit", "write")
+"""What pi offers when it is told nothing."""
 
-class _Settings(Struct, rename="camel"):
-    default_provider: Any = None
+BUILTIN_TOOLS = (*DEFAULT_TOOLS, "grep", "find", "ls")
+"""All that pi brings along; extensions may add more."""
 
-
-def default_provider(cwd: str) -> str | None:
-    """Return the one in pi's settings, those of the directory before the user's; None where none is set."""
-    for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
-        try:
-            with open(path, "rb") as file:
-                provider = msgspec.json.decode(file.read(), type=_Settings).default_provider
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            continue
-        if isinstance(provider, str) and provider:
-            return provider
-    return None
-
+_INSTALL = "install it (npm install -g @mariozechner/pi-coding-agent), or name its program in agents.pi.command"
+_PACKAGE = "pi-coding-agent"
+_LEVELS = 5
+"""How far above the program its package.json is looked for."""
 
 COPILOT_PROVIDER = "github-copilot"
 COPILOT_INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
@@ -40,35 +34,98 @@ COPILOT_EXTENSION = os.path.join(_EXTENSIONS, "copilot.ts")
 FINALIZE_EXTENSION = os.path.join(_EXTENSIONS, "finalize.ts")
 
 
-class PiProgram:
-    """pi in its JSON mode; the task comes by stdin, because pi reads a leading `-` or `@` in argv as something else."""
-
-    def command(self, meta: RunMeta, run_dir: str, attempt: int) -> Command:
-        """Return argv and environment of one attempt; raises LaunchError when a file that pi needs is missing."""
-        command = json_mode_command(meta.agent_command, meta, run_dir)
-        if not _is_copilot(meta):
-            return command
-        extension = ("-e", _existing(COPILOT_EXTENSION, "install subdeck again"))
-        return Command((*command.argv, *extension), {**command.env, COPILOT_INITIATOR: "agent"})
-
-    def stream(self) -> PiStream:
-        return PiStream()
+class _Settings(Struct, rename="camel"):
+    default_provider: Any = None
 
 
-def json_mode_command(program: Sequence[str], meta: RunMeta, run_dir: str) -> Command:
-    """Return how any agent that speaks pi's JSON mode is started; raises LaunchError as `PiProgram.command` does."""
-    return Command(
-        argv=(*program, *_flags(meta, run_dir)),
-        env={"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id},
-        unset=(COPILOT_INITIATOR,),
-    )
+class _Package(Struct):
+    name: str = ""
+    version: str = ""
+
+
+def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
+    """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
+    program = os.path.expanduser(command[0]) if command else ""
+    if not program:
+        raise AgentUnavailable("the command of pi is empty", where="agents.pi.command", hint=_INSTALL)
+    if os.sep not in program:
+        found = find_program(program)
+        if found is None:
+            raise AgentUnavailable(f"{program} is not on PATH", where="agents.pi.command", hint=_INSTALL)
+        return (os.path.abspath(found), *command[1:])
+    program = os.path.abspath(program)
+    if not os.path.isfile(program):
+        raise AgentUnavailable("there is no such program", where=program, hint=_INSTALL)
+    if not os.access(program, os.X_OK):
+        raise AgentUnavailable("the program is not executable", where=program, hint=f"chmod +x {program}")
+    return (program, *command[1:])
+
+
+def pi_version(command: Sequence[str]) -> str | None:
+    """Return the version in the package.json above the program, as `0.73.1`; None where there is none to read."""
+    directory = package_dir(command)
+    return (_package(directory).version or None) if directory else None
+
+
+def package_dir(command: Sequence[str]) -> str | None:
+    """Return the directory of pi's package above the program; None where there is none.
+
+    Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
+    """
+    for part in command:
+        if os.sep in part and (directory := _package_above(os.path.realpath(part))):
+            return directory
+    return None
+
+
+def _package_above(path: str) -> str | None:
+    for _ in range(_LEVELS):
+        path = os.path.dirname(path)
+        if _package(path).name.rpartition("/")[2] == _PACKAGE:
+            return path
+    return None
+
+
+def _package(directory: str) -> _Package:
+    try:
+        return msgspec.json.decode(files.read(os.path.join(directory, "package.json")), type=_Package)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return _Package()
+
+
+def child_command(meta: RunMeta, run_dir: str) -> Command:
+    """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
+
+    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else. The offline agent takes
+    the same flags.
+    """
+    program, env = meta.agent_command, {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id}
+    flags = _flags(meta, run_dir)
+    if AgentKind.of(meta.agent) is AgentKind.OFFLINE:
+        program = program or offline_command()
+    elif _is_copilot(meta):
+        flags += ("-e", _existing(COPILOT_EXTENSION, "install subdeck again"))
+        env[COPILOT_INITIATOR] = "agent"
+    return Command((*program, *flags), env, unset=(COPILOT_INITIATOR,))
 
 
 def _is_copilot(meta: RunMeta) -> bool:
     """Whether the effective model is one of GitHub Copilot; pi does not mind the case of a provider."""
-    reference = meta.resolved_model or f"{default_provider(meta.cwd)}/"
+    reference = meta.resolved_model or f"{_default_provider(meta.cwd)}/"
     provider, slash, _ = reference.partition("/")
     return bool(slash) and provider.lower() == COPILOT_PROVIDER
+
+
+def _default_provider(cwd: str) -> str | None:
+    """Return the one in pi's settings, those of the directory before the user's; None where none is set."""
+    for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
+        try:
+            provider = msgspec.json.decode(files.read(path), type=_Settings).default_provider
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        if isinstance(provider, str) and provider:
+            return provider
+    return None
 
 
 def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
@@ -79,12 +136,12 @@ def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         *(("--thinking", meta.thinking) if meta.thinking else ()),
         *_tools(meta.tools.resolved),
         *_system_prompt(meta, run_dir),
-        *(() if reads_context_files(meta) else ("-nc",)),
+        *(() if _reads_context_files(meta) else ("-nc",)),
         *(("-e", _existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
     )
 
 
-def reads_context_files(meta: RunMeta) -> bool:
+def _reads_context_files(meta: RunMeta) -> bool:
     """Whether pi reads AGENTS.md and CLAUDE.md; not with a replaced system prompt, unless the preset asks for it."""
     if meta.context_files is not None:
         return meta.context_files

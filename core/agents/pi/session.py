@@ -14,9 +14,8 @@ from msgspec import Struct
 from ...errors import UsageError
 from ...system.files import NotRegularError, open_regular
 from ..conversation import Conversation, Message, Text, Turn
-from .branch import LINE_LIMIT, Entry, branch, fields_of, has_compaction
+from .entries import LINE_LIMIT, Entry, branch, fields_of, has_compaction, message_of, with_content
 from .lines import UNREADABLE, mapping, string
-from .messages import message_of, with_content
 
 _HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 

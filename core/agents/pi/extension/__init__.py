@@ -1,1 +1,0 @@
-"""TypeScript files that the pi agent loads into its children."""
