@@ -14,12 +14,11 @@ from ..core.text.plain import one_line, plain
 from .actions import KeyContext, bindings, key_of
 from .actions.keys import keymap, with_own_keys
 from .deck.screen import MainScreen
-from .notify.notices import TOASTS_ON_SCREEN, Notices
+from .notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
-from .terminal.no_color import ColorRemover, is_color_unwanted
-from .terminal.signals import expect_unannounced_stops
+from .terminal.process import expect_unannounced_stops
 from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make_room_for_toast
-from .theme import DARK, OURS, TERMINAL
+from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted
 
 if TYPE_CHECKING:
     from .deck.protocol import DeckView, Handlers

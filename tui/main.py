@@ -9,7 +9,7 @@ from typing import NoReturn
 
 GC_THRESHOLD = 100_000
 """New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
-start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.gc`."""
+start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.process`."""
 
 
 def program() -> NoReturn:
@@ -64,7 +64,7 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
     from .app import SubdeckApp
-    from .terminal.window_title import kept_title
+    from .terminal.escapes import kept_title
 
     app = SubdeckApp(engine, run_id, readonly=readonly)
     with kept_title(engine.settings.notifications.title):

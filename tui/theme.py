@@ -1,7 +1,15 @@
-"""Calm themes; colour is kept for the state of runs and for what has the keys."""
+"""Calm themes; colour is kept for the state of runs and for what has the keys, and left out where NO_COLOR says so."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.theme import Theme
 
 DARK = Theme(
@@ -89,3 +97,22 @@ def next_theme(name: str) -> str:
     """Return the theme of ours that comes after this one; after one that is not ours, the first."""
     names = [theme.name for theme in OURS]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
+
+
+def is_color_unwanted(environment: Mapping[str, str] = os.environ) -> bool:
+    return bool(environment.get("NO_COLOR"))
+
+
+class ColorRemover(LineFilter):
+    """Leaves bold, dim, underlined and reversed text, in the terminal's own colours.
+
+    Textual's filter writes grey, or the default colour by its code.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(text, _plain(style) if style else None, control) for text, style, control in segments]
+
+
+@lru_cache(1024)
+def _plain(style: Style) -> Style:
+    return style.without_color

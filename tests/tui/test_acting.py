@@ -12,9 +12,9 @@ from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.runners.base import AttachInfo
 from subdeck.tui.commands import runs as run_commands
+from subdeck.tui.deck.toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.notify.notices import TOASTS_ON_SCREEN, Notices
-from subdeck.tui.notify.toasts import SECONDS, Toasts
+from subdeck.tui.notices import TOASTS_ON_SCREEN, Notices
 from subdeck.tui.terminal.handover import hand_over
 
 from .deck import opened

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_line
-from subdeck.tui.deck.status_bar import fitting
-from subdeck.tui.notify.toasts import ends_text
+from subdeck.tui.deck.bars import fitting
+from subdeck.tui.deck.toasts import ends_text
 from subdeck.tui.runs.columns import RowFlags, run_cells
 from subdeck.tui.runs.memory import ListLayout, RunListMemory
 from subdeck.tui.runs.order import Sort

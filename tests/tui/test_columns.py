@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from subdeck.core.run.model import Usage
 from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, RowFlags, columns, head_cells, run_cells
@@ -79,3 +80,12 @@ def test_a_second_attempt_is_told() -> None:
     again = a_run(1, attempt=2, meta_max_attempts=3)
     assert "try 2/3 · task 1" in text_of(run_cells(again, RowFlags(), 59, NOW))
     assert "try 2/3 · starting" in text_of(run_cells(again, RowFlags(), 100, NOW))
+
+
+def test_a_group_does_not_count_unknown_ends_as_failed() -> None:
+    """Of a run that a newer subdeck recorded it is not known how it ended."""
+    completed, failed = a_group("completed", "failed")
+    unknown = replace(failed, newer_schema=2)
+    assert summarize([completed, unknown], known=2).tally == "1 ✓  1 newer"
+    assert summarize([completed, unknown], known=2).state == "✓ completed"
+    assert summarize([unknown, unknown], known=2).state == "? newer"

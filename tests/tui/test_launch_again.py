@@ -18,7 +18,7 @@ from subdeck.tui.launch.memory import LastValues, change_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues, asked_tools
 from subdeck.tui.presets.draft import PROJECT, USER
-from subdeck.tui.widgets.choice import Choice
+from subdeck.tui.widgets.form import Choice
 from textual.widgets import Input, TextArea
 
 from .deck import Deck, opened

@@ -20,8 +20,7 @@ from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
-from subdeck.tui.widgets.choice import Choice
-from subdeck.tui.widgets.field import Problem
+from subdeck.tui.widgets.form import Choice, Problem
 from textual.widgets import Button, Input
 
 from .deck import Deck, opened

@@ -12,7 +12,7 @@ from subdeck.tui.launch.inputs import PathInput
 from subdeck.tui.launch.memory import memory_file, read_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.tasks import LIMIT, EarlierTask, EarlierTasksScreen, LoadFileScreen, earlier_tasks, matching
-from subdeck.tui.widgets.field import Problem
+from subdeck.tui.widgets.form import Problem
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, stamp

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import user_state_dir
 from subdeck.tui.actions import KeyContext
-from subdeck.tui.deck import arrangement as shape_file
-from subdeck.tui.deck.arrangement import (
+from subdeck.tui.deck import panes as shape_file
+from subdeck.tui.deck.panes import (
     LEAST_ABOVE,
     LEAST_PRESETS,
     LEAST_RUNS,
@@ -121,16 +121,13 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(shape_file, "write_shape", write_slowly_at_first)
     async with opened(an_engine(), (160, 40)) as deck:
-        remember = shape_file.Remembering(deck.main.bridge)
-        remember(Shape(0.2))
+        await deck.press(">")
         await deck.until(begun.is_set, "the first write")
-        remember(Shape(0.3))
-        remember(Shape(0.4))
-        for _ in range(20):
-            await deck.pilot.pause()
+        await deck.press(">", ">")
         go_on.set()
         await deck.until(lambda: len(written) == 3, "the writes")
-        assert written[-1] == Shape(0.4)
+        first, second, last = (shape.presets or 0 for shape in written)
+        assert first < second == last
 
 
 # --- by key ------------------------------------------------------------------------------------------------------

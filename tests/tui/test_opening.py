@@ -7,7 +7,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.run.snapshot import Counts
 from subdeck.tui.actions import ACTIONS, BY_ID, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.terminal.window_title import has_title, title
+from subdeck.tui.terminal.escapes import has_title, title
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
@@ -148,11 +148,11 @@ def test_terminals_without_a_title(term: str) -> None:
 async def test_the_title_follows_the_count(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
     """It is told when the count changes and only then; a setting turns it off."""
     from subdeck.core.config.settings import Notifications
-    from subdeck.tui.terminal import window_title
+    from subdeck.tui.terminal import escapes
 
     told: list[str] = []
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(window_title, "write_to_terminal", lambda _, sequence: told.append(sequence))
+    monkeypatch.setattr(escapes, "write_to_terminal", lambda _, sequence: told.append(sequence))
     engine = two_runs()
     engine.settings = Settings(notifications=Notifications(title=wanted))
     async with opened(engine) as deck:

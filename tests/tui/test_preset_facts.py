@@ -14,7 +14,7 @@ from subdeck.core.run.model import Limits
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.start import written_facts
 from subdeck.tui.presets.copy import CopyPresetScreen
-from subdeck.tui.widgets.model_input import ModelInput
+from subdeck.tui.widgets.form import ModelInput
 from textual.widgets import Input
 
 from .deck import Deck, opened

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.paths import Project
-from subdeck.tui.notify.notices import KEPT, Notices
+from subdeck.tui.deck.toasts import unseen_text
+from subdeck.tui.notices import KEPT, Notices
 from subdeck.tui.terminal.escapes import notification, through_tmux
 
 from .deck import opened
@@ -46,7 +47,7 @@ async def test_the_desktop_is_told_on_request(
 ) -> None:
     """Ends that come together ask for one notification, where the settings want any."""
     sent: list[str] = []
-    monkeypatch.setattr("subdeck.tui.notify.toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
+    monkeypatch.setattr("subdeck.tui.deck.toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
     engine = FakeEngine(a_run(1), a_run(2))
     engine.settings = Settings(notifications=Notifications(desktop=desktop))
     async with opened(engine) as deck:
@@ -115,3 +116,16 @@ async def test_a_project_that_was_never_there() -> None:
     """Only a change is told."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert deck.toasts == []
+
+
+async def test_an_end_of_a_newer_schema_is_not_a_failure() -> None:
+    """How it ended is not known here: neither a toast nor the summary says that it failed."""
+    unknown = a_run(1, "failed", newer_schema=2)
+    assert unseen_text([unknown, a_run(2, "failed")]) == (
+        "While you were away 2 runs ended: 1 failed, 1 recorded by a newer subdeck."
+    )
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        engine.tell(unknown)
+        await deck.until(lambda: any("newer" in toast for toast in deck.toasts), "the toast")
+        assert [entry.plain[10] for entry in deck.app.notices.entries() if "newer" in entry.plain] == ["·"]

@@ -25,7 +25,7 @@ from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..widgets.choice import Choice
+from ..widgets.form import Choice
 
 TRASH, PURGE = "moved to the trash", "removed for good"
 FIELDS = {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import Counts, RunSnapshot
     from ..actions import Action, ActionContext
     from ..feed.bridge import Bridge
-    from ..notify.notices import Notices
+    from ..notices import Notices
     from ..presets.list import PresetList
     from ..runs.list import RunList
     from ..runs.store import RunStore

@@ -28,30 +28,28 @@ from ..feed.messages import (
     UnseenFound,
 )
 from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
-from ..notify.notices import Notices
+from ..notices import Notices
 from ..presets.list import PresetList
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList
 from ..runs.memory import RunListMemory
 from ..runs.store import RunStore
+from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import StyledOnceScreen
-from ..terminal.window_title import WindowTitle
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.prompt_line import PromptInput
-from .arrangement import Remembering, read_shape
-from .header import DeckHeader
+from .bars import DeckHeader, StatusBar
 from .panes import Panes
 from .single_run import SingleRunMode
-from .status_bar import StatusBar
 from .undo import Undo, clean_up_at_start
 from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
-    from ..notify.toasts import Toasts
     from .protocol import DeckView, Handlers
+    from .toasts import Toasts
 
 
 STARTUP_CLEANUP_DELAY_S = 3.0
@@ -105,8 +103,7 @@ class MainScreen(StyledOnceScreen):
             self,
             {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript},
             self._above,
-            read_shape(),
-            Remembering(self.bridge),
+            self.bridge,
         )
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
         self._workspace = Workspace()
@@ -142,7 +139,7 @@ class MainScreen(StyledOnceScreen):
 
     @cached_property
     def _toasts(self) -> Toasts:
-        from ..notify.toasts import CELLS, Toasts
+        from .toasts import CELLS, Toasts
 
         return Toasts(
             self,
@@ -173,7 +170,7 @@ class MainScreen(StyledOnceScreen):
             run=self.run,
             marked=len(self.run_store.marked),
             undoable=bool(self.undo),
-            zoomed=self.panes.zoomed,
+            zoomed=self.panes.zoomed is not None,
             unseen=len(self.run_store.unseen),
             can_suspend=not self.app.is_web,
             shown=self.panes.visible,
@@ -224,7 +221,7 @@ class MainScreen(StyledOnceScreen):
 
     @on(UnseenFound)
     def show_unseen(self, message: UnseenFound) -> None:
-        from ..notify.toasts import unseen_text
+        from .toasts import unseen_text
 
         self.runs.mark_unseen(message.runs)
         self.notify(unseen_text(message.runs), markup=False)

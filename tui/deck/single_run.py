@@ -51,7 +51,7 @@ class SingleRunMode:
 
     def end_when_left(self) -> bool:
         """Return whether the operator has just gone to the deck."""
-        if self._run_id is None or self._panes.zoomed_on is KeyContext.TRANSCRIPT:
+        if self._run_id is None or self._panes.zoomed is KeyContext.TRANSCRIPT:
             return False
         self._run_id = None
         self._gone = False

@@ -25,7 +25,7 @@ from ..feed.bridge import Bridge
 from ..terminal.handover import page_file
 from ..text.cells import cells, fit
 from ..text.format import format_error
-from ..widgets.row_list import RowList
+from ..widgets.line_view import RowList
 from .page import FileRow, Page, PageView, Tab, note
 from .reader import DetailReader, TabContent
 

@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from ...core.errors import SubdeckError
 from ...core.system.log import log_fault
 from ...core.text.plain import plain
-from ..terminal.gc import freeze_once
+from ..terminal.process import freeze_once
 from .coalesce import FramePace, merged
 from .lines import View
 from .messages import (

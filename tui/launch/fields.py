@@ -17,10 +17,7 @@ from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
 from ..text.format import format_error
-from ..widgets.choice import Choice
-from ..widgets.field import Fact, Field, Note, Problem
-from ..widgets.model_input import ModelInput
-from ..widgets.text_area import PlainTextArea
+from ..widgets.form import Choice, Fact, Field, ModelInput, Note, PlainTextArea, Problem
 from .form import LaunchForm
 from .inputs import CountInput, PathInput
 from .memory import LastValues

@@ -23,7 +23,7 @@ from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..text.format import format_error
-from ..widgets.text_area import PlainTextArea
+from ..widgets.form import PlainTextArea
 from .fields import LaunchFields, by_field
 from .memory import Remembered
 from .start import FailedAfterSaving, Launched, launch, read_facts, what_would_fail, written_facts

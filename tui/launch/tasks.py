@@ -23,7 +23,7 @@ from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..text.cells import fit
 from ..text.format import short_path
-from ..widgets.field import Field, Problem
+from ..widgets.form import Field, Problem
 from .fields import beside
 from .inputs import PathInput
 

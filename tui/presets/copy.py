@@ -20,8 +20,7 @@ from ..actions import KeyContext, bindings
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..text.format import format_error, short_path
-from ..widgets.choice import Choice
-from ..widgets.model_input import ModelInput
+from ..widgets.form import Choice, ModelInput
 from .draft import PROJECT, USER, preset_dir
 
 if TYPE_CHECKING:

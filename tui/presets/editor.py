@@ -28,8 +28,7 @@ from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import drop_bindings
 from ..text.format import format_error, notify_failure, short_path
-from ..widgets.choice import Choice
-from ..widgets.text_area import PlainTextArea
+from ..widgets.form import Choice, PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings
 from ..messages import PresetHighlighted
 from ..text.format import notify_failure
-from ..widgets.row_list import RowList
+from ..widgets.line_view import RowList
 
 if TYPE_CHECKING:
     from ...core.doctor import Check

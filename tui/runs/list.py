@@ -14,7 +14,7 @@ from textual.worker import Worker
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..messages import RunHighlighted
 from ..text.format import notify_failure
-from ..widgets.row_list import CURSOR, RowList
+from ..widgets.line_view import CURSOR, RowList
 from .columns import (
     FOLDED,
     LAST_MEMBER,

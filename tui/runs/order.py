@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
-from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NOTHING, clock, moment
+from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NEWER, NOTHING, clock, moment
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -126,6 +126,7 @@ class GroupFacts(Struct, frozen=True):
     known: int
     """How many runs the group has, shown or not."""
     counts: tuple[tuple[RunStatus, int], ...]
+    """Without those that a newer subdeck recorded: how they ended is not known."""
     status: RunStatus
     elsewhere: bool
     """Whether what decides the status is held by another machine."""
@@ -145,6 +146,8 @@ class GroupFacts(Struct, frozen=True):
     @property
     def state(self) -> str:
         """Glyph and word."""
+        if not self.counts:
+            return f"{ELSEWHERE_GLYPH} {NEWER}"
         return f"{ELSEWHERE_GLYPH if self.elsewhere else GLYPHS[self.status]} {self.status.value}"
 
     @property
@@ -159,6 +162,8 @@ class GroupFacts(Struct, frozen=True):
         counts = dict(self.counts)
         parts = [f"{counts[status]} {status.value}" for status in _IN_WORDS if status in counts]
         parts += [f"{counts[status]} {GLYPHS[status]}" for status in _IN_GLYPHS if status in counts]
+        if newer := len(self.members) - sum(counts.values()):
+            parts.append(f"{newer} {NEWER}")
         return "  ".join(parts)
 
     def elapsed(self, now: datetime) -> str:
@@ -172,8 +177,8 @@ class GroupFacts(Struct, frozen=True):
 
 def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
     """Sum up at least one run of a group; `known` is how many of it there are."""
-    counts = Counter(run.status for run in runs)
-    status = next(status for status in _PRECEDENCE if status in counts)
+    counts = Counter(run.status for run in runs if not run.newer_schema)
+    status = next((status for status in _PRECEDENCE if status in counts), runs[0].status)
     presets = dict.fromkeys(run.meta.title for run in runs)
     first = runs[0].meta
     return GroupFacts(

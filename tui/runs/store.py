@@ -52,7 +52,7 @@ class RunStore:
         self.mark_unseen(update.ended)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Remember which of these ends the operator has not looked at; of a newer schema it is not known which."""
+        """Remember which of these ends the operator has not looked at; how a newer schema's ended is not known here."""
         for run in ended:
             if run.newer_schema:
                 continue
@@ -89,5 +89,5 @@ class RunStore:
 
 
 def needs_operator(run: RunSnapshot) -> bool:
-    """Return whether the end of a run needs the operator: a failure does, an answer or a requested end does not."""
-    return run.status is RunStatus.FAILED
+    """Return whether a run failed: an answer or a requested end needs nobody, and of a newer schema it is not known."""
+    return run.status is RunStatus.FAILED and not run.newer_schema

@@ -1,11 +1,24 @@
-"""Sequences for the terminal itself, for what cannot be drawn; pure."""
+"""Escape sequences for the terminal itself: desktop notifications, and the title of its window."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
+from textual.widget import Widget
+
+from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
+from ..text.format import short_path
+from .textual_internals import write_to_terminal
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ..engine_api import EngineApi
 
 LIMIT = 200
 """Characters of one text in a sequence."""
@@ -29,3 +42,58 @@ def through_tmux(sequence: str, environment: Mapping[str, str] = os.environ) -> 
     if not sequence or not environment.get("TMUX"):
         return sequence
     return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
+
+
+KEEP, BRING_BACK = "\x1b[22;0t", "\x1b[23;0t"
+"""A terminal that knows these has a stack of titles; another one ignores them."""
+CLEAR = "\x1b]2;\x07"
+PROJECT_WIDTH = 60
+
+_UNTITLED = ("", "dumb", "linux", "unknown")
+"""Values of TERM without a window to name."""
+
+
+def has_title(environment: Mapping[str, str] = os.environ) -> bool:
+    term = environment.get("TERM", "")
+    return term not in _UNTITLED and not term.startswith(("vt", "eterm"))
+
+
+def title(counts: Counts, project: str) -> str:
+    """`subdeck – 2 running – ~/src/shop`."""
+    return one_line(f"subdeck – {counts.running} running – {short_path(project, PROJECT_WIDTH)}", 200)
+
+
+class WindowTitle:
+    """Names the window, whenever what it says has changed."""
+
+    def __init__(self, node: Widget, engine: EngineApi) -> None:
+        self._node = node
+        self._project = engine.project.root
+        self._wanted = engine.settings.notifications.title and has_title()
+        self._shown = ""
+
+    def show(self, counts: Counts) -> None:
+        text = title(counts, self._project)
+        if self._wanted and text != self._shown:
+            self._shown = text
+            self.show_again()
+
+    def show_again(self) -> None:
+        """Name the window anew: who had the terminal in between may have named it otherwise."""
+        write_to_terminal(cast("App[Any]", self._node.app), f"\x1b]2;{self._shown}\x07" if self._shown else "")
+
+
+@contextmanager
+def kept_title(wanted: bool) -> Generator[None]:
+    """Give the window back its own title at the end; written past the app, which is not there before and after."""
+    terminal = sys.__stderr__
+    if not wanted or terminal is None or not terminal.isatty() or not has_title():
+        yield
+        return
+    terminal.write(KEEP)
+    terminal.flush()
+    try:
+        yield
+    finally:
+        terminal.write(CLEAR + BRING_BACK)
+        terminal.flush()

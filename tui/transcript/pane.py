@@ -17,7 +17,7 @@ from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.lines import View
 from ..messages import ViewChosen
-from ..terminal.gc import freeze_once
+from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
 from .document import Document

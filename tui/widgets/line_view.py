@@ -1,15 +1,18 @@
-"""A scrolling view that draws its own lines: what is not on the screen costs nothing."""
+"""Scrolling views that draw their own lines: what is not on the screen costs nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.events import Blur, Focus
-from textual.geometry import Region
+from textual.events import Blur, Click, Focus, Resize
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from ..messages import RowChosen
 
 
 class LineView(ScrollView, inherit_bindings=False):
@@ -73,3 +76,131 @@ class LineView(ScrollView, inherit_bindings=False):
 
     def on_blur(self, _: Blur) -> None:
         self.refresh()
+
+
+CURSOR = "▌"
+
+
+class RowList(LineView, can_focus=True, inherit_bindings=False):
+    """Rows with a cursor; subclasses say how many there are and what each shows."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "row-list--cursor",
+        "row-list--muted",
+        "row-list--running",
+        "row-list--completed",
+        "row-list--failed",
+        "row-list--aborted",
+    }
+    DEFAULT_CSS = """
+    RowList {
+        & > .row-list--cursor { background: $surface-lighten-1; }
+        &:focus > .row-list--cursor { background: $primary 25%; }
+        & > .row-list--muted { color: $text-muted; }
+        & > .row-list--running { color: $text-primary; }
+        & > .row-list--completed { color: $text-success; }
+        & > .row-list--failed { color: $text-error; }
+        & > .row-list--aborted { color: $text-warning; }
+    }
+    """
+
+    cursor: int = 0
+    """Row of the cursor; meaningless while there are no rows."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 (Textual's name for it)
+        super().__init__(id=id)
+        self._cell_styles: dict[tuple[bool, str], Style] = {}
+        """By whether it is the row of the cursor, and component class."""
+        self._empty_lines: list[str] | None = None
+        """What the frame being drawn says while there are no rows; None before its first line is drawn."""
+
+    @property
+    def row_count(self) -> int:
+        raise NotImplementedError
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        """Return the texts of a row, each with the component class that colours it (empty for none)."""
+        raise NotImplementedError
+
+    def empty_lines(self) -> list[str]:
+        """Return what to say while there are no rows."""
+        return []
+
+    def cursor_moved(self) -> None:
+        """Do what follows after the operator moved the cursor to another row."""
+
+    def on_resize(self, _: Resize) -> None:
+        self.set_height()
+        self.show_cursor()
+
+    def set_height(self) -> None:
+        size = Size(max(1, self.scrollable_content_region.width), self.row_count)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def action_move(self, where: str) -> None:
+        self.move_to(self.target_row(where, self.cursor, self.row_count - 1))
+
+    def move_to(self, row: int) -> None:
+        row = max(0, min(row, self.row_count - 1))
+        if row == self.cursor or not self.row_count:
+            return
+        self.cursor = row
+        self.show_cursor()
+        self.refresh()
+        self.cursor_moved()
+
+    def show_cursor(self) -> None:
+        """Scroll just so far that the cursor's row is visible."""
+        height = self.scrollable_content_region.height
+        top = self.scroll_offset.y
+        if height <= 0:
+            return
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False)
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or (row := offset.y + self.scroll_offset.y) >= self.row_count:
+            return
+        if row == self.cursor and event.chain > 1:
+            self.post_message(RowChosen())
+        else:
+            self.move_to(row)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._cell_styles.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._empty_lines = None
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        row = self.scroll_offset.y + y
+        if not self.row_count:
+            if self._empty_lines is None:
+                self._empty_lines = self.empty_lines()
+            text = self._empty_lines[y] if y < len(self._empty_lines) else ""
+            return self.strip([Segment(text, self.style_of("row-list--muted"))])
+        if row >= self.row_count:
+            return self.strip(())
+        here = row == self.cursor
+        segments = [Segment(CURSOR if here else " ", self.cell_style("row-list--running", here=here))]
+        texts = self.row_segments(row, self.shown_width - 1)
+        segments += [Segment(text, self.cell_style(name, here=here)) for text, name in texts]
+        return self.strip(segments, self.style_of("row-list--cursor") if here else None)
+
+    def cell_style(self, component: str, *, here: bool = False) -> Style:
+        """Return how a part of a row looks, with or without the cursor on it."""
+        style = self._cell_styles.get((here, component))
+        if style is None:
+            style = self.style_of("row-list--cursor" if here else "")
+            # In reverse video dim or coloured text is a patch that cannot be read.
+            if component and not style.reverse:
+                colour = self.style_of(component)
+                style += Style(color=colour.color, dim=colour.dim)  # the background belongs to the row
+            self._cell_styles[here, component] = style
+        return style

@@ -11,12 +11,12 @@ from textual.widget import Widget
 
 from ...core.config.settings import Notifications
 from ...core.run.describe import doing, runs_word, state
-from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from ..notices import TOASTS_ON_SCREEN, Notices
+from ..runs.store import needs_operator
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
-from .notices import TOASTS_ON_SCREEN, Notices
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -108,7 +108,7 @@ class Toasts:
         known = [run.run_id for run in ended] == [self._in_sight]
         seconds = BRIEFLY if known else SECONDS
         self._leaving.append(now + seconds)
-        failed = any(run.status is RunStatus.FAILED for run in ended)
+        failed = any(map(needs_operator, ended))
         text = _who(ended[0]) if known else ends_text(ended, self._cells())
         self._note([] if known else untold(ended, self._cells()))
         self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
@@ -116,7 +116,7 @@ class Toasts:
     def _note(self, untold: Iterable[RunSnapshot]) -> None:
         """Keep ends that no toast names in the list of messages."""
         for run in untold:
-            severity = "error" if run.status is RunStatus.FAILED else "information"
+            severity = "error" if needs_operator(run) else "information"
             self._notices.add(ends_text([run]), severity)
 
 
@@ -139,12 +139,12 @@ def untold(ended: Sequence[RunSnapshot], cells: int = CELLS) -> list[RunSnapshot
 
 def unseen_text(runs: Sequence[RunSnapshot]) -> str:
     """Sum up in one line what ended while nobody looked."""
-    words = [
-        f"{count} {status}"
-        for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.ABORTED)
-        if (count := sum(run.status is status for run in runs))
-    ]
+    counts = Counter("recorded by a newer subdeck" if run.newer_schema else run.status.value for run in runs)
+    words = [f"{counts[word]} {word}" for word in sorted(counts, key=_WORDS.index)]
     return f"While you were away {runs_word(len(runs))} ended: {', '.join(words)}."
+
+
+_WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 
 
 def _line(run: RunSnapshot, cells: int) -> str:

@@ -1,14 +1,15 @@
-"""Go on after a stop that nobody announced: SIGSTOP, a frozen container, a debugger.
-
-Textual takes every SIGCONT for the end of a SIGTSTP and takes the terminal once more; without a SIGTSTP before it,
-two threads read the keys then, and the terminal is not given back at the end.
-"""
+"""The app as a process: signals that nobody announced, and garbage collection out of the way of keys."""
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
 
 
 def expect_unannounced_stops(repaint: Callable[[], object]) -> None:
@@ -33,3 +34,26 @@ def expect_unannounced_stops(repaint: Callable[[], object]) -> None:
 
     signal.signal(signal.SIGTSTP, stopped)
     signal.signal(signal.SIGCONT, continued)
+
+
+QUIET = 1.0
+"""Seconds after the first load: the screen is painted, and the first key mostly not yet pressed."""
+
+USUAL = (700, 10, 10)
+"""Python's own thresholds: a quick start looks for garbage less often."""
+
+_frozen: list[bool] = []
+
+
+def freeze_once(widget: Widget) -> None:
+    """Collect once, and look no more at what survives: a full collection costs a frame, and comes with every scroll."""
+    if _frozen:
+        return
+    _frozen.append(True)
+    widget.set_timer(QUIET, _freeze)
+
+
+def _freeze() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*USUAL)

@@ -1,1 +1,0 @@
-"""Telling the operator what happened: on the screen, and again later."""

@@ -1,0 +1,189 @@
+"""What forms are made of: labelled fields with what is wrong with them, choices, models, and texts of several lines."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import Click, Paste
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
+
+from ...core.text.plain import plain
+
+
+class Field(Vertical):
+    """One or more controls behind their name."""
+
+    DEFAULT_CSS = "Field { height: auto; }"
+
+    def __init__(self, label: str, *controls: Widget, name: str) -> None:
+        super().__init__(id=f"{name}-field")
+        self._label = label
+        self._controls = controls
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="field"):
+            yield Static(self._label, classes="label")
+            yield from self._controls
+        yield Problem()
+
+
+class Fact(Horizontal):
+    """Something that is only said; not there while there is nothing to say."""
+
+    def __init__(self, label: str, name: str, text: str = "") -> None:
+        super().__init__(id=name, classes="field")
+        self._label = label
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        yield Static(self._label, classes="label")
+        yield Static(Content(self._text), classes="fact")
+
+    def on_mount(self) -> None:
+        self.display = bool(self._text)
+
+    def say(self, text: str) -> None:
+        self._text = text
+        self.display = bool(text)
+        for fact in self.query(".fact").results(Static):
+            fact.update(Content(text))
+
+
+class Note(Static):
+    """A text on lines of its own; without one it takes no room."""
+
+    def __init__(self, text: str = "", *, name: str | None = None, classes: str | None = None) -> None:
+        super().__init__(Content(text), id=name, classes=classes)
+        self.text = text
+        self.display = bool(text)
+
+    def say(self, text: str) -> None:
+        self.text = text
+        self.update(Content(text))
+        self.display = bool(text)
+
+
+class Problem(Note):
+    """What is wrong with the field above; a line with a blank before it goes on with the one above."""
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name=name, classes="problem")
+
+    def say(self, text: str) -> None:
+        super().say("\n".join(line if line.startswith(" ") else f"! {line}" for line in text.splitlines()))
+
+
+class Choice(Widget, can_focus=True):
+    """A form's field; marks what is chosen by a sign, not by colour alone. Enter goes on to the next field."""
+
+    DEFAULT_CSS = """
+    Choice {
+        height: 1;
+        width: 1fr;
+        &:focus { background: $primary 25%; }
+    }
+    """
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,up", "choose(-1)", show=False),
+        Binding("right,down,space", "choose(1)", show=False),
+        Binding("enter", "go_on", show=False),
+    ]
+
+    class Changed(Message):
+        """Another word was chosen."""
+
+    def __init__(self, words: tuple[str, ...], chosen: str, *, name: str) -> None:
+        super().__init__(id=name)
+        self._words = words
+        self.value = chosen if chosen in words else words[0]
+
+    def action_choose(self, step: int) -> None:
+        self._choose(self._words[(self._words.index(self.value) + step) % len(self._words)])
+
+    def action_go_on(self) -> None:
+        self.screen.focus_next()
+
+    def put(self, word: str) -> None:
+        """Choose a word, if it is one of these."""
+        if word in self._words:
+            self._choose(word)
+
+    def on_click(self, event: Click) -> None:
+        end = 0
+        for word in self._words:
+            end += len(word) + 6
+            if event.x < end:
+                self._choose(word)
+                return
+
+    def render(self) -> Content:
+        return Content("  ").join(self._shown(word) for word in self._words)
+
+    def _shown(self, word: str) -> Content:
+        return Content.styled(f"(•) {word}", "bold") if word == self.value else Content.styled(f"( ) {word}", "dim")
+
+    def _choose(self, word: str) -> None:
+        if word != self.value:
+            self.value = word
+            self.refresh()
+            self.post_message(self.Changed())
+
+
+PLACEHOLDER = "provider/id or @role"
+
+
+class ModelInput(Input):
+    """Right takes the completion; down and up go through the known models that have what was typed in them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "choose(1)", show=False),
+        Binding("up", "choose(-1)", show=False),
+    ]
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value, id="model", compact=True, placeholder=PLACEHOLDER)
+        self._known: tuple[str, ...] = ()
+        self._typed = ""
+        """What was written last, and not chosen."""
+        self._chosen = value
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return self._known
+
+    def offer(self, models: tuple[str, ...]) -> None:
+        """Know these models from now on; what is written stays as it is."""
+        self._known = models
+        self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
+        self.placeholder = f"{PLACEHOLDER}; ↓ for known ones" if models else PLACEHOLDER
+
+    def action_choose(self, step: int) -> None:
+        if self.value != self._chosen:
+            self._typed = "" if self.value in self._known else self.value
+        typed = self._typed.strip().lower()
+        matching = [model for model in self._known if typed in model.lower()]
+        if not matching:
+            return
+        before = matching.index(self.value) if self.value in matching else (-1 if step > 0 else 0)
+        self._chosen = self.value = matching[(before + step) % len(matching)]
+        self.cursor_position = len(self.value)
+
+
+class PlainTextArea(TextArea):
+    def on_paste(self, event: Paste) -> None:
+        # Terminals send a carriage return for each newline of what is pasted.
+        event.text = plain(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def put(self, text: str) -> None:
+        """Replace the text; undo brings the former one back."""
+        self.history.checkpoint()
+        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+        self.history.checkpoint()
