@@ -214,9 +214,9 @@ class Trial:
         time.sleep(LOOP_S)
 
     def _look_around(self, now: float) -> None:
-        for run_dir in self._arena.run_dirs():
-            if run_dir not in self._dirs:
-                self._dirs[run_dir] = self._arena.number_of(run_dir)
+        # A launcher that is refused something takes the directory away again.
+        there = self._arena.run_dirs()
+        self._dirs = {path: run for path in there if (run := self._number_of(path)) is not None}
         for run_dir, run in self._dirs.items():
             if (run, Anchor.ENDED) not in self._anchors and (run_dir / "result.json").exists():
                 self._anchors[run, Anchor.ENDED] = now
@@ -227,6 +227,14 @@ class Trial:
                 for word, anchor in (("begun", Anchor.BEGUN), ("ending", Anchor.ENDING)):
                     if journal.has(word):
                         self._anchors.setdefault((run, anchor), now)
+
+    def _number_of(self, run_dir: Path) -> int | None:
+        if run_dir in self._dirs:
+            return self._dirs[run_dir]
+        try:
+            return self._arena.number_of(run_dir)
+        except FileNotFoundError:
+            return None
 
     def _check_lost(self, run_dir: Path, run: int) -> None:
         """See whether a run that somebody has just called lost has a wrapper that goes on."""
