@@ -81,19 +81,23 @@ def agent_dir() -> str:
 
 
 def user_settings_file() -> str:
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.path.join(base, "subdeck", "config.yaml")
-
-
-def user_state_dir() -> str:
-    """Return the directory of what is remembered from one start to the next (XDG state)."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "subdeck")
+    return os.path.join(_own_dir("XDG_CONFIG_HOME", ".config"), "config.yaml")
 
 
 def state_file(*names: str) -> str:
-    """Return the path of a file in that directory; it may not be there."""
-    return os.path.join(user_state_dir(), *names)
+    """Return the path of what is remembered from one start to the next; it may not be there."""
+    return os.path.join(_own_dir("XDG_STATE_HOME", ".local/state"), *names)
+
+
+def cache_dir() -> str:
+    """Return the directory of what can be found out again."""
+    return _own_dir("XDG_CACHE_HOME", ".cache")
+
+
+def _own_dir(variable: str, usual: str) -> str:
+    """Return subdeck's own directory in one of those that XDG names."""
+    base = os.environ.get(variable) or os.path.join(os.path.expanduser("~"), usual)
+    return os.path.join(base, "subdeck")
 
 
 def project_key(root: str) -> str:
@@ -106,12 +110,6 @@ def hex_digest(content: bytes, digits: int) -> str:
     import hashlib  # with it comes OpenSSL, which neither a launch nor the first paint waits for
 
     return hashlib.sha256(content).hexdigest()[:digits]
-
-
-def cache_dir() -> str:
-    """Return the directory of what can be found out again (XDG cache)."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "subdeck")
 
 
 def new_run_id() -> str:

@@ -12,7 +12,7 @@ from .. import paths
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..run.model import RunStatus
-from ..system.line_file import LineTail
+from ..system.line_file import LineFile, LineTail
 from ..text.plain import plain
 from .outcomes import EXIT_CODES
 from .output import document, is_terminal, json_option, note, pass_on, run_argument
@@ -108,12 +108,7 @@ class _Log:
             _print(rest + b"\n")
 
     def _rest(self) -> bytes:
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(self._tail.offset)
-                return file.read()
-        except OSError:
-            return b""
+        return LineFile(self.path).line_at(self._tail.offset)
 
 
 def _follow(engine: Engine, run_id: str, log: _Log) -> int:

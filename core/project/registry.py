@@ -97,7 +97,7 @@ class Registry:
         return sorted(self._listed(self._project.runs, only=self._only), reverse=True)
 
     def active_names(self) -> list[str]:
-        """Ids of the runs that are said to be unfinished; a doorbell without such a run is taken away."""
+        """Ids of the runs that are said to be unfinished; an activity file without such a run is removed."""
         named = self._listed(self._project.active, only=self._only)
         unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
         for stale in set(named).difference(unfinished) if self._by is not None else ():
@@ -231,11 +231,8 @@ class Registry:
         return [sibling for sibling in self._siblings.values() if sibling]
 
     def _listed(self, directory: str, only: frozenset[str] | None) -> list[str]:
-        try:
-            listed = os.listdir(directory)
-        except OSError:
-            return []
-        return [name for name in listed if paths.is_run_id(name) and (only is None or name in only)]
+        listed = filter(paths.is_run_id, files.names(directory))
+        return [name for name in listed if only is None or name in only]
 
 
 def _age(run: RunSnapshot) -> tuple[str, str, str]:

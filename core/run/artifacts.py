@@ -139,11 +139,11 @@ def unreadable_result(
 
 
 def read_stop(run_dir: str) -> StopRequest | None:
-    return _decoded(_stop, _content(f"{run_dir}/{paths.STOP}"))
+    return _decoded(_stop, files.content(f"{run_dir}/{paths.STOP}"))
 
 
 def read_runner(run_dir: str) -> RunnerFacts | None:
-    return _decoded(_runner, _content(f"{run_dir}/{paths.RUNNER}"))
+    return _decoded(_runner, files.content(f"{run_dir}/{paths.RUNNER}"))
 
 
 def decode_activity(content: bytes) -> ActivityRecord:
@@ -223,13 +223,8 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
 
 def present(run_dir: str) -> dict[str, str]:
     """Return the files of a run that exist, name to path."""
-    try:
-        names = sorted(
-            entry.name for entry in os.scandir(run_dir) if not entry.name.startswith(".") and entry.is_file()
-        )
-    except OSError:
-        return {}
-    return {name: os.path.join(run_dir, name) for name in names}
+    found = {name: os.path.join(run_dir, name) for name in sorted(files.names(run_dir)) if not name.startswith(".")}
+    return {name: path for name, path in found.items() if os.path.isfile(path)}
 
 
 def _pretty(record: Struct) -> bytes:
@@ -248,17 +243,10 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
 
 def _versioned(decoder: msgspec.json.Decoder[Record], path: str) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
-    content = _content(path)
+    content = files.content(path)
     record = _decoded(decoder, content)
     versioned = record or _decoded(_version, content)
     return record, versioned.schema_version if versioned else SCHEMA_VERSION
-
-
-def _content(path: str) -> bytes:
-    try:
-        return files.read(path)
-    except OSError:
-        return b""
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], content: bytes) -> T | None:

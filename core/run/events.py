@@ -167,27 +167,16 @@ def decode_beginning(line: bytes) -> Event | None:
     return None
 
 
-class EventTail:
+class EventTail(LineTail):
     """Hands out the events of one run as they are written."""
 
-    def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
-        """Begin at `offset`, where a line begins; `held` keeps the file open between two reads."""
-        self._lines = LineTail(path, offset, held=held)
-        self.unreadable = 0
-        """Lines so far that were no events."""
-
-    @property
-    def offset(self) -> int:
-        """Bytes read so far, up to the last whole line."""
-        return self._lines.offset
-
-    def has_grown(self) -> bool:
-        return self._lines.has_grown()
+    unreadable = 0
+    """Lines so far that were no events."""
 
     def read(self, limit: int | None = None) -> list[Event]:
         """Return the events written since the last call, at most about `limit` bytes of them."""
         events: list[Event] = []
-        for line in self._lines.lines(limit):
+        for line in self.lines(limit):
             event = decode_event(line)
             if event is None:
                 self.unreadable += bool(line.strip())

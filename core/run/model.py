@@ -39,7 +39,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """None asks for an ad hoc run."""
     model: str | None = None
     written_model: str | None = None
-    """What the caller's own resolver made `model` of, as it was written: told as requested, never resolved again."""
+    """What the caller's own resolver made `model` of, as it was written; it is shown, never resolved again."""
     cwd: str | None = None
     """None means the launcher's own."""
     agent: str | None = None
@@ -263,12 +263,12 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the lower of the two for each limit, and a sentence for each wish that has no effect."""
+    """Return the lower of the two for each limit, and a sentence for each limit of the preset that has no effect."""
     values: dict[str, float | None] = {}
     warnings: list[str] = []
     for name, cap in structs.asdict(settings).items():
-        wish = getattr(preset, name)
-        if wish is not None and cap is not None and wish > cap:
-            warnings.append(f"{name} {wish:g} of the preset is above the {cap:g} of the settings, which counts")
-        values[name] = min((value for value in (wish, cap) if value is not None), default=None)
+        limit = getattr(preset, name)
+        if limit is not None and cap is not None and limit > cap:
+            warnings.append(f"{name} {limit:g} of the preset is above the {cap:g} of the settings, which counts")
+        values[name] = min((value for value in (limit, cap) if value is not None), default=None)
     return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - max_turns comes from max_turns

@@ -84,9 +84,9 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
         if name in DELEGATION_TOOLS:
             warnings.append(f"{name} is left out: a child does not delegate")
         elif parent is not None and name not in parent:
-            warnings.append(_left_out(name, "the parent does not have it", parent))
+            warnings.append(_near(f"{name} is left out: the parent does not have it", name, parent))
         elif offer.known is not None and name not in offer.known and offer.closed:
-            warnings.append(_left_out(name, "the agent does not offer it", offer.known))
+            warnings.append(_near(f"{name} is left out: the agent does not offer it", name, offer.known))
         else:
             resolved.append(name)
             # A parent that has the tool got it from where the child gets it.
@@ -125,10 +125,6 @@ def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> I
     for name in deny:
         if name not in known:
             yield _near(f"{name} is denied, but it is not offered anyway", name, known)
-
-
-def _left_out(name: str, why: str, known: Iterable[str]) -> str:
-    return _near(f"{name} is left out: {why}", name, known)
 
 
 def _near(text: str, name: str, known: Iterable[str]) -> str:

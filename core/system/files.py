@@ -89,6 +89,14 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
     return descriptor, status
 
 
+def content(path: str) -> bytes:
+    """Read a whole regular file; nothing where it is missing or cannot be read."""
+    try:
+        return read(path)
+    except OSError:
+        return b""
+
+
 def names(directory: str) -> list[str]:
     """Return the names in a directory; none where it is missing or cannot be read."""
     try:

@@ -18,7 +18,7 @@ RUN_MARK = "SUBDECK_RUN_ID"
 
 def boot_id() -> str:
     """Return the kernel's id of this boot; empty where `/proc` is missing."""
-    return _read("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
+    return files.content("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
 
 
 def pid_namespace() -> str:
@@ -63,7 +63,7 @@ def marked(run_id: str) -> list[int]:
     """All living processes of this user, but this one, whose environment says that they belong to a run."""
     mark = f"{RUN_MARK}={run_id}".encode()
     own = os.getpid()
-    return [pid for pid in _pids() if pid != own and mark in _read(f"/proc/{pid}/environ").split(b"\0")]
+    return [pid for pid in _pids() if pid != own and mark in files.content(f"/proc/{pid}/environ").split(b"\0")]
 
 
 def find_program(name: str) -> str | None:
@@ -92,7 +92,7 @@ def send(pid: int, number: int, started: int | None = None) -> bool:
 def end_all(alive: Callable[[], Iterable[int]], patience: float) -> list[int]:
     """End the processes that `alive` names: TERM, up to `patience` seconds, then KILL until none is left.
 
-    Answers the pids that were there at first. Blocks for `patience` plus 2 s at the most.
+    Return the pids that were there at first. Blocks for `patience` plus 2 s at the most.
     """
     first = list(alive())
     for pid in first:
@@ -113,11 +113,7 @@ def end_all(alive: Callable[[], Iterable[int]], patience: float) -> list[int]:
 
 def close_inherited() -> None:
     """Close all descriptors but stdin, stdout and stderr: locks and pipes that a parent of ours let us have."""
-    try:
-        inherited = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > 2]
-    except OSError:
-        return
-    for descriptor in inherited:
+    for descriptor in [int(name) for name in files.names("/proc/self/fd") if int(name) > 2]:
         try:
             os.close(descriptor)
         except OSError:
@@ -148,19 +144,9 @@ def become_subreaper() -> bool:
 
 
 def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
+    return [int(name) for name in files.names("/proc") if name.isdigit()]
 
 
 def _stat(pid: int) -> list[bytes]:
     """Fields of `/proc/<pid>/stat` from the state on; empty when the process is gone."""
-    return _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
-
-
-def _read(path: str) -> bytes:
-    try:
-        return files.read(path)
-    except OSError:
-        return b""
+    return files.content(f"/proc/{pid}/stat").rpartition(b") ")[2].split()

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from subdeck.core.paths import user_state_dir
+from subdeck.core.paths import state_file
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.deck import panes as shape_file
 from subdeck.tui.deck.panes import (
@@ -45,7 +45,7 @@ def sizes(deck: Deck) -> tuple[int, int]:
 
 
 def remembered() -> dict[str, float | None]:
-    file = Path(user_state_dir(), STATE)
+    file = Path(state_file(), STATE)
     return json.loads(file.read_text()) if file.exists() else {}
 
 
@@ -95,7 +95,7 @@ def test_little_room_is_for_the_pane_with_the_keys() -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"presets": "x"}', '{"presets": -3, "above": 7}', "\x00"])
 def test_a_state_file_without_sense(text: str) -> None:
     """It remembers nothing and harms nothing."""
-    file = Path(user_state_dir(), STATE)
+    file = Path(state_file(), STATE)
     file.parent.mkdir(parents=True)
     file.write_text(text)
     assert read_shape() == Shape()
@@ -105,7 +105,7 @@ def test_a_shape_is_read_as_it_was_written() -> None:
     """Nothing else is left beside the file."""
     write_shape(Shape(0.25, None))
     assert read_shape() == Shape(0.25, None)
-    assert [file.name for file in Path(user_state_dir()).iterdir()] == [STATE]
+    assert [file.name for file in Path(state_file()).iterdir()] == [STATE]
 
 
 async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -> None:
