@@ -131,7 +131,7 @@ def _reason(end: Ended) -> str:
 def _queue(queued: Queued) -> str:
     match queued.waits_for:
         case WaitsFor.SESSION:
-            return "waits for its child session, with which another run goes on"
+            return "waits for its child session, which another run is using"
         case WaitsFor.SLOT:
             return f"waits for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
         case _:

@@ -89,11 +89,11 @@ class Registry:
         return self._snapshots.get(run_id)
 
     def snapshots(self) -> tuple[RunSnapshot, ...]:
-        """Newest first; an id tells the second, `createdAt` the rest."""
+        """Return them newest first: an id holds the second, `createdAt` the rest."""
         return tuple(sorted(self._snapshots.values(), key=_age, reverse=True))
 
     def names(self) -> list[str]:
-        """Ids of the runs on disk, newest first."""
+        """Return the ids of the runs on disk, newest first."""
         return sorted(self._listed(self._project.runs, only=self._only), reverse=True)
 
     def active_names(self) -> list[str]:
@@ -120,7 +120,7 @@ class Registry:
         """Drop the runs that are not among `names`; return their ids."""
         gone = self._snapshots.keys() - set(names)
         for run_id in gone:
-            self._tell(self._snapshots.pop(run_id), -1)
+            self._tally_up(self._snapshots.pop(run_id), -1)
             self._close(run_id)
         return gone
 
@@ -191,12 +191,12 @@ class Registry:
         if former == snapshot:
             return
         if former is not None:
-            self._tell(former, -1)
-        self._tell(snapshot, +1)
+            self._tally_up(former, -1)
+        self._tally_up(snapshot, +1)
         self._snapshots[snapshot.run_id] = snapshot
         self._changed.add(snapshot.run_id)
 
-    def _tell(self, snapshot: RunSnapshot, step: int) -> None:
+    def _tally_up(self, snapshot: RunSnapshot, step: int) -> None:
         self._tally[snapshot.status] += step
         if snapshot.meta.background:
             self._background_tally[snapshot.status] += step

@@ -37,7 +37,7 @@ class Stock(Struct, frozen=True):
     trash: tuple[Stored, ...] = ()
     """Deleted ones; `ended` is when they were deleted."""
     untold: frozenset[str] = frozenset()
-    """Ids of runs whose end was told to nobody yet."""
+    """Ids of runs whose end was not reported yet."""
 
     @property
     def size(self) -> int:
@@ -57,7 +57,7 @@ class Selection(Struct, frozen=True):
     needed: int
     """How many a rule would take if nobody needed them."""
     untold: int
-    """Of those that go: how many have an end that nobody was told of."""
+    """How many of those that go have an end that was not reported yet."""
 
     @property
     def size(self) -> int:
@@ -133,7 +133,7 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, purge: bool) -> Cle
 
 
 def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
-    """Move to the trash what the rules of the settings take; what nobody was told of stays, for nobody is asked."""
+    """Move to the trash what the rules of the settings take; what was not reported yet stays, for nobody is asked."""
     stock = read_stock(project)
     selection = choose(stock, rule, now, needed=stock.untold)
     own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
@@ -174,7 +174,7 @@ def _measured(run_dir: str) -> tuple[int, float | None]:
 
 
 def _untold(project: paths.Project) -> frozenset[str]:
-    """Return the runs that some session launched in the background and was not told the end of."""
+    """Return the background runs whose end their session has not been told."""
     from .session import SessionFile
 
     untold: set[str] = set()

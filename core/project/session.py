@@ -1,7 +1,7 @@
-"""A session's file: which background runs it launched, and which ends it has been told.
+"""A session's file: which background runs it launched, and whose ends were reported to it.
 
-The entries have pi's form for custom entries. Appending `bg-update` under the file's lock is the claim that makes each
-end be told once, whoever else looks at the same session.
+The entries have pi's form for custom entries. Appending `bg-update` under the file's lock is the claim by which each
+end is reported once, whoever else looks at the same session.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SessionFile:
         self._reading = threading.RLock()
 
     def untold(self) -> tuple[str, ...]:
-        """Ids of the session's background runs whose end nobody was told."""
+        """Ids of the session's background runs whose end was not reported yet."""
         with self._reading:
             self._read()
             return tuple(run_id for run_id in self._launched if run_id not in self._told)
@@ -73,9 +73,9 @@ class SessionFile:
             _write(descriptor, (_custom(BG_RUN, launch_data(meta)),))
 
     def claim(self, snapshot: RunSnapshot) -> bool:
-        """Claim the telling of a run's end; True for the one caller, of all processes, that shall tell it.
+        """Claim the report of a run's end; True for the one caller, of all processes, that is to make it.
 
-        Where the disk refuses the claim, each process tells once: an end told twice is better than one told never.
+        Where the disk refuses the claim, each process reports once: twice is better than never.
         """
         with self._reading:
             try:

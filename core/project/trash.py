@@ -44,7 +44,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def names(project: paths.Project) -> list[str]:
-    """Ids of the deleted runs that can be restored."""
+    """Return the ids of the deleted runs that can be restored."""
     return sorted(filter(paths.is_run_id, files.names(project.trash)), reverse=True)
 
 

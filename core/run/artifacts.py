@@ -217,7 +217,7 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     except UnicodeError as error:
         files.remove_tree(hidden)
         raise LaunchError(
-            "a path of the run has a name that is no UTF-8", where=ascii(meta.cwd), hint="rename that directory"
+            "a path of the run has a name that is not UTF-8", where=ascii(meta.cwd), hint="rename that directory"
         ) from error
 
 

@@ -136,7 +136,7 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(line: bytes) -> Event | None:
-    """Decode one line; None when it is no event at all (torn, or not JSON)."""
+    """Decode one line; None when it is not an event (torn, or not JSON)."""
     try:
         return _decoder.decode(line)
     except msgspec.ValidationError:
@@ -171,7 +171,7 @@ class EventTail(LineTail):
     """Hands out the events of one run as they are written."""
 
     unreadable = 0
-    """Lines so far that were no events."""
+    """Lines so far that were not events."""
 
     def read(self, limit: int | None = None) -> list[Event]:
         """Return the events written since the last call, at most about `limit` bytes of them."""

@@ -67,7 +67,6 @@ def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) ->
 
 
 def _events(tail: EventTail) -> Iterator[Event]:
-    """Read piece by piece."""
     before = -1
     while tail.offset != before:
         before = tail.offset
@@ -157,8 +156,8 @@ def _line(event: Event, formatter: ProgressFormatter) -> str:
             return f"{_time(event.ts)}**{tool}** {text}"
         case ToolResult(exit_code=code, duration_ms=took):
             facts = (f"exit code {code}" if code is not None else "", f"{took} ms" if took is not None else "")
-            told = " · ".join(filter(None, (text, *facts)))
-            return f"{_time(event.ts)}{'**✗** ' if event.is_error else ''}{told}"
+            line = " · ".join(filter(None, (text, *facts)))
+            return f"{_time(event.ts)}{'**✗** ' if event.is_error else ''}{line}"
         case ErrorReported():
             return f"{_time(event.ts)}**✗ {text}**"
         case Notice(level=NoticeLevel.WARNING):

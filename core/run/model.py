@@ -52,7 +52,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     prompt: str = ""
     """Ad hoc only: the system prompt."""
     parent_tools: tuple[str, ...] | None = None
-    """The tools that a parent has active; they bound the preset's lists. None where no parent tells them."""
+    """The tools that a parent has active; they bound the preset's lists. None where no parent says."""
     parent_model: str | None = None
     """The model of a parent, for `default_model: inherit`."""
     parent_session: str | None = None
@@ -62,9 +62,9 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     rerun: str | None = None
     """The run that this one repeats."""
     follow_up: str | None = None
-    """The run whose child session this one goes on with, where that is known."""
+    """The run whose child session this one continues, where that is known."""
     child_session: str | None = None
-    """Id of the child session to go on with; None begins a new one, or takes the newest of a sticky preset."""
+    """Id of the child session to continue; None begins a new one, or takes the newest of a sticky preset."""
 
 
 class Group(Struct, frozen=True, rename="camel"):

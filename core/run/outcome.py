@@ -80,7 +80,7 @@ class StreamFacts(Struct, frozen=True):
     handing_over: bool = False
     """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
     unreadable: int = 0
-    """Lines so far that were no events."""
+    """Lines so far that were not events."""
 
 
 class ChildExit(Struct, frozen=True):

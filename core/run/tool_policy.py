@@ -26,7 +26,7 @@ class Offer(Struct, frozen=True):
     known: tuple[str, ...] | None = None
     """All the names; None where nothing is known."""
     default: tuple[str, ...] = ()
-    """What is on when the agent is told nothing."""
+    """What is on when no tools are named."""
     closed: bool = False
     """True where there are no others; else an extension may bring more."""
 
@@ -59,7 +59,7 @@ def resolve_tools(
     """Decide what the child is told to offer.
 
     `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are the active tools of a
-    parent that tells them, and bound both. Where a name may come from an extension it is kept with a warning, else it
+    parent that says so, and bound both. Where a name may come from an extension it is kept with a warning, else it
     is left out with one. A denial without a parent starts from the agent's default set, because not every agent can
     be told "all but these". Raises UsageError when nothing is left although the list was not written empty.
     """

@@ -14,7 +14,7 @@ from msgspec import Struct
 FIRST_BYTES = 16 * 1024
 """Bytes read first of what was appended: mostly all of it."""
 CHUNK = 64 * 1024
-"""Bytes of a chunk, a little more where a line goes on: what is decoded at once because somebody looks at it."""
+"""Bytes of a chunk, a little more where a line is longer: what is decoded at once because it is shown."""
 BLOCK = 256 * 1024
 """Bytes read at a time where there are more, or where newlines are only counted."""
 HELD = 256 * 1024

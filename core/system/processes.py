@@ -1,4 +1,4 @@
-"""What Linux tells of processes: identity, descendants, marks; and signals that cannot hit a stranger.
+"""What Linux says of processes: identity, descendants, marks; and signals that cannot hit a stranger.
 
 Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
 """

@@ -94,7 +94,7 @@ def test_what_a_running_run_waits_for(signs: Evidence, fields: dict[str, Any], p
     [
         ("slot", 2, "queued 1:10 · waits for a slot, 2 ahead"),
         ("slot", 0, "queued 1:10 · waits for a slot, next in line"),
-        ("session", 0, "queued 1:10 · waits for its child session, with which another run goes on"),
+        ("session", 0, "queued 1:10 · waits for its child session, which another run is using"),
         ("", 0, "queued 1:10 · has not started yet"),
     ],
 )
