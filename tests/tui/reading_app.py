@@ -15,7 +15,7 @@ from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.messages import ViewChosen
 from subdeck.tui.theme import DARK
 from subdeck.tui.transcript.pane import Transcript
-from subdeck.tui.transcript.position import TextPosition
+from subdeck.tui.transcript.rows import TextPosition
 from textual import on
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot

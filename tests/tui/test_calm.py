@@ -12,8 +12,8 @@ from subdeck.tui.deck.toasts import ends_text
 from subdeck.tui.runs.columns import RowFlags, run_cells
 from subdeck.tui.runs.memory import ListLayout, RunListMemory
 from subdeck.tui.runs.order import Sort
-from subdeck.tui.transcript.painter import Painter
 from subdeck.tui.transcript.query import highlighter
+from subdeck.tui.transcript.rows import Painter
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_preset, a_run

@@ -9,12 +9,19 @@ from subdeck.core.run.progress import ProgressFormatter
 from subdeck.tui.feed.lines import Kind, entry_of
 from subdeck.tui.transcript.rows import Rows
 
-from .deck import opened
+from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, ended, run_id, some_events, stamp
 
 
 def text(seq: int, said: str) -> AssistantText:
     return AssistantText(seq=seq, ts=stamp(seq), text=said)
+
+
+def laid_text(deck: Deck) -> str:
+    """All entries that are laid out, and what stands below them."""
+    transcript = deck.main.transcript
+    laid = [entry.text for rows in transcript.document.laid for entry in rows.entries]
+    return "\n".join([*laid, *transcript.live_rows])
 
 
 def test_events_become_lines_of_a_kind() -> None:
@@ -43,8 +50,8 @@ def test_rows_map_back_to_lines() -> None:
         rows.lay_out(width)
         cut = [len(rows.cut(entry)) for entry in rows.entries]
         assert rows.height == sum(cut)
-        assert [rows.at(row) for row in range(rows.height)] == [
-            (index, part) for index, count in enumerate(cut) for part in range(count)
+        assert [rows.at(row)[1:] for row in range(rows.height)] == [
+            (entry, part) for entry, count in zip(rows.entries, cut, strict=True) for part in range(count)
         ]
 
 
@@ -150,7 +157,7 @@ async def test_late_pieces_of_another_run_are_dropped() -> None:
         engine.disk.set()
         await deck.until_text("of run 1 line 8999")
         await deck.until_text("8999 events")
-        assert {line[:8] for line in deck.main.transcript.text.splitlines()} == {"of run 1"}
+        assert {line[:8] for line in laid_text(deck).splitlines()} == {"of run 1"}
 
 
 async def test_a_stale_sentence_is_not_shown() -> None:
@@ -198,7 +205,7 @@ async def test_what_the_file_says_itself_is_not_said_twice() -> None:
         engine.write(run_id(number), ended(1, status, reason))
     async with opened(engine) as deck:
         await deck.until_text("✓ completed: done")
-        assert "The answer" not in deck.main.transcript.text
+        assert "The answer" not in laid_text(deck)
         await deck.press("j")
         await deck.until_text("✗ failed: model_error")
-        assert "401" not in deck.main.transcript.text
+        assert "401" not in laid_text(deck)

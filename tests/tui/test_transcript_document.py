@@ -12,7 +12,8 @@ from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import RunReader
 from subdeck.tui.transcript.document import FEW, KEPT, Document
-from subdeck.tui.transcript.position import TextPosition, first, laid_out_row, last, moved, nearest, position_at, row_of
+from subdeck.tui.transcript.position import first, laid_out_row, last, moved, nearest, position_at, row_of
+from subdeck.tui.transcript.rows import TextPosition
 
 from .fake_engine import stamp
 

@@ -183,12 +183,8 @@ def _local(iso: str | None) -> str:
 _HEAD = ("#", "time", "input", "output", "cache read", "cache write", "cost", "stop reason, model")
 
 
-def usage_rows(
-    newest: Sequence[UsageReported], total: Usage, messages: int, progress: float | None, width: int
-) -> list[Row]:
-    """Lay out the newest messages below their totals; `progress`, from 0 to 1, is None when all was read."""
-    if progress is not None:
-        return [note(f"reading… {progress:.0%} of the events")]
+def usage_rows(newest: Sequence[UsageReported], total: Usage, messages: int, width: int) -> list[Row]:
+    """Lay out the newest messages below the totals of all."""
     if not messages:
         return [note("No usage has been reported yet.")]
     table = [_HEAD, ("all", "", *_figures(total), _turns_words(total))]

@@ -126,9 +126,10 @@ class DetailReader:
 
     def _usage_page(self, width: int) -> Page:
         usage = self._usage
-        more = usage.read()
-        rows = usage_rows(usage.newest, usage.total, usage.messages, usage.progress if more else None, width)
-        return Page(rows, copy=plain_text(rows), more=more)
+        if usage.read():
+            return Page([note(f"reading… {usage.progress:.0%} of the events")], more=True)
+        rows = usage_rows(usage.newest, usage.total, usage.messages, width)
+        return Page(rows, copy=plain_text(rows))
 
     def _tail(self, name: str, width: int, nothing: str) -> Page:
         path = self._path(name)

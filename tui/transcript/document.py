@@ -59,10 +59,6 @@ class ChunkTable:
         return sum(self._lines)
 
     @property
-    def height(self) -> int:
-        return self.tops[-1]
-
-    @property
     def tops(self) -> array[int]:
         """Row on which each chunk begins; the last one is the height of all."""
         if self._tops is None:
@@ -153,7 +149,7 @@ class Document:
 
     @property
     def height(self) -> int:
-        return self.table.height
+        return self.table.tops[-1]
 
     @property
     def longest(self) -> int:

@@ -21,7 +21,7 @@ from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
 from .document import Document
-from .painter import TIME_STYLE
+from .rows import TIME_STYLE
 from .view import DocumentView
 
 if TYPE_CHECKING:
@@ -66,24 +66,13 @@ class Transcript(DocumentView):
         self.unread = 0
         """Lines that came since the end was let go."""
         self._run: RunSnapshot | None = None
-        self._view = View.READABLE
+        self.view = View.READABLE
         self._live_text = ""
         """The sentence being written, the unfinished last line of a file, or what the reason in its last line means."""
         self._last_seq = 0
         """Of the events read so far."""
         self._loading = False
         self._state = ""
-
-    @property
-    def view(self) -> str:
-        """`readable`, `raw` or `stderr`."""
-        return self._view
-
-    @property
-    def text(self) -> str:
-        """All that is laid out now."""
-        laid = (entry.text for rows in self.document.laid for entry in rows.entries)
-        return "\n".join([*laid, self._live_text])
 
     @property
     def run_id(self) -> str | None:
@@ -97,7 +86,7 @@ class Transcript(DocumentView):
     @property
     def shown(self) -> tuple[str | None, str, str | None]:
         """Run, view and file; what was looked for in them counts only as long as it is these that are shown."""
-        return self.run_id, self._view, self.source_path
+        return self.run_id, self.view, self.source_path
 
     def show(self, run: RunSnapshot | None) -> None:
         """Empty the pane for another run, which is followed from its end in words."""
@@ -106,16 +95,16 @@ class Transcript(DocumentView):
 
     def set_view(self, name: str) -> None:
         """Show another view of the shown run, from its end."""
-        if self._run is None or name == self._view:
+        if self._run is None or name == self.view:
             return
         self._begin(View(name))
-        self.post_message(ViewChosen(self._run.run_id, self._view))
+        self.post_message(ViewChosen(self._run.run_id, self.view))
 
     def run_changed(self, run: RunSnapshot) -> bool:
         """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
         self._run = run
         self._tell()
-        if run.has_ended or run.last_seq > self._last_seq or self._view is View.STDERR:
+        if run.has_ended or run.last_seq > self._last_seq or self.view is View.STDERR:
             return True
         if plain(run.sentence).strip() != self._live_text:
             self._take_sentence()
@@ -159,8 +148,7 @@ class Transcript(DocumentView):
         return self.strip([Segment(self._empty_line(y), self.style_of(TIME_STYLE))])
 
     def _begin(self, view: View) -> None:
-        self._view = view
-        self._last_seq = 0
+        self.view = view
         self._loading = self._run is not None
         self._state = ""
         self._open(None)
@@ -169,14 +157,14 @@ class Transcript(DocumentView):
     def _open(self, file: LineFile | None) -> None:
         self._last_seq = 0
         self._set_live("")
-        self.open_document(Document(file, self._view))
+        self.open_document(Document(file, self.view))
 
     def _take_sentence(self, rest: str = "") -> None:
         """Show what is being written, unless the file is ahead of what the run said about it; or why it ended so."""
         run = self._run
         said = rest
         self.live_is_written = True
-        if run is not None and self._view is View.READABLE:
+        if run is not None and self.view is View.READABLE:
             if not run.has_ended and run.last_seq >= self._last_seq:
                 said = run.sentence
             elif run.end and run.end.reason in UNSAID:
@@ -208,9 +196,9 @@ class Transcript(DocumentView):
         else:
             news = f"+{self.unread} new, " if self.unread else ""
             state = f"{news}{self._follow_key} follows"
-        view = "" if self._view is View.READABLE else f"{self._view} view"
+        view = "" if self.view is View.READABLE else f"{self.view} view"
         lines = self.document.table.lines
-        count = f"{lines} {self._view.counted}{'' if lines == 1 else 's'}"
+        count = f"{lines} {self.view.counted}{'' if lines == 1 else 's'}"
         parts = [*_facts(self._run), *filter(None, (count, view, one_line(self._state, 40), state))]
         while len(parts) > 1 and cells(" · ".join(parts)) > self.size.width - EDGES:
             del parts[0]
@@ -221,9 +209,9 @@ class Transcript(DocumentView):
             return ""
         if self._run is None:
             return "The transcript of the highlighted run is shown here."
-        if self._view is View.STDERR:
+        if self.view is View.STDERR:
             return "This run wrote nothing to its stderr."
-        return doing(self._run, 200) if self._view is View.READABLE else "This run has no events yet."
+        return doing(self._run, 200) if self.view is View.READABLE else "This run has no events yet."
 
 
 def _title(run: RunSnapshot | None) -> str:

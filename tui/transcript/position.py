@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
-from ..feed.lines import Entry
 from .document import LAID_AT_ONCE, Document
-from .rows import Rows
-
-
-class TextPosition(NamedTuple):
-    """A row by where its line is in the file, which stays true while rows above it come and go."""
-
-    offset: int
-    """Where its line begins."""
-    part: int = 0
-    """Which row of the line."""
-
-
-class LaidOutRow(NamedTuple):
-    """A row by where it is laid out."""
-
-    rows: Rows
-    entry: Entry
-    part: int
-    """Which row of the entry."""
-
-    @property
-    def position(self) -> TextPosition:
-        return TextPosition(self.entry.offset, self.part)
+from .rows import LaidOutRow, Rows, TextPosition
 
 
 def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
@@ -38,10 +17,7 @@ def laid_out_row(document: Document, row: int) -> LaidOutRow | None:
     index = document.table.at(row)
     within = row - document.table.tops[index]
     rows = document.rows(index)
-    if within >= rows.height:
-        return None
-    entry, part = rows.at(within)
-    return LaidOutRow(rows, rows.entries[entry], part)
+    return rows.at(within) if within < rows.height else None
 
 
 def position_at(document: Document, row: int) -> TextPosition | None:
@@ -54,7 +30,7 @@ def row_of(document: Document, position: TextPosition) -> int:
     if not len(document.table):
         return 0
     index, rows, entry = _entry(document, position.offset)
-    return document.table.tops[index] + _row_in(rows, entry, position.part)
+    return document.table.tops[index] + rows.row_of(entry, position.part)
 
 
 def moved(document: Document, position: TextPosition, by: int) -> TextPosition | None:
@@ -62,7 +38,7 @@ def moved(document: Document, position: TextPosition, by: int) -> TextPosition |
     if not len(document.table):
         return None
     index, rows, entry = _entry(document, position.offset)
-    row = _row_in(rows, entry, position.part) + by
+    row = rows.row_of(entry, position.part) + by
     while row < 0 and index > 0:
         index -= 1
         rows = document.rows(index)
@@ -73,8 +49,7 @@ def moved(document: Document, position: TextPosition, by: int) -> TextPosition |
         rows = document.rows(index)
     if not 0 <= row < rows.height:
         return first(document) if row < 0 else last(document)
-    found, part = rows.at(row)
-    return TextPosition(rows.entries[found].offset, part)
+    return rows.at(row).position
 
 
 def nearest(document: Document, offset: int) -> TextPosition | None:
@@ -87,21 +62,20 @@ def nearest(document: Document, offset: int) -> TextPosition | None:
 
 def first(document: Document) -> TextPosition | None:
     """Return the first row."""
-    for index in range(min(LAID_AT_ONCE, len(document.table))):
-        rows = document.rows(index)
-        if rows.height:
-            return TextPosition(rows.entries[0].offset)
-    return None
+    return _outermost(document, range(len(document.table)), 0)
 
 
 def last(document: Document) -> TextPosition | None:
     """Return the last row."""
-    count = len(document.table)
-    for index in range(count - 1, max(-1, count - 1 - LAID_AT_ONCE), -1):
+    return _outermost(document, reversed(range(len(document.table))), -1)
+
+
+def _outermost(document: Document, chunks: Iterable[int], row: int) -> TextPosition | None:
+    """Return a row of the first of these chunks that has any; -1 is its last one."""
+    for index in islice(chunks, LAID_AT_ONCE):
         rows = document.rows(index)
         if rows.height:
-            entry, part = rows.at(rows.height - 1)
-            return TextPosition(rows.entries[entry].offset, part)
+            return rows.at(row % rows.height).position
     return None
 
 
@@ -116,12 +90,6 @@ def _entry(document: Document, offset: int) -> tuple[int, Rows, int]:
         index += 1
         rows, entry = document.rows(index), 0
     return index, rows, entry
-
-
-def _row_in(rows: Rows, entry: int, part: int) -> int:
-    if entry >= len(rows.entries):
-        return rows.height
-    return rows.top(entry) + min(part, rows.count(entry) - 1)
 
 
 class MatchPosition(NamedTuple):

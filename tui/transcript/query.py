@@ -58,7 +58,6 @@ class Query:
     """Words as they were typed, searched for in one view; their case counts when a capital letter is among them."""
 
     def __init__(self, words: str, view: str) -> None:
-        self.words = words
         self.view = view
         self._exact = is_case_sensitive(words)
         self._sought = words if self._exact else words.lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from ...core.system.line_file import LineFile
 from ...core.text.plain import one_line
@@ -27,13 +27,6 @@ SEARCH_ACTIONS = frozenset(
 
 Shown = tuple[str | None, str, str | None]
 """Run, view and file that a search is about."""
-
-
-class Origin(NamedTuple):
-    """Where the operator was before a search."""
-
-    following: bool
-    offset: int | None
 
 
 class Search:
@@ -81,7 +74,9 @@ class SearchLine(PromptLine):
         self._transcript = transcript
         self._changed = changed
         self._search: Search | None = None
-        self._origin = Origin(True, None)
+        self._was_following = True
+        self._origin: int | None = None
+        """The line of the cursor before the search."""
         self._words = ""
         """What was searched for last."""
 
@@ -101,7 +96,7 @@ class SearchLine(PromptLine):
 
     def open(self) -> None:
         """Take the keys; the words searched for last are selected, so that typing replaces them."""
-        self._origin = Origin(self._transcript.following, self._transcript.cursor_offset)
+        self._was_following, self._origin = self._transcript.following, self._transcript.cursor_offset
         self.show(self._words)
         self.field.action_select_all()
 
@@ -120,7 +115,7 @@ class SearchLine(PromptLine):
         self._words = text
         search = self._search = Search(text, shown, shown[2])
         self._changed()
-        self._bridge.spawn(self._run, search, self._origin.offset or 0)
+        self._bridge.spawn(self._run, search, self._origin or 0)
 
     def action_keep(self) -> None:
         words = self.field.value
@@ -160,10 +155,10 @@ class SearchLine(PromptLine):
             self._search = None
 
     def _go_back(self) -> None:
-        if self._origin.following:
+        if self._was_following:
             self._transcript.follow(True)
-        elif self._origin.offset is not None:
-            self._transcript.show_offset(self._origin.offset)
+        elif self._origin is not None:
+            self._transcript.show_offset(self._origin)
 
     # --- beside the event loop -----------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from ...core.system.line_file import Chunk
 from ..terminal.textual_internals import grow
 from ..widgets.line_view import LineView
 from .document import Document
-from .painter import COMPONENTS, CURSOR_STYLE, Painter
-from .position import TextPosition, laid_out_row, last, match_position, moved, nearest, position_at, row_of
+from .position import laid_out_row, last, match_position, moved, nearest, position_at, row_of
+from .rows import COMPONENTS, CURSOR_STYLE, Painter, TextPosition
 
 LEAST_FOR_TIMES = 36
 """Columns; with fewer, lines begin without their time."""
