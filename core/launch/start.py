@@ -62,25 +62,47 @@ def launch(
             created.append(_Launching(run.meta, artifacts.create_run(project.runs, run.meta, run.prompt)))
             _keep_session(project, run)
             _touch(os.path.join(project.active, run.meta.run_id))
-    except SubdeckError:
         for launching in created:
-            os.close(launching.lock)
-            files.remove(os.path.join(project.active, launching.meta.run_id))
-            files.remove_tree(project.run_dir(launching.meta.run_id))
+            _start(project, launching, settings, on_created)
+        standby.dismiss()  # none of these runs could use it, and no other will be launched soon
+        deadline = time.monotonic() + START_TIMEOUT_S
+        for launching in created:
+            _await_first_event(project, launching, deadline)
+    except BaseException:  # an interruption too: no run may be left without anybody who looks after it
+        for launching in created:
+            _take_back(project, launching)
         raise
-    for launching in created:
-        try:
-            if on_created:
-                on_created(launching.meta)
-            runner = runner_of(launching.meta.runner, settings.tmux.socket)
-            launching.started = runner.launch(_call(project, launching.meta))
-        except (SubdeckError, OSError) as error:
-            os.close(launching.lock)
-            _fail(project, launching.meta, str(error))
-    standby.dismiss()  # none of these runs could use it, and no other will be launched soon
-    deadline = time.monotonic() + START_TIMEOUT_S
-    for launching in created:
-        _await_first_event(project, launching, deadline)
+
+
+def _start(
+    project: paths.Project,
+    launching: _Launching,
+    settings: Settings,
+    on_created: Callable[[RunMeta], None] | None,
+) -> None:
+    try:
+        if on_created:
+            on_created(launching.meta)
+        runner = runner_of(launching.meta.runner, settings.tmux.socket)
+        launching.started = runner.launch(_call(project, launching.meta))
+    except (SubdeckError, OSError) as error:
+        _let_go(launching)
+        _fail(project, launching.meta, str(error))
+
+
+def _take_back(project: paths.Project, launching: _Launching) -> None:
+    """Delete a run unless its wrapper holds it or it has a result; a wrapper that comes too late finds nothing to do."""
+    run_dir = project.run_dir(launching.meta.run_id)
+    if not any(os.path.exists(os.path.join(run_dir, name)) for name in (paths.RUNNER, paths.RESULT)):
+        files.remove(os.path.join(project.active, launching.meta.run_id))
+        files.remove_tree(run_dir)
+    _let_go(launching)
+
+
+def _let_go(launching: _Launching) -> None:
+    if launching.lock >= 0:
+        os.close(launching.lock)
+        launching.lock = -1
 
 
 def _keep_session(project: paths.Project, run: PlannedRun) -> None:
@@ -139,7 +161,7 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
             break
         gone = launching.started.has_gone()
         time.sleep(LOOK_INTERVAL_S)
-    os.close(launching.lock)
+    _let_go(launching)
     if gone:
         reconcile(project, run_id, by="launcher")
 

@@ -45,10 +45,13 @@ def _take_standby(call: WrapperCall) -> Started | None:
     """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
     if call.may_wait or (ready := standby.take()) is None:
         return None
-    if ready.fits(call.environment) and ready.hand_over(call.arguments):
-        return ready
-    ready.dismiss()
-    return None
+    is_taken = False
+    try:
+        is_taken = ready.fits(call.environment) and ready.hand_over(call.arguments)
+    finally:
+        if not is_taken:  # when the launcher is interrupted, too
+            ready.dismiss()
+    return ready if is_taken else None
 
 
 def _start(call: WrapperCall) -> Started:

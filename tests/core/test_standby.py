@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,25 @@ def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pyte
     run = start_run(engine, "answer ok")
     assert "completed" == wait_for_end(engine, run.run_id).status
     assert ready.has_gone()
+
+
+def test_interrupted_launch_leaves_no_run(project_dir: Path) -> None:
+    """A launcher that is interrupted while the wrapper still loads takes its run back: none ends as lost."""
+    ready = stand_by()
+    os.kill(ready._pid, signal.SIGSTOP)
+    engine = open_engine(project_dir)
+
+    def interrupt() -> None:
+        wait_until(lambda: run_dirs(project_dir), "the directory of the run")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        start_run(engine, "answer ok")
+    interrupting.join()
+    assert ready.has_gone()
+    assert ([], []) == (run_dirs(project_dir), list(engine.snapshots()))
 
 
 def test_one_that_cannot_be_used_is_ended(project_dir: Path) -> None:
