@@ -91,7 +91,7 @@ def _start(
 
 
 def _take_back(project: paths.Project, launching: _Launching) -> None:
-    """Delete a run unless its wrapper holds it or it has a result; a wrapper that comes too late finds nothing to do."""
+    """Delete a run unless its wrapper holds it or it has a result; one that comes too late finds nothing to do."""
     run_dir = project.run_dir(launching.meta.run_id)
     if not any(os.path.exists(os.path.join(run_dir, name)) for name in (paths.RUNNER, paths.RESULT)):
         files.remove(os.path.join(project.active, launching.meta.run_id))

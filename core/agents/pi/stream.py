@@ -24,7 +24,7 @@ from ...run.events import (
     kept_args,
 )
 from ...run.fold import add_usage
-from ...run.model import NoticeLevel, Usage
+from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, StreamFacts
 from ...text.plain import one_line
 from ..base import Completion, Open, Settled, Settling
@@ -57,17 +57,8 @@ class PiStream:
         self._clock = clock
         self._writing = ""
         self._tools: dict[str, float] = {}
-        self._completion: Completion = Open()
-        self._finished = False
-        self._final_text: str | None = None
-        self._stop_reason: str | None = None
-        self._error_message: str | None = None
-        self._usage = Usage()
-        self._model = ""
-        self._session_id: str | None = None
-        self._finalized: dict[str, Any] | None = None
-        self._handing_over = False
-        self._unreadable = 0
+        self.completion: Completion = Open()
+        self.facts = StreamFacts()
         self._before_compaction: tuple[Completion, bool] | None = None
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "session": self._session,
@@ -88,25 +79,6 @@ class PiStream:
     @property
     def running_tools(self) -> int:
         return len(self._tools)
-
-    @property
-    def completion(self) -> Completion:
-        return self._completion
-
-    @property
-    def facts(self) -> StreamFacts:
-        return StreamFacts(
-            finished=self._finished,
-            final_text=self._final_text,
-            stop_reason=self._stop_reason,
-            error_message=self._error_message,
-            usage=self._usage,
-            model=self._model,
-            session_id=self._session_id,
-            finalized=self._finalized,
-            handing_over=self._handing_over,
-            unreadable=self._unreadable,
-        )
 
     def feed_update(self, head: bytes) -> None:
         """Take new text from the head of a `message_update`; `message_end` repeats it, so a cut does no harm."""
@@ -141,36 +113,43 @@ class PiStream:
         fields = decode(line)
         return self._not_understood(line) if fields is None else reader(fields)
 
+    def _note(self, **changes: Any) -> None:
+        self.facts = replace(self.facts, **changes)
+
+    def _resume(self) -> None:
+        self.completion = Open()
+        self._note(finished=False)
+
     def _not_understood(self, line: bytes) -> list[Event]:
         if not line.strip():
             return []
-        self._unreadable += 1
-        if self._unreadable > 1:
+        self._note(unreadable=self.facts.unreadable + 1)
+        if self.facts.unreadable > 1:
             return []
         beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
         return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is not an event: {beginning}")]
 
     def _session(self, fields: dict[str, Any]) -> list[Event]:
-        self._session_id = string(fields.get("id")) or self._session_id
+        self._note(session_id=string(fields.get("id")) or self.facts.session_id)
         return []
 
     def _agent_started(self, _fields: dict[str, Any]) -> list[Event]:
-        self._completion, self._finished = Open(), False
+        self._resume()
         return []
 
     def _agent_ended(self, announced: bool | None) -> None:
         self._tools.clear()
         self._writing = ""
-        self._finished = announced is not True
+        self._note(finished=announced is not True)
         if announced is None:
-            self._completion = Settling(QUIET_AFTER_END)
+            self.completion = Settling(QUIET_AFTER_END)
         else:
-            self._completion = Open() if announced else Settling(QUIET_BEFORE_SETTLED)
+            self.completion = Open() if announced else Settling(QUIET_BEFORE_SETTLED)
 
     def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
-        self._completion, self._finished = Settled(), True
-        if fields.get("aborted") is True:
-            self._stop_reason = "aborted"
+        self.completion = Settled()
+        aborted = fields.get("aborted") is True
+        self._note(finished=True, stop_reason="aborted" if aborted else self.facts.stop_reason)
         return []
 
     def _message_ended(self, fields: dict[str, Any]) -> list[Event]:
@@ -179,13 +158,14 @@ class PiStream:
             return []
         self._writing = ""
         events = self._content(message.get("content"))
-        self._stop_reason = string(message.get("stopReason")) or None
-        self._model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
-        events.append(self._paid(message.get("usage"), self._stop_reason or ""))
-        self._error_message = None
-        if self._stop_reason == "error":
-            self._error_message = string(message.get("errorMessage")) or "the model ended with an error"
-            events.append(ErrorReported(message=self._error_message))
+        stop_reason = string(message.get("stopReason"))
+        model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
+        self._note(stop_reason=stop_reason or None, model=model, error_message=None)
+        events.append(self._paid(message.get("usage"), stop_reason))
+        if stop_reason == "error":
+            problem = string(message.get("errorMessage")) or "the model ended with an error"
+            self._note(error_message=problem)
+            events.append(ErrorReported(message=problem))
         return events
 
     def _content(self, content: object) -> list[Event]:
@@ -203,9 +183,9 @@ class PiStream:
                 events.append(Thinking(text=thought))
             elif block.get("type") == "toolCall":
                 called.add(string(block.get("name")))
-        self._handing_over = called == {FINALIZE_TOOL}
-        if texts:
-            self._final_text = "\n\n".join(texts)
+        self._note(
+            handing_over=called == {FINALIZE_TOOL}, final_text="\n\n".join(texts) if texts else self.facts.final_text
+        )
         return events
 
     def _paid(self, usage: object, stop_reason: str) -> UsageReported:
@@ -216,10 +196,10 @@ class PiStream:
             cache_read=count(fields.get("cacheRead")),
             cache_write=count(fields.get("cacheWrite")),
             cost=amount(mapping(fields.get("cost")).get("total")),
-            model=self._model,
+            model=self.facts.model,
             stop_reason=stop_reason,
         )
-        self._usage = add_usage(self._usage, event)
+        self._note(usage=add_usage(self.facts.usage, event))
         return event
 
     def _tool_started(self, fields: dict[str, Any]) -> list[Event]:
@@ -227,7 +207,7 @@ class PiStream:
         if len(self._tools) >= _MAX_TOOLS:
             del self._tools[next(iter(self._tools))]
         self._tools[call_id] = self._clock()
-        self._usage = replace(self._usage, tool_uses=self._usage.tool_uses + 1)
+        self._note(usage=replace(self.facts.usage, tool_uses=self.facts.usage.tool_uses + 1))
         tool_name = string(fields.get("toolName"))
         args = kept_args(mapping(fields.get("args")), ARGS_LIMIT)
         return [ToolCall(tool_call_id=call_id, tool_name=tool_name, args=args)]
@@ -244,9 +224,8 @@ class PiStream:
         else:
             duration = None if started is None else round((self._clock() - started) * 1000)
         if tool_name == FINALIZE_TOOL:
-            self._handing_over = self._handing_over and not is_error
-            if not is_error and mapping(result.get("details")):
-                self._finalized = mapping(result.get("details"))
+            handed = None if is_error else mapping(result.get("details"))
+            self._note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
         return [
             ToolResult(
                 tool_call_id=call_id,
@@ -260,7 +239,7 @@ class PiStream:
         ]
 
     def _retry_started(self, fields: dict[str, Any]) -> list[Event]:
-        self._completion, self._finished = Open(), False
+        self._resume()
         return [
             Retry(
                 attempt=count(fields.get("attempt")),
@@ -272,16 +251,17 @@ class PiStream:
 
     def _compaction_started(self, fields: dict[str, Any]) -> list[Event]:
         """Wait for it; an answer that was there stays, since pi 0.73.1 exits in the middle of a last compaction."""
-        self._before_compaction = (self._completion, self._finished)
-        self._completion = Open()
-        self._finished = self._finished and self._stop_reason != "error"
+        self._before_compaction = (self.completion, self.facts.finished)
+        self.completion = Open()
+        self._note(finished=self.facts.finished and self.facts.stop_reason != "error")
         return [Notice(level=NoticeLevel.INFO, text=f"compacting the conversation{_because(fields.get('reason'))}")]
 
     def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
         if fields.get("willRetry") is True:
-            self._completion, self._finished = Open(), False
+            self._resume()
         elif self._before_compaction is not None:
-            self._completion, self._finished = self._before_compaction
+            self.completion = self._before_compaction[0]
+            self._note(finished=self._before_compaction[1])
         self._before_compaction = None
         problem = string(fields.get("errorMessage"))
         if problem or fields.get("aborted") is True:
