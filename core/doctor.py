@@ -52,16 +52,17 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
     where = os.path.abspath(cwd or os.getcwd())
     project = paths.find_project(where)
     try:
-        settings, setup = load_settings(project), tuple(_settings(project))
+        settings = load_settings(project)
+        setup = _settings(project, settings)
     except SettingsError as error:
-        settings, setup = Settings(), (Check("settings", State.PROBLEM, f"{error.where}: {error.what}", error.hint),)
+        settings = Settings()
+        setup = (Check("settings", State.PROBLEM, f"{error.where}: {error.what}", error.hint),)
     return (
         Check("subdeck", State.OK, f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
         *_system(project),
         *_project(project),
         *setup,
-        *_notices(settings),
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_pi(settings),
@@ -77,12 +78,8 @@ def missing_programs(settings: Settings) -> tuple[Check, ...]:
 
 def _system(project: paths.Project) -> Iterator[Check]:
     if sys.platform != "linux":
-        yield Check(
-            "system",
-            State.PROBLEM,
-            f"{platform.system()} lacks pidfd and /proc",
-            "use Linux (WSL 2 and containers too)",
-        )
+        detail = f"{platform.system()} lacks pidfd and /proc"
+        yield Check("system", State.PROBLEM, detail, "use Linux (WSL 2 and containers too)")
         return
     features: dict[str, tuple[Callable[[], bool], str]] = {
         "flock": (lambda: _can_lock(project), "keep the project on a local file system"),
@@ -130,20 +127,16 @@ def _project(project: paths.Project) -> Iterator[Check]:
     disk = os.statvfs(directory)
     free = disk.f_bavail * disk.f_frsize
     if free < LOW_DISK_BYTES:
-        yield Check(
-            "project", State.WARN, f"{project.root}: only {free >> 20} MB of disk are free", "subdeck rm --purge RUN"
-        )
+        detail = f"{project.root}: only {free >> 20} MB of disk are free"
+        yield Check("project", State.WARN, detail, "subdeck rm --purge RUN")
     else:
         yield Check("project", State.OK, f"{project.root} ({kind}, can be written)")
 
 
-def _settings(project: paths.Project) -> Iterator[Check]:
+def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:
     found = [path for path in (paths.user_settings_file(), project.settings_file) if os.path.exists(path)]
     detail = ", ".join(found) or f"no file; {paths.user_settings_file()} would be read"
     yield Check("settings", State.OK, detail)
-
-
-def _notices(settings: Settings) -> Iterator[Check]:
     for notice in settings.notices:
         yield Check("settings", State.WARN, notice)
 
@@ -151,14 +144,13 @@ def _notices(settings: Settings) -> Iterator[Check]:
 def _presets(workspace: Workspace) -> Iterator[Check]:
     catalog = discover(workspace)
     agent_dir = paths.agent_dir()
-    state = "" if os.path.isdir(agent_dir) else " (not there yet)"
-    yield Check("agent dir", State.OK, f"{agent_dir}{state}")
+    yield Check("agent dir", State.OK, agent_dir if os.path.isdir(agent_dir) else f"{agent_dir} (not there yet)")
     if catalog.presets:
         names = ", ".join(preset.name for preset in catalog.presets)
         yield Check("presets", State.OK, f"{len(catalog.presets)}: {names}")
     elif not catalog.problems:
-        looked = ", ".join(catalog.places)
-        yield Check("presets", State.WARN, f"none in {looked}", "subdeck presets shows how to write one")
+        detail = f"none in {', '.join(catalog.places)}"
+        yield Check("presets", State.WARN, detail, "subdeck presets shows how to write one")
     for problem in catalog.problems:
         yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", f"edit {shlex.quote(problem.path)}")
 

@@ -311,7 +311,6 @@ class Engine:
 
 
 def _check_schema(meta: RunMeta) -> None:
-    """Raise SubdeckError for a run that a newer subdeck wrote."""
     if meta.is_newer:
         raise SubdeckError(
             f"run {meta.short_id} was {newer_schema(meta.schema_version)}",

@@ -92,7 +92,7 @@ def _listed(catalog: PresetCatalog) -> str:
 
 def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
     """Return everything about a preset: as written, and below `resolved` as a run would get it."""
-    resolved: dict[str, Any] = {
+    resolved = {
         "agent": view.agent.name if view.agent else None,
         "runner": view.runner,
         "model": view.model.resolved if view.model else None,
@@ -108,12 +108,10 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
 
 
 def _fields(preset: Preset, names: Sequence[str]) -> dict[str, Any]:
-    """Return attributes of a preset under their JSON names."""
     return {re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, name) for name in names}
 
 
 def _preset_text(preset: Preset, view: Preview) -> str:
-    """Return the facts of a preset in lines, then what is wrong, then its prompt."""
     facts = {
         "Name": preset.name,
         "Source": preset.source,
@@ -146,11 +144,8 @@ def _model(preset: Preset, view: Preview) -> str:
 
 
 def _context(preset: Preset) -> str:
-    said = [
-        "" if preset.context_files is None else f"context files: {'yes' if preset.context_files else 'no'}",
-        "" if preset.inherit_context is None else f"parent's: {'yes' if preset.inherit_context else 'no'}",
-    ]
-    return ", ".join(filter(None, said))
+    flags = {"context files": preset.context_files, "parent's": preset.inherit_context}
+    return ", ".join(f"{name}: {'yes' if flag else 'no'}" for name, flag in flags.items() if flag is not None)
 
 
 @click.command("models")

@@ -91,7 +91,6 @@ def clean(
 
 
 def _summary(stock: retention.Stock, selection: retention.Selection, purge: bool) -> list[str]:
-    """Return lines that say what there is, what is to be deleted, and how much space that frees when."""
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
         f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"

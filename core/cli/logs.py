@@ -81,8 +81,6 @@ def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
 
 
 class _Log:
-    """One growing file of a run, printed piece by piece."""
-
     def __init__(self, engine: Engine, run_id: str, name: str) -> None:
         self.name = name
         self.path = os.path.join(engine.project.run_dir(run_id), name)

@@ -150,7 +150,6 @@ def _enter(directory: str) -> None:
 
 
 def _explained(error: click.ClickException) -> UsageError:
-    """Put an error of click into our form, with the step that helps."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "subdeck"
     hint = f"{path} --help shows what it takes"

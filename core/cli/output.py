@@ -53,16 +53,13 @@ def show_error(error: SubdeckError, *, as_json: bool) -> None:
     Where stderr cannot be written, nobody is left to be told.
     """
     what, where, hint = (one_line(part, ERROR_LINE) for part in (error.what, error.where, error.hint))
-    lines = [f"subdeck: {what}"]
+    text = f"subdeck: {what}\n"
     if where and where not in what:
-        lines.append(f"  where: {where}")
+        text += f"  where: {where}\n"
     if hint:
-        lines.append(f"  hint: {hint}")
+        text += f"  hint: {hint}\n"
     try:
-        if as_json:
-            _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}))
-        else:
-            note("\n".join(lines))
+        _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}) if as_json else text)
     except OSError:
         pass  # who would read it has gone
 

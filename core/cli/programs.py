@@ -127,7 +127,6 @@ def tool(action: str, name: str | None, as_json: bool) -> int:
 
 
 def _read(form: type[_T]) -> _T:
-    """Read the line that says what is wanted. Raises UsageError."""
     try:
         return msgspec.convert(read_line(), form)
     except msgspec.ValidationError as error:
@@ -219,7 +218,6 @@ class _Answers:
         return None
 
     def _read(self) -> bool:
-        """Take in what was said; return False when the parent has gone."""
         try:
             block = os.read(0, 64 * 1024)
         except OSError:

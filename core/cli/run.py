@@ -172,8 +172,8 @@ def _opening(run: RunSnapshot) -> str:
 
 def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
-    figures = describe.elapsed(run, datetime.now(UTC)) + tokens
-    lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {figures}"]
+    elapsed = describe.elapsed(run, datetime.now(UTC))
+    lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
     lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]

@@ -94,16 +94,15 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
         paths = {"extension": here.extension.path, "prompts": prompts, "leftAlone": left_alone}
         document({**paths, "command": own_command()})
         return
-    names = ", ".join(f"/{_name(prompt)}" for prompt in prompts)
     say(f"The extension is {one_line(here.extension.path)}")
     if prompts:
+        names = ", ".join(f"/{os.path.splitext(os.path.basename(path))[0]}" for path in prompts)
         say(f"The prompt templates {names} are in {one_line(os.path.dirname(prompts[0]))}")
     say("Start pi, or type /reload in a pi that is already running.")
     for path in left_alone:
         note(f"! left alone, because it is not from subdeck: {one_line(path)}")
     if project:
-        root = os.path.dirname(os.path.dirname(os.path.dirname(here.extension.path)))
-        note(f"pi reads it when it is started in {one_line(root)}.")
+        note(f"pi reads it when it is started in {one_line(find_project(os.getcwd()).root)}.")
         note("It names a program of this machine: do not commit it.")
 
 
@@ -126,7 +125,3 @@ def _status(here: Installation, as_json: bool) -> None:
     say(f"It starts {one_line(shlex.join(own_command()))}")
     if any(place.state in (State.ABSENT, State.OUTDATED) for place in here.places):
         note("subdeck pi install installs what is missing or outdated.")
-
-
-def _name(path: str) -> str:
-    return os.path.splitext(os.path.basename(path))[0]

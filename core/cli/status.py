@@ -105,7 +105,6 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
 
 
 def _rows(runs: Sequence[RunSnapshot]) -> list[str]:
-    """Lay runs out, a line for each, as wide as the terminal at the most."""
     now = datetime.now(UTC)
     cells = [
         (

@@ -21,8 +21,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Canceller:
     """A stop that is set by a signal, or when nobody is left at the other end of what is watched.
 
-    The handlers only write to a pipe: one that raised would be swallowed by the watcher. That pipe and the other ends
-    are looked at together whenever somebody asks, so that a silent run notices it too when nobody is left to read.
+    The handlers only write to a pipe, because what they raise the watcher would swallow. That pipe and the other ends
+    are polled whenever somebody asks, so that a silent run too is cancelled when its reader has gone.
     """
 
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:

@@ -37,7 +37,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         {text: one_line(text, column.most) for text in set(column_texts)}
         for column, column_texts in zip(columns, written, strict=True)
     ]
-    widths = [min(column.most, max(map(cells, lines.values()))) for column, lines in zip(columns, texts, strict=True)]
+    widths = [min(column.most, max(map(_cells, lines.values()))) for column, lines in zip(columns, texts, strict=True)]
     excess = sum(widths) + len(GAP) * (len(columns) - 1) - width
     while excess > 0:
         shrinkable = [index for index, column in enumerate(columns) if column.least and widths[index] > column.least]
@@ -46,24 +46,21 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         widths[max(shrinkable, key=lambda index: widths[index])] -= 1
         excess -= 1
     for column, cell_width, lines in zip(columns, widths, texts, strict=True):
-        lines.update({text: fit(line, cell_width, right=column.right) for text, line in lines.items()})
+        lines.update({text: _fit(line, cell_width, right=column.right) for text, line in lines.items()})
     fitted = [map(lines.__getitem__, column_texts) for lines, column_texts in zip(texts, written, strict=True)]
     whole = map(GAP.join, zip(*fitted, strict=True))
-    return [(fit(line, width) if excess > 0 else line).rstrip() for line in whole]
+    return [(_fit(line, width) if excess > 0 else line).rstrip() for line in whole]
 
 
-def cells(text: str) -> int:
-    """Return how many cells a plain line takes in a terminal."""
-    return len(text) if _is_narrow(text) else sum(map(_cells, text))
+def _cells(text: str) -> int:
+    return len(text) if _is_narrow(text) else sum(map(_width, text))
 
 
-def fit(text: str, width: int, *, right: bool = False) -> str:
+def _fit(text: str, width: int, *, right: bool = False) -> str:
     """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
-    length = cells(text)
-    if length > width:
+    if _cells(text) > width:
         text = _cut(text, width - 1).rstrip() + "…" if width > 0 else ""
-        length = cells(text)
-    padding = " " * (width - length)
+    padding = " " * (width - _cells(text))
     return padding + text if right else text + padding
 
 
@@ -76,14 +73,14 @@ def _cut(text: str, width: int) -> str:
     if _is_narrow(text):
         return text[:width]
     for index, character in enumerate(text):
-        width -= _cells(character)
+        width -= _width(character)
         if width < 0:
             return text[:index]
     return text
 
 
 @lru_cache(4096)
-def _cells(character: str) -> int:
+def _width(character: str) -> int:
     if character in _OURS or "\u00ad" != character < "\u0300":
         return 1
     import unicodedata  # which most tables do not need

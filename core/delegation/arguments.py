@@ -20,10 +20,7 @@ CHAIN_HINT = (
 
 TASKS_HINT = "give [{preset, task}, …]"
 
-_REQUIRED = {
-    "preset": "name one of the presets in the tool's description",
-    "task": "say what the child shall do",
-}
+_REQUIRED = {"preset": "name one of the presets in the tool's description", "task": "say what the child shall do"}
 """What to do where one of them is missing."""
 
 
@@ -78,13 +75,13 @@ def status_arguments(params: object) -> tuple[str | None, bool]:
     """Return the run asked for, and whether those that have ended are wanted. Raises CallRejected."""
     arguments = _mapping(params)
     _reject_any(_unknown_names(arguments, ("runId", "includeCompleted")))
-    run_id, with_ended = arguments.get("runId"), arguments.get("includeCompleted", False)
-    if run_id is not None and not isinstance(run_id, str):
+    run_id, with_ended = arguments.get("runId", ""), arguments.get("includeCompleted", False)
+    if not isinstance(run_id, str):
         hint = "copy it from what background_agent returned"
         raise _rejected("runId is not a string", field="runId", value=run_id, hint=hint)
     if not isinstance(with_ended, bool):
         raise CallRejected(_not_boolean("includeCompleted", with_ended))
-    return (run_id or "").strip() or None, with_ended
+    return run_id.strip() or None, with_ended
 
 
 def _task_fields(*, isolated: bool) -> tuple[str, ...]:

@@ -40,31 +40,29 @@ Subscriber = Callable[[Emission], None]
 
 
 def created(details: AgentDetails) -> Emission:
-    return Emission(CREATED, {"id": details.agent_id, **_named(details), "details": _plain(details)})
+    return _emission(CREATED, details, **_named(details))
 
 
 def started(details: AgentDetails, *, first: bool) -> Emission:
     """Type and description go with the first emission of a run only."""
-    named = _named(details) if first else {}
-    return Emission(STARTED, {"id": details.agent_id, **named, "details": _plain(details)})
+    return _emission(STARTED, details, **(_named(details) if first else {}))
 
 
 def ended(status: RunStatus, details: AgentDetails, result: RunResult | None) -> Emission:
     """Report the end of a run on the channel that belongs to it."""
-    common = {"id": details.agent_id, "durationMs": details.duration_ms, "toolUses": details.tool_uses}
+    figures = {"durationMs": details.duration_ms, "toolUses": details.tool_uses}
     if status is RunStatus.COMPLETED:
         answer = (result and result.final_text) or ""
-        payload = {**common, "result": answer, "tokens": details.tokens, "details": _plain(details)}
-        return Emission(COMPLETED, payload)
-    return Emission(FAILED, {**common, "error": details.error or status.value, "details": _plain(details)})
+        return _emission(COMPLETED, details, **figures, result=answer, tokens=details.tokens)
+    return _emission(FAILED, details, **figures, error=details.error or status.value)
 
 
 def _named(details: AgentDetails) -> dict[str, str]:
     return {"type": details.subagent_type, "description": details.description}
 
 
-def _plain(details: AgentDetails) -> dict[str, Any]:
-    return msgspec.to_builtins(details)
+def _emission(channel: str, details: AgentDetails, **more: Any) -> Emission:
+    return Emission(channel, {"id": details.agent_id, **more, "details": msgspec.to_builtins(details)})
 
 
 class Channels:

@@ -197,7 +197,6 @@ def _between(begin: datetime | None, end: datetime | None) -> int:
 
 
 def _tags(meta: RunMeta) -> Iterator[str]:
-    """Yield what is notable about how the run was set up."""
     if meta.thinking:
         yield f"thinking: {meta.thinking}"
     if meta.inherited:

@@ -105,11 +105,10 @@ def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
 
 def result_text(result: RunResult) -> str:
     """Return a run's end for the parent's model: status, child session id, a rule, then the answer or the error."""
-    status = "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
-    header = [f"**Status:** {status}"]
+    header = f"**Status:** {'SUCCESS' if result.status is RunStatus.COMPLETED else 'ERROR'}"
     if result.child_session_id:
-        header.append(f"**Session ID:** `{result.child_session_id}`")
-    return "  \n".join(header) + f"\n\n---\n\n{_body(result)}"
+        header += f"  \n**Session ID:** `{result.child_session_id}`"
+    return f"{header}\n\n---\n\n{_body(result)}"
 
 
 def _body(result: RunResult) -> str:

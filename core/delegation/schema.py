@@ -83,8 +83,8 @@ def specs(
 ) -> tuple[ToolSpec, ...]:
     """Build the three tools.
 
-    `isolated` tells whether the setting shows that field to parents; `announces_ends` whether this kind of parent is
-    told when a background run ends, which one that announces its models is.
+    `isolated`: the setting shows that field to parents. `announces_ends`: this kind of parent, one that announces its
+    models, is told when a background run ends.
     """
     task = _task_fields(models, isolated=isolated)
     single = _object(task, required=("preset", "task"))
@@ -94,18 +94,21 @@ def specs(
         "items": single,
         "description": "Parallel mode: each task names its own preset. Not together with preset and task.",
     }
-    run_id = {**_TEXT, "description": "Only this run, with its whole answer."}
-    with_ended = {"type": "boolean", "description": "Also the runs that have ended (default: false)."}
+    status = {
+        "runId": {**_TEXT, "description": "Only this run, with its whole answer."},
+        "includeCompleted": {"type": "boolean", "description": "Also the runs that have ended (default: false)."},
+    }
     foreground = (
         "Delegate work to child agents and wait for their answers. Give either preset and task (one child), or tasks: "
         "[{preset, task, …}, …] (several at the same time), never both. There is no chain mode: for steps that need "
         "each other call subagent again with the earlier answer in the next task. A child sees only its task, unless "
-        f"told otherwise: be complete.\n{preset_list(presets)}"
+        f"told otherwise: be complete.\n{_preset_list(presets)}"
     )
+    names = _within((preset.name for preset in presets), ", ", NAMES_LENGTH) or "none yet"
     background = (
         "Start one child agent that nobody waits for, and get its runId at once. "
         f"{'You are told when it ends; ' if announces_ends else ''}{STATUS} shows its status. "
-        f"Presets: {preset_names(presets)}"
+        f"Presets: {names}"
     )
     polling = (
         "Show the background runs of this session: counts, and the active ones. With runId one run and its answer; "
@@ -114,26 +117,15 @@ def specs(
     return (
         ToolSpec(SUBAGENT, "Subagent", foreground, _object({**task, "tasks": tasks}), SUBAGENT_OUTPUT),
         ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUT),
-        ToolSpec(
-            STATUS,
-            "Background agent status",
-            polling,
-            _object({"runId": run_id, "includeCompleted": with_ended}),
-            STATUS_OUTPUT,
-        ),
+        ToolSpec(STATUS, "Background agent status", polling, _object(status), STATUS_OUTPUT),
     )
 
 
-def preset_list(presets: Sequence[Preset]) -> str:
-    """List names and descriptions, shortened so that all of it stays within `PRESETS_LENGTH`."""
+def _preset_list(presets: Sequence[Preset]) -> str:
     if not presets:
         return "There are no presets yet: write one as .pi/subagents/NAME.md."
     share = PRESETS_LENGTH // len(presets) - 1
     return "Presets:\n" + _within((_line(preset, share) for preset in presets), "\n", PRESETS_LENGTH)
-
-
-def preset_names(presets: Sequence[Preset]) -> str:
-    return _within((preset.name for preset in presets), ", ", NAMES_LENGTH) or "none yet"
 
 
 def _line(preset: Preset, limit: int) -> str:
@@ -143,13 +135,11 @@ def _line(preset: Preset, limit: int) -> str:
 
 
 def _within(parts: Iterable[str], separator: str, limit: int) -> str:
-    """Join as many as fit, and say how many do not."""
-    every = list(parts)
-    kept = list(every)
+    kept, dropped = list(parts), 0
     while kept and len(separator.join(kept)) > limit:
         kept.pop()
-    rest = len(every) - len(kept)
-    return separator.join([*kept, f"… and {rest} more"] if rest else kept)
+        dropped += 1
+    return separator.join([*kept, f"… and {dropped} more"] if dropped else kept)
 
 
 def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:

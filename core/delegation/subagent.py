@@ -12,7 +12,7 @@ from ..errors import SubdeckError
 from ..project.follower import Update
 from ..project.watch import Stop
 from ..run.describe import latest
-from ..run.model import RunResult, RunStatus, StopReason
+from ..run.model import RunStatus, StopReason
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .arguments import subagent_arguments
@@ -25,6 +25,8 @@ from .results import CallResult, ToolProgress, end_fields, result_text, run_fiel
 Report = Callable[[ToolProgress], None]
 
 DELETED = "the run was deleted while it was waited for"
+
+LOST = {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}
 
 
 class ProgressFailed(Exception):
@@ -103,19 +105,15 @@ class _Call:
         for run_id, live in self._live.items():
             result = self._engine.result(run_id)
             texts.append(result_text(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}")
-            rows.append(_row(live.run) | _end(live.run, result))
+            rows.append(_row(live.run) | (end_fields(live.run, result) if result else LOST))
             detailed.append(_with_details(rows[-1], live.final(live.run, result)))
         structured = self._fields(rows)
-        is_error = not structured["completed"]
-        return CallResult(self._text(texts), self._fields(detailed), structured, is_error=is_error)
-
-    def _text(self, texts: Sequence[str]) -> str:
-        if not self._parallel:
-            return texts[0]
-        runs = [live.run for live in self._live.values()]
-        completed = sum(run.status is RunStatus.COMPLETED for run in runs)
-        headed = [f"## {_name(run)}: {run.status}\n\n{text}" for run, text in zip(runs, texts, strict=True)]
-        return "\n\n".join((f"{completed} of {len(runs)} tasks completed", *headed))
+        completed = structured["completed"]
+        if self._parallel:
+            names = [f"## {_name(live.run)}: {live.run.status}" for live in self._live.values()]
+            texts = [f"{name}\n\n{text}" for name, text in zip(names, texts, strict=True)]
+            texts.insert(0, f"{completed} of {len(rows)} tasks completed")
+        return CallResult("\n\n".join(texts), self._fields(detailed), structured, is_error=not completed)
 
     def _fields(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         completed = sum(row["status"] == RunStatus.COMPLETED for row in rows)
@@ -130,18 +128,11 @@ def _with_details(row: dict[str, Any], details: AgentDetails) -> dict[str, Any]:
     return {**row, "details": msgspec.to_builtins(details)}
 
 
-def _end(run: RunSnapshot, result: RunResult | None) -> dict[str, Any]:
-    if result is not None:
-        return end_fields(run, result)
-    return {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}
-
-
 def _progress_line(run: RunSnapshot) -> str:
     doing = one_line(latest(run), 160)
     return f"{_name(run)}: {run.status}" + (f" — {doing}" if doing else "")
 
 
 def _name(run: RunSnapshot) -> str:
-    """Name a task by index and preset."""
     group = run.meta.group
     return f"[{group.index + 1}/{group.size}] {run.meta.title}" if group else run.meta.title

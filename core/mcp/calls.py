@@ -66,16 +66,14 @@ def _settle(
         value = work(cancelled)
     except Exception as error:
         log_fault("working on a request", error)
-        in_loop(loop, _unless_done, done, done.set_exception, error)
+        in_loop(loop, _fail, done, error)
     else:
-        in_loop(loop, _unless_done, done, done.set_result, value)
+        in_loop(loop, done.set_result, value)
 
 
-def _unless_done(done: asyncio.Future[Any], settle: Callable[[Any], None], outcome: object) -> None:
-    if not done.done():
-        settle(outcome)
-    if isinstance(outcome, Exception):
-        done.exception()  # retrieved here, in case the caller has gone
+def _fail(done: asyncio.Future[Any], error: Exception) -> None:
+    done.set_exception(error)
+    done.exception()  # retrieved here, in case the caller has gone
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> None:

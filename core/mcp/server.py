@@ -210,7 +210,6 @@ def _complain(error: Exception) -> None:
 
 
 def _protocol_tool(spec: ToolSpec) -> types.Tool:
-    """Describe a tool; the one that only reads is marked so, and is not always loaded."""
     only_reads = spec.name == STATUS
     return types.Tool(
         name=spec.name,

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -88,7 +87,7 @@ class Installation(Struct, frozen=True):
         return self.extension.state not in (State.ABSENT, State.FOREIGN)
 
     def install(self) -> tuple[str, ...]:
-        """Put everything in place and answer the paths of templates that were left alone, because they are not ours.
+        """Put everything in place; return the paths of templates that were left alone, because they are not ours.
 
         Raises UsageError, before anything is written, when the extension's own place is taken.
         """
@@ -116,18 +115,16 @@ def installation(directory: str, command: tuple[str, ...] | None = None) -> Inst
         os.path.join(directory, "extensions", EXTENSION),
         _marked(code.replace(_COMMAND, f"const COMMAND: string[] = {words};"), "//", after=""),
     )
-    return Installation(extension, tuple(_prompts(os.path.join(directory, "prompts"))))
+    # The mark of a prompt is a comment of its frontmatter, which the model never sees.
+    prompts = {name: _marked(_read(os.path.join("prompts", name)), "#", after="---\n") for name in PROMPTS}
+    return Installation(
+        extension, tuple(Place(os.path.join(directory, "prompts", name), text) for name, text in prompts.items())
+    )
 
 
 def own_command() -> tuple[str, ...]:
     """Return the command that starts this very subdeck, wherever it is called from."""
     return (os.path.abspath(sys.executable), "-P", "-E", "-m", "subdeck.tui.main")
-
-
-def _prompts(directory: str) -> Iterator[Place]:
-    for name in PROMPTS:
-        # The mark is a comment of the frontmatter, which the model never sees.
-        yield Place(os.path.join(directory, name), _marked(_read(os.path.join("prompts", name)), "#", after="---\n"))
 
 
 def _marked(text: str, comment: str, *, after: str) -> str:
