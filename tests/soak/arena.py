@@ -94,7 +94,7 @@ class Arena:
         return self.journals / str(run)
 
     def task(self, run: int, behaviour: str) -> str:
-        """Return the task of a run; of the offline agent it is a question that it has to search for."""
+        """Return the task of a run; the offline agent takes it for a question, and searches for its words."""
         return f"soak {behaviour} {self.journal(run)}"
 
     def start(self, name: str, command: Sequence[str], *, pipes: bool = False) -> subprocess.Popen[bytes]:

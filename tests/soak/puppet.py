@@ -15,7 +15,7 @@ PACE = 0.05
 """Seconds between two things that it does."""
 ESCAPED_S = 30
 """How long what escapes lives at the most, should nobody end it."""
-FLOOD_TEXTS, FLOOD_BYTES = 40, 100_000
+FLOOD_TEXTS, FLOOD_BYTES = 15, 200_000
 
 LINK = 'trap "" TERM; [ "$1" -gt 0 ] && { sleep 0.01; sh -c "$0" "$0" $(($1 - 1)) & }'
 """A shell that goes as soon as it has started the next one."""

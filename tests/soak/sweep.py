@@ -83,11 +83,8 @@ def _played(plan: Plan, root: Path) -> Report:
     trial = Trial(plan, root)
     outcome = trial.play()
     world = trial.arena
-    runs = [
-        RunRecords.read(run_dir, number, world.journal(number))
-        for run_dir in world.run_dirs()
-        if (number := world.number_of(run_dir)) is not None
-    ]
+    numbers = {run_dir: world.number_of(run_dir) for run_dir in world.run_dirs()}
+    runs = [RunRecords.read(run_dir, number, world.journal(number)) for run_dir, number in numbers.items()]
     broken = tuple(judge(plan, outcome, runs, Path(world.project.home), world.output))
     return Report(
         plan,

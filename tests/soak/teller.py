@@ -1,5 +1,7 @@
 """A follower that tells ends as the app does: those it finds at its start, then each one as it comes.
 
+The order is that of `tui/feed/bridge.py`, so that what is wrong with it shows here.
+
 `teller.py PROJECT FILE` appends the id of every run whose end it has claimed to FILE.
 """
 
