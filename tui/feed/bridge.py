@@ -53,7 +53,7 @@ class Bridge(Widget):
         super().__init__()
         self.engine = engine
         self.readonly = readonly
-        """Whether nothing is written from here: no end is claimed, so that another app tells it too."""
+        """Whether nothing is written from here: no end is claimed, so that another app reports it too."""
         self._stop = threading.Event()
         self._pending: Update | None = None
         self._pieces: list[TranscriptRead] = []
@@ -84,7 +84,7 @@ class Bridge(Widget):
         return await asyncio.to_thread(function, *args, **kwargs)
 
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Run a wish of the operator beside the event loop; what goes wrong becomes an `EngineFailed`.
+        """Run what the operator asked for beside the event loop; what goes wrong becomes an `EngineFailed`.
 
         The work is called in its own task: a coroutine made here would never be awaited where the app ends first.
         """
@@ -98,7 +98,7 @@ class Bridge(Widget):
 
     def _follow_engine(self) -> None:
         self._project_is_here = os.path.isdir(self.engine.project.root)
-        self._tell_unseen()
+        self._report_unseen()
         self._read_presets()
         for update in self.engine.updates(self._stop, shown=self._shown_runs):
             if self._stop.is_set():
@@ -137,7 +137,7 @@ class Bridge(Widget):
         except SubdeckError as error:
             self.post_message(AgentChosen(None, error.what))
 
-    def _tell_unseen(self) -> None:
+    def _report_unseen(self) -> None:
         try:
             unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
         except (SubdeckError, OSError) as error:
@@ -147,7 +147,7 @@ class Bridge(Widget):
                 self.post_message(UnseenFound(unseen))
 
     def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
-        """Note in the session that these ends are told, so that nobody tells them again."""
+        """Note in the session that these ends are reported, so that nobody reports them again."""
         if self.readonly:
             return
         try:
@@ -187,7 +187,7 @@ class Bridge(Widget):
         self.read_on()
 
     def read_on(self) -> None:
-        """Read the next piece of the shown run, one at a time; answered by `TranscriptRead`."""
+        """Read the next piece of the shown run, one at a time; it comes as `TranscriptRead`."""
         if self._reader is None:
             return
         if self._reading:
@@ -213,7 +213,7 @@ class Bridge(Widget):
             try:
                 self._read_next()
             except OSError:
-                return  # the deck asks again, and is then told
+                return  # the deck asks again, and fails then
             finally:
                 self._file_lock.release()
 

@@ -108,7 +108,7 @@ class Entry(NamedTuple):
 
 
 UNREADABLE = Entry("", Kind.WARNING, "(a line that cannot be read; the raw view shows it)")
-"""Stands for a line that is no event."""
+"""Stands for a line that is not an event."""
 
 
 def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry | None:
@@ -233,10 +233,10 @@ def _result(event: ToolResult) -> str:
         _EXIT_CODE.format(event.exit_code) if event.exit_code is not None else "",
         _DURATION.format(event.duration_ms) if event.duration_ms is not None else "",
     ]
-    told = " · ".join(filter(None, facts))
+    head = " · ".join(filter(None, facts))
     content = plain(event.content).strip("\n").rstrip() or _NO_OUTPUT
     cut = _KEPT_NO_MORE if event.truncated else ""
-    return "\n".join(filter(None, (told, content, cut)))
+    return "\n".join(filter(None, (head, content, cut)))
 
 
 def _raw_body(line: bytes) -> str:

@@ -127,7 +127,7 @@ class Piece(Struct, frozen=True):
     last_seq: int = 0
     """Of the last event that was read."""
     rest: str = ""
-    """The beginning of a line that is still being written; only of what is no event."""
+    """The beginning of a line that is still being written; only of stderr."""
     more: bool = False
     """Whether there is more to read at once."""
 

@@ -27,7 +27,7 @@ LAID_AT_ONCE = 16
 """Chunks that are laid out for one view at most; only lines that say nothing take so many."""
 
 FEW = 4
-"""A document of so few chunks is laid out whole: then its height is no guess."""
+"""A document of so few chunks is laid out whole: then its height is exact."""
 
 
 class ChunkTable:
@@ -39,7 +39,7 @@ class ChunkTable:
         self.heights = array("l")
         """Rows of each chunk, guessed until it is laid out."""
         self.exact = bytearray()
-        """1 for each chunk whose height is no guess."""
+        """1 for each chunk that was laid out."""
         self._tops: array[int] | None = None
         """Row on which each chunk begins, and the height of all; None until somebody asks."""
         self.end = 0

@@ -103,7 +103,7 @@ class Transcript(DocumentView):
     def run_changed(self, run: RunSnapshot) -> bool:
         """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
         self._run = run
-        self._tell()
+        self._show_edges()
         if run.has_ended or run.last_seq > self._last_seq or self.view is View.STDERR:
             return True
         if plain(run.sentence).strip() != self._live_text:
@@ -123,24 +123,24 @@ class Transcript(DocumentView):
         self._last_seq = max(self._last_seq, piece.last_seq)
         self._loading = piece.more
         self._take_sentence(piece.rest)
-        self._tell()
+        self._show_edges()
         if not piece.more:
             freeze_once(self)
 
     def say_state(self, text: str) -> None:
         """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
         self._state = text
-        self._tell()
+        self._show_edges()
 
     def following_changed(self) -> None:
         if self.following:
             self.unread = 0
-        self._tell()
+        self._show_edges()
 
     def on_resize(self, event: Resize) -> None:
         super().on_resize(event)
         self._cut_live()
-        self._tell()
+        self._show_edges()
 
     def render_line(self, y: int) -> Strip:
         if self.virtual_size.height or self.document.height:
@@ -183,7 +183,7 @@ class Transcript(DocumentView):
         cut = wrap(text, width) if width else text.split("\n")
         self.live_rows = cut if self._live_text else ()
 
-    def _tell(self) -> None:
+    def _show_edges(self) -> None:
         """Say at the pane's edges what is shown, and whether its end is followed."""
         self.border_title = Content(_title(self._run))
         if self._run is None:
@@ -218,10 +218,10 @@ def _title(run: RunSnapshot | None) -> str:
     if run is None:
         return "Transcript"
     warned = len(run.warnings)
-    notes = (tries(run), f"! {warned} warning{'s' if warned > 1 else ''}" if warned else "")
-    told = ", ".join(filter(None, notes))
+    warnings = f"! {warned} warning{'s' if warned > 1 else ''}" if warned else ""
+    notes = ", ".join(filter(None, (tries(run), warnings)))
     name = one_line(run.meta.title, 40)
-    return f"{name}{f' ({told})' if told else ''} ▸ {one_line(run.meta.task, 300)}"
+    return f"{name}{f' ({notes})' if notes else ''} ▸ {one_line(run.meta.task, 300)}"
 
 
 def _facts(run: RunSnapshot) -> list[str]:

@@ -1,6 +1,6 @@
 """Which rows of the screen the lines of one chunk take, the little of markdown that they show, and how they are drawn.
 
-Only the two stars around strong text are left out. Backticks and the signs of headings stay: colour alone says nothing.
+Only the two stars around strong text are left out. Backticks and the marks of headings stay: colour alone says nothing.
 """
 
 from __future__ import annotations
@@ -180,14 +180,14 @@ def _marked_lines(text: str) -> list[Row]:
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
-        sign = found[1] if found else ""
+        ticks = found[1] if found else ""
         if fence:
             lines.append(_whole(line, Mark.CODE))
-            closes = sign.startswith(fence) and not line.strip().strip(fence[0])
+            closes = ticks.startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
-        elif sign:
+        elif ticks:
             lines.append(_whole(line, Mark.CODE))
-            fence = sign
+            fence = ticks
         else:
             lines.append(_marked(line))
     return lines

@@ -1,4 +1,4 @@
-"""The search of the shown transcript: typed, stepped through, counted while the run goes on, ended."""
+"""The search of the shown transcript: typed, stepped through, counted while the run continues, ended."""
 
 from __future__ import annotations
 
