@@ -156,7 +156,21 @@ def decide(
     request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
     something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
-    reason, message = _classify(facts, exit, stop, limit, signal, failure, stderr, finalize)
+    message: str | None
+    if facts.finished and facts.stop_reason != "aborted":
+        reason, message = _finished(facts, finalize)
+    elif stop is not None:
+        reason, message = _stopped(stop)
+    elif limit is not None:
+        reason, message = limit, _LIMITS.get(limit, "it reached a limit")
+    elif signal is not None:
+        reason, message = RunReason.SIGNAL, f"its wrapper was ended by {signal}"
+    elif failure is not None:
+        reason, message = failure.reason, plain(failure.message)
+    elif facts.finished:
+        reason, message = RunReason.AGENT_EXIT, _with("the agent broke off its own answer", facts.error_message)
+    else:
+        reason, message = _unfinished(facts, exit, stderr)
     return Outcome(
         status=STATUS_OF[reason],
         reason=reason,
@@ -165,31 +179,6 @@ def decide(
         signal=exit.signal if exit else None,
         stop_reason=facts.stop_reason,
     )
-
-
-def _classify(
-    facts: StreamFacts,
-    exit_: ChildExit | None,
-    stop: StopRequest | None,
-    limit: RunReason | None,
-    signal: str | None,
-    failure: Failure | None,
-    stderr: str,
-    finalize: bool,
-) -> tuple[RunReason, str | None]:
-    if facts.finished and facts.stop_reason != "aborted":
-        return _finished(facts, finalize)
-    if stop is not None:
-        return _stopped(stop)
-    if limit is not None:
-        return limit, _LIMITS.get(limit, "it reached a limit")
-    if signal is not None:
-        return RunReason.SIGNAL, f"its wrapper was ended by {signal}"
-    if failure is not None:
-        return failure.reason, plain(failure.message)
-    if facts.finished:
-        return RunReason.AGENT_EXIT, _with("the agent broke off its own answer", facts.error_message)
-    return _unfinished(facts, exit_, stderr)
 
 
 def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None]:
