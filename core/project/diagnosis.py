@@ -10,7 +10,7 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.events import Event, EventTail, Retry, ToolCall, decode_event
+from ..run.events import EventTail, Retry, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
@@ -199,7 +199,8 @@ class DiagnosisReader:
             return Evidence(result=artifacts.read_result(self._run_dir))
         self._events = self._events or self._from_near_the_end()
         for event in self._events.read():
-            self._apply(event)
+            self._fold.apply(event)
+            self._calls.apply(event)
         retry, child = self._fold.retry, self._fold.child
         facts = artifacts.read_runner(self._run_dir)
         is_ours = facts is not None and is_here(facts)
@@ -221,12 +222,8 @@ class DiagnosisReader:
             return EventTail(path)
         for line in file.read(0, HEAD).split(b"\n")[:2]:
             if event := decode_event(line):
-                self._apply(event)
+                self._fold.apply(event)
         return EventTail(path, file.line_start(mark.size - WINDOW, mark.size))
-
-    def _apply(self, event: Event) -> None:
-        self._fold.apply(event)
-        self._calls.apply(event)
 
 
 def _retry(event: Retry) -> str:

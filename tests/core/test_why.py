@@ -17,7 +17,6 @@ from subdeck.core.run.events import (
     AssistantText,
     Event,
     Retry,
-    RunQueued,
     RunStarted,
     ToolCall,
     ToolResult,
@@ -219,7 +218,7 @@ def test_only_the_end_of_a_big_file_is_read(project: Project) -> None:
     scene = Scene(project)
     own = processes.start_time(os.getpid())
     old = [call(1000, command="old"), *(result(number, "x" * 4000) for number in range(400))]
-    scene.write(begun(os.getpid(), own), RunQueued(waits_for="slot"), *old, call(1, command="make"))
+    scene.write(begun(os.getpid(), own), *old, call(1, command="make"))
     assert os.path.getsize(os.path.join(scene.run_dir, paths.EVENTS)) > 2 * WINDOW
     artifacts.write_runner(scene.run_dir, here(os.getpid(), own))
     looked = scene.look()
