@@ -75,18 +75,10 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = True,
-    ) -> None:
+    def notify(self, message: str, *, severity: SeverityLevel = "information", **options: Any) -> None:
         """Show a toast, and keep what it says in the list of messages."""
         self.notices.add(plain(message), severity)
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+        super().notify(message, severity=severity, **options)
 
     def on_notify(self, event: Notify) -> None:
         """Make room before a toast comes: few are on the screen, and none that says the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -10,25 +11,22 @@ if TYPE_CHECKING:
     from .feed.lines import View
 
 
+@dataclass
 class ViewChosen(Message):
     """The shown run is to be looked at in another way."""
 
-    def __init__(self, run_id: str, view: View) -> None:
-        super().__init__()
-        self.run_id = run_id
-        self.view = view
+    run_id: str
+    view: View
 
 
+@dataclass
 class RunHighlighted(Message):
-    def __init__(self, run_id: str | None) -> None:
-        super().__init__()
-        self.run_id = run_id
+    run_id: str | None
 
 
+@dataclass
 class PresetHighlighted(Message):
-    def __init__(self, name: str | None) -> None:
-        super().__init__()
-        self.name = name
+    name: str | None
 
 
 class RowChosen(Message):

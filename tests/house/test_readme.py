@@ -10,15 +10,16 @@ from subdeck.core.cli.main import COMMANDS, main
 from subdeck.core.config.files import KEYS
 from subdeck.core.presets.file import parse_preset
 from subdeck.core.run.model import PresetSource
-from subdeck.tui.actions.help import with_table
 from subdeck.tui.theme import OURS
+
+from .key_table import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_keys_are_those_of_the_registry() -> None:
-    """The table of keys is current; `python -m subdeck.tui.actions.help README.md` mends it."""
+    """The table of keys is current; `python -m tests.house.key_table README.md` mends it."""
     assert with_table(README) == README
 
 

@@ -151,7 +151,7 @@ def test_a_zoomed_transcript_says_the_way_back() -> None:
     run = a_run(1)
     zoomed = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run, zoomed=True))
     usual = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run))
-    assert "full" in [hint.name for hint in usual]
+    assert "zoom" in [hint.name for hint in usual]
     assert "back" not in [hint.name for hint in usual]
-    assert "full" not in [hint.name for hint in zoomed]
+    assert "zoom" not in [hint.name for hint in zoomed]
     assert ("esc", "back") in [hint[1:] for hint in fitting(zoomed, 53)]

@@ -69,7 +69,7 @@ def passes(text: str, run: RunSnapshot = RUN, *, unseen: bool = False, marked: b
 def test_passes(text: str) -> None:
     """Words stand anywhere in what a run is about; a value is a part of what it is compared with."""
     assert passes(text)
-    assert parse_filter(text).problem == ""
+    assert parse_filter(text).error is None
 
 
 def test_what_a_run_does_now_is_searched() -> None:
@@ -99,7 +99,7 @@ def test_what_a_run_does_now_is_searched() -> None:
 def test_keeps_back(text: str) -> None:
     """Each term has to hold."""
     assert not passes(text)
-    assert parse_filter(text).problem == ""
+    assert parse_filter(text).error is None
 
 
 def test_what_the_operator_did_can_be_asked_for() -> None:
@@ -131,7 +131,7 @@ def test_a_group_is_found_by_its_id() -> None:
 def test_what_means_nothing_is_said(text: str, problem: str) -> None:
     """A mistake is told with what there is instead; the rest of the filter holds."""
     parsed = parse_filter(f"scout {text}")
-    assert parsed.problem.startswith(problem)
+    assert parsed.error is not None and parsed.error.advice.startswith(problem)
     assert parsed.passes(RUN, Flags(False, False))
     assert not passes(f"elephant {text}")
 
@@ -140,7 +140,7 @@ def test_quotes_make_a_word_of_a_key() -> None:
     """What has a colon in it can be looked for."""
     run = a_run(1, meta_task="see http://x:80 first")
     assert passes('"http://x:80"', run)
-    assert parse_filter('"http://x:80"').problem == ""
+    assert parse_filter('"http://x:80"').error is None
     assert not passes('"http://y"', run)
 
 
@@ -152,7 +152,11 @@ def test_hostile_text_is_a_filter_too(text: str) -> None:
         parsed.passes(RUN, Flags(False, False))
         parsed.passes(a_run(1, "failed", meta_task=text, meta_preset=text, message=text), Flags(True, True))
         assert len(parsed.text) <= LONGEST
-        assert not [char for char in parsed.text + parsed.problem if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
+        assert not [
+            char
+            for char in parsed.text + (parsed.error.advice if parsed.error else "")
+            if ord(char) < 32 or 0x7F <= ord(char) < 0xA0
+        ]
 
 
 @pytest.mark.parametrize("seed", range(20))

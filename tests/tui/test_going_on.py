@@ -201,9 +201,9 @@ async def test_footer_names_what_a_key_does_here() -> None:
         await deck.until_text("a attach")
         assert "s follow up" not in deck.screen_text
         await deck.press("j")
-        await deck.until_text("a full")
+        await deck.until_text("a zoom")
         assert "s follow up" in deck.screen_text
-        assert "C with context" in deck.screen_text
+        assert "C use as context" in deck.screen_text
 
 
 async def test_dialogs_fit_with_everything_in_them() -> None:

@@ -5,33 +5,15 @@ does: `tui/commands/` does it.
 """
 
 from .keys import (
-    Hint,
-    binding_id,
-    bindings,
-    footer_hints,
-    key_label,
-    key_of,
-    keys_line,
-    meanings,
-    said,
+    Hint as Hint,
+    binding_id as binding_id,
+    bindings as bindings,
+    footer_hints as footer_hints,
+    key_label as key_label,
+    key_of as key_of,
+    keys_line as keys_line,
+    meanings as meanings,
+    said as said,
 )
-from .model import PANES, Action, ActionContext, KeyContext
-from .table import ACTIONS, BY_ID
-
-__all__ = [
-    "ACTIONS",
-    "BY_ID",
-    "PANES",
-    "Action",
-    "ActionContext",
-    "Hint",
-    "KeyContext",
-    "binding_id",
-    "bindings",
-    "footer_hints",
-    "key_label",
-    "key_of",
-    "keys_line",
-    "meanings",
-    "said",
-]
+from .model import PANES as PANES, Action as Action, ActionContext as ActionContext, KeyContext as KeyContext
+from .table import ACTIONS as ACTIONS, BY_ID as BY_ID

@@ -73,7 +73,7 @@ def _move(where: str, places: tuple[KeyContext, ...], do: str, prefix: str = "",
 def _attach_name(context: ActionContext) -> str:
     if context.run and context.run.meta.runner == RunnerKind.TMUX:
         return "attach"
-    return "" if context.zoomed and context.place is TRANSCRIPT else "full"
+    return "" if context.zoomed and context.place is TRANSCRIPT else "zoom"
 
 
 # fmt: off
@@ -108,7 +108,7 @@ ACTIONS: tuple[Action, ...] = (
            help="Open the launch dialog, filled in as for this run."),
     Action("follow_up", at(DECK, "s"), "follow up", needs=needs_session, footer=8, changes=True,
            help="Continue the conversation of a finished run with another task, in the same place."),
-    Action("with_context", at(DECK, "C"), "with context", needs=needs_conversation, footer=9, changes=True,
+    Action("with_context", at(DECK, "C"), "use as context", needs=needs_conversation, footer=9, changes=True,
            help="Launch the highlighted preset with the conversation of the highlighted run as context."),
     Action("start", at(LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1,
            changes=True),

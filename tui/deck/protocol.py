@@ -28,36 +28,22 @@ Handlers = dict[str, Callable[[], object]]
 class DeckView(Protocol):
     """The deck's parts, for what acts on them."""
 
+    bridge: Bridge
+    actions: Sequence[Action]
+    """All of them, with the operator's own keys."""
+    run_store: RunStore
+    panes: Panes
+    presets: PresetList
+    runs: RunList
+    transcript: Transcript
+    search: SearchLine
+    undo: Undo
+    notices: Notices
+    counts: Counts
+    """Of all runs of the project."""
+
     @property
     def screen(self) -> Screen[object]: ...
-    @property
-    def bridge(self) -> Bridge: ...
-    @property
-    def actions(self) -> Sequence[Action]:
-        """The registry with the operator's own keys."""
-        ...
-
-    @property
-    def run_store(self) -> RunStore: ...
-    @property
-    def panes(self) -> Panes: ...
-    @property
-    def presets(self) -> PresetList: ...
-    @property
-    def runs(self) -> RunList: ...
-    @property
-    def transcript(self) -> Transcript: ...
-    @property
-    def search(self) -> SearchLine: ...
-    @property
-    def undo(self) -> Undo: ...
-    @property
-    def notices(self) -> Notices: ...
-    @property
-    def counts(self) -> Counts:
-        """Of all runs of the project."""
-        ...
-
     @property
     def run(self) -> RunSnapshot | None:
         """The highlighted run."""

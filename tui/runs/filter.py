@@ -3,7 +3,7 @@
     parser status:failed,aborted -preset:docs "two words" is:unseen
 
 All terms must hold. An incomplete term, like `status:` while it is being typed, is ignored; so is one that makes no
-sense, which `Filter.problem` tells.
+sense: `Filter.error` says why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...core.errors import nearest
+from ...core.errors import UsageError, nearest
 from ...core.run.describe import latest
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
@@ -46,8 +46,8 @@ class Filter(Struct, frozen=True):
     text: str = ""
     """As it was typed, on one line."""
     tests: tuple[Test, ...] = ()
-    problem: str = ""
-    """What of it makes no sense, for the operator; empty when all does."""
+    error: UsageError | None = None
+    """What of it makes no sense."""
     uses_flags: bool = False
     """Whether it depends on flags."""
 
@@ -65,7 +65,7 @@ def parse_filter(text: str) -> Filter:
     """Parse a filter; whatever was typed, there is a result."""
     text = one_line(text, LONGEST)
     tests: list[Test] = []
-    problems: list[str] = []
+    first_error: UsageError | None = None
     uses_flags = False
     for negated, body in _terms(text):
         keyed = _KEYED.fullmatch(body)
@@ -73,12 +73,12 @@ def parse_filter(text: str) -> Filter:
             test = _word_test(_unquoted(body))
         else:
             key = keyed["key"].casefold()
-            test, problem = _keyed_test(key, [_unquoted(value) for value in _VALUE.findall(keyed["values"])])
-            problems += [problem] if problem else []
+            test, error = _keyed_test(key, [_unquoted(value) for value in _VALUE.findall(keyed["values"])])
+            first_error = first_error or error
             uses_flags |= key == "is"
         if test is not None:
             tests.append(_negation(test) if negated else test)
-    return Filter(text, tuple(tests), problems[0] if problems else "", uses_flags)
+    return Filter(text, tuple(tests), first_error, uses_flags)
 
 
 def _terms(text: str) -> Iterator[tuple[bool, str]]:
@@ -136,7 +136,7 @@ KEYS = ("status", *_FIELDS, "is")
 _SHORT = {"s": "status"}
 
 
-def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, str]:
+def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
     """Return the test of a term, None where there is nothing to test, and what is wrong with it."""
     key = _SHORT.get(key, key)
     values = [value for value in values if value]
@@ -145,9 +145,9 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, str]:
     if key == "is":
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
     if (field := _FIELDS.get(key)) is not None:
-        return (_contains(field, values) if values else None), ""
+        return (_contains(field, values) if values else None), None
     hint = nearest(key, KEYS) or f"the keys are {', '.join(KEYS)}"
-    return None, f'unknown key "{one_line(key, 20)}:"; {hint} (quote it to search for the word)'
+    return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for the word)")
 
 
 def _contains(field: Callable[[RunSnapshot], str], values: list[str]) -> Test:
@@ -160,9 +160,9 @@ def _contains(field: Callable[[RunSnapshot], str], values: list[str]) -> Test:
 
 def _chosen(
     key: str, values: list[str], names: tuple[str, ...], test_of: Callable[[frozenset[str]], Test]
-) -> tuple[Test | None, str]:
+) -> tuple[Test | None, UsageError | None]:
     """Return a test for names that begin with one of the values, so that a filter works while it is being typed."""
     chosen = frozenset(name for name in names for value in values if name.startswith(value))
     unknown = next((value for value in values if not any(name.startswith(value) for name in names)), None)
-    problem = "" if unknown is None else f'{key}: cannot be "{unknown}", only {", ".join(names)}'
-    return (test_of(chosen) if chosen else None), problem
+    error = unknown and UsageError(f'{key}: cannot be "{unknown}", only {", ".join(names)}')
+    return (test_of(chosen) if chosen else None), error or None

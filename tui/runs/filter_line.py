@@ -36,7 +36,7 @@ class FilterLine(PromptLine):
 
     def action_keep(self) -> None:
         """Keep the filter; one that cannot be understood has to be corrected first."""
-        if parse_filter(self.field.value).problem:
+        if parse_filter(self.field.value).error:
             self.app.bell()
         else:
             self.close()
@@ -48,7 +48,7 @@ class FilterLine(PromptLine):
         self._runs.focus()
 
     def left(self) -> None:
-        if parse_filter(self.field.value).problem:
+        if parse_filter(self.field.value).error:
             self._runs.filter_by(self._former, prefer=self._runs.selected)
         self.close()
 
@@ -57,4 +57,5 @@ class FilterLine(PromptLine):
         self._runs.keep_layout()
 
     def _say(self, parsed: Filter) -> None:
-        self.query_one("#note", Static).update(Content(parsed.problem and f"  ! {parsed.problem}"))
+        note = f"  ! {parsed.error.advice}" if parsed.error else ""
+        self.query_one("#note", Static).update(Content(note))

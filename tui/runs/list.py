@@ -45,6 +45,9 @@ MOST_FOLDED = 200
 MOST_ROWS = 500
 """Drawn rows that are kept."""
 
+SEEN_AFTER = 1.5
+"""Seconds that the cursor has to stay. A run that ends under a cursor that was there before may have no reader."""
+
 HINTS = (
     ("launch", "launch the highlighted preset"),
     ("ad_hoc", "run a task without a preset"),
@@ -77,7 +80,7 @@ class RunList(RowList):
         self._selected: str | None = None
         self._wanted: str | None = None
         """A run to be selected as soon as it is there."""
-        self._seen_timer = SeenTimer(self)
+        self._seen_timer: Timer | None = None
         self._has_read = False
         """Whether it is known yet which runs there are."""
 
@@ -97,7 +100,7 @@ class RunList(RowList):
         known = await asyncio.to_thread(self.memory.read)
         if known.sort is not Sort.AGE or known.folded:
             self.order_by(known.sort, known.folded)
-        if known.filter and not parse_filter(known.filter).problem and not self.listing.filter:
+        if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
             self.filter_by(known.filter)
 
     # --- what is there -----------------------------------------------------------------------------------------------
@@ -148,7 +151,7 @@ class RunList(RowList):
     def cursor_moved(self) -> None:
         self._wanted = None
         self._go(self.listing.row(self.cursor))
-        self._seen_timer.begin()
+        self._begin_seen_timer()
 
     def select(self, run_id: str) -> None:
         """Put the cursor on a run, whatever folds or hides it, at once or when it appears."""
@@ -165,7 +168,7 @@ class RunList(RowList):
             self._go(row)
             self.show_cursor()
             self.refresh()
-            self._seen_timer.begin()
+            self._begin_seen_timer()
 
     def fold(self, folded: bool) -> bool:
         """Fold the highlighted group, or unfold it; return whether there is one."""
@@ -348,28 +351,18 @@ class RunList(RowList):
         self._keep_view(lambda: self.listing.refilter(run_ids))
         self.refresh()
 
+    # --- what was looked at ------------------------------------------------------------------------------------------
 
-SEEN_AFTER = 1.5
-"""Seconds that the cursor has to stay. A run that ends under a cursor that was there before may have no reader."""
+    def _begin_seen_timer(self) -> None:
+        """Mark the highlighted run as seen when the cursor, just put where it is, has stayed there for a while."""
+        if self._seen_timer is not None:
+            self._seen_timer.stop()
+            self._seen_timer = None
+        if self.is_unseen(self._selected):
+            self._seen_timer = self.set_timer(SEEN_AFTER, self._end_seen_timer)
 
-
-class SeenTimer:
-    """Marks the highlighted run as seen when the cursor has not moved for a while."""
-
-    def __init__(self, runs: RunList) -> None:
-        self._runs = runs
-        self._timer: Timer | None = None
-
-    def begin(self) -> None:
-        """Begin anew: the operator has just put the cursor where it is."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self._runs.is_unseen(self._runs.selected):
-            self._timer = self._runs.set_timer(SEEN_AFTER, self._end)
-
-    def _end(self) -> None:
-        if self._runs.app.app_focus and self._runs.screen.is_current:
-            self._runs.mark_seen(self._runs.selected)
+    def _end_seen_timer(self) -> None:
+        if self.app.app_focus and self.screen.is_current:
+            self.mark_seen(self._selected)
         else:  # a dialog is open, or another window has the keys
-            self.begin()
+            self._begin_seen_timer()

@@ -28,6 +28,9 @@ class Section(IntEnum):
     """Newest first."""
 
 
+_SECTIONS = {RunStatus.RUNNING: Section.RUNNING, RunStatus.QUEUED: Section.QUEUED}
+
+
 class Sort(StrEnum):
     """What decides within a section; the value is what the title says."""
 
@@ -48,13 +51,7 @@ _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 
 
 def section_of(status: RunStatus) -> Section:
-    match status:
-        case RunStatus.RUNNING:
-            return Section.RUNNING
-        case RunStatus.QUEUED:
-            return Section.QUEUED
-        case _:
-            return Section.FINISHED
+    return _SECTIONS.get(status, Section.FINISHED)
 
 
 def age_of(run: RunSnapshot) -> str:

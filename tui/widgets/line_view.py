@@ -40,15 +40,15 @@ class LineView(ScrollView, inherit_bindings=False):
 
     def target_row(self, where: str, row: int, last: int) -> int:
         """Return the row, not limited to those that exist, that a movement such as `page_down` leads to from `row`."""
-        match where:
-            case "first":
-                return 0
-            case "last":
-                return last
-            case "down" | "up":
-                return row + (1 if where == "down" else -1)
-            case _:
-                return row + (self.page_rows if where == "page_down" else -self.page_rows)
+        page = self.page_rows
+        return {
+            "first": 0,
+            "last": last,
+            "down": row + 1,
+            "up": row - 1,
+            "page_down": row + page,
+            "page_up": row - page,
+        }[where]
 
     def style_of(self, component: str = "") -> Style:
         """Return the style of a component class, or of the view itself. Textual's own look-up costs more than a row."""
