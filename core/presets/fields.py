@@ -61,7 +61,7 @@ FIELDS: dict[str, PresetField] = {
     "denied_tools": PresetField(
         TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
     ),
-    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
+    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter.", "prompt"),
     "prompt_mode": PresetField(
         PromptMode,
         "Whether the prompt follows the agent's own or replaces it.",

@@ -36,22 +36,20 @@ def read_tools(fields: Fields) -> tuple[tuple[str, ...] | None, tuple[str, ...] 
 
 
 def _listed(key: str, node: Node) -> tuple[str, ...]:
-    meant = "no tool is denied" if key == DENYING else "no tools"
-    if is_blank(node):
-        hint = f'write "{key}: []" for "{meant}", or remove the line'
-        raise ContentError(f"{key} is blank", line=node.line, hint=hint)
+    if isinstance(node, Fields):
+        raise unexpected(key, "a list of tools", node)
     try:
         if isinstance(node, Items):
             return checked_tools(_names(key, node))
-        if not isinstance(node, Text):
-            raise unexpected(key, "a list of tools", node)
-        names = parse_tools(node.value)
+        names = () if is_blank(node) else parse_tools(node.value)
     except ContentError:
         raise
     except UsageError as error:
         raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
     if not names:
-        raise ContentError(f"{key} is blank", line=node.line, hint=f'write "{key}: []" for "{meant}"')
+        meant = "no tool is denied" if key == DENYING else "no tools"
+        hint = f'write "{key}: []" for "{meant}", or remove the line'
+        raise ContentError(f"{key} is blank", line=node.line, hint=hint)
     return names
 
 
@@ -76,14 +74,13 @@ class Preset(Struct, frozen=True, kw_only=True):
     model: str | None = None
     """As written; None when absent or blank."""
     thinking: str | None = None
-    """One of `references.LEVELS`; a suffix of the model overrides it."""
+    """One of `models.catalog.LEVELS`; a suffix of the model overrides it."""
     tools: tuple[str, ...] | None = None
     """The allowlist; None means the agent's own set, empty means no tools."""
     denied_tools: tuple[str, ...] | None = None
     """All but these; never together with `tools`."""
     prompt: str = ""
     prompt_mode: PromptMode = PromptMode.APPEND
-    """`append` or `replace`: what the prompt does to the agent's own system prompt."""
     context_files: bool | None = None
     """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
     inherit_context: bool | None = None
@@ -97,7 +94,6 @@ class Preset(Struct, frozen=True, kw_only=True):
     """False for `session: none`: the child session is never on disk."""
     agent: str | None = None
     runner: str | None = None
-    """`process` or `tmux`."""
     limits: Limits = Limits()
     """As written; only what is below the settings' own limits counts."""
     warnings: tuple[str, ...] = ()
@@ -123,10 +119,12 @@ def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | Non
     """Read one file; None when it is gone."""
     name = os.path.basename(path).removesuffix(SUFFIX)
     try:
-        _check_file_name(path)
+        path.encode()
         text = read_text(path)
     except FileNotFoundError:
         return None
+    except UnicodeEncodeError:
+        return problem_of(path, source, name, ContentError("the name of the file is not UTF-8", hint="rename it"))
     except ContentError as error:
         return problem_of(path, source, name, error)
     try:
@@ -139,13 +137,6 @@ def problem_of(path: str, source: PresetSource, name: str, error: ContentError) 
     message = one_line(f"{error.what}; {error.hint}" if error.hint else error.what, 400)
     shown = os.fsencode(path).decode(errors="replace")
     return PresetProblem(path=shown, message=message, line=error.line, source=source, name=one_line(name, NAME_LIMIT))
-
-
-def _check_file_name(path: str) -> None:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise ContentError("the name of the file is not UTF-8", hint="rename it") from None
 
 
 def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
@@ -164,15 +155,9 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
     check_name(name, fields.pairs["name"].line if "name" in fields.pairs else None)
     description = _text(fields, "description") or ("" if lenient else _missing("description"))
     values = _values(fields)
-    prompt = without_blank_ends(values.pop("prompt", ""))
-    preset = Preset(
-        name=name,
-        description=description,
-        source=source,
-        path=path,
-        prompt=prompt or markdown.body,
-        **values,
-    )
+    prompt = without_blank_ends(values.get("prompt", ""))
+    values["prompt"] = prompt or markdown.body
+    preset = Preset(name=name, description=description, source=source, path=path, **values)
     _refuse_unkept(preset, fields)
     return structs.replace(preset, warnings=(*_unknown(fields), *_ineffective(preset, prompt, markdown.body)))
 
@@ -191,8 +176,6 @@ def _values(fields: Fields) -> dict[str, Any]:
             limits[member] = value
         elif top:
             values[top] = value
-    if "prompt" in fields.pairs:
-        values["prompt"] = read_value("prompt", FIELDS["prompt"].kind, fields.pairs["prompt"])
     values["keeps_session"] = "session" not in fields.pairs or is_blank(fields.pairs["session"])
     values["tools"], values["denied_tools"] = read_tools(fields)
     values["limits"] = Limits(**limits)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from ..config.settings import Settings
 from ..config.yaml_tree import SIZE_LIMIT
-from ..errors import ContentError, ModelError, PresetError, nearest
+from ..errors import ContentError, ModelError, PresetError
 from ..models.catalog import check_text
 from ..models.resolvers import RolesResolver, ask, installed_resolvers
 from ..run.model import PresetSource
@@ -182,17 +182,13 @@ def needs_model(preset: Preset, settings: Settings) -> bool:
     return not ask(preset.model, (RolesResolver(settings.roles, None), *installed_resolvers())).is_answered
 
 
-def copy_bundled(name: str, directory: str, settings: Settings, model: str | None = None) -> str:
-    """Write a bundled preset as `place_preset` does; `model` replaces its own.
+def copy_bundled(preset: Preset, directory: str, settings: Settings, model: str = "") -> str:
+    """Write a bundled preset as `place_preset` does; `model` replaces its own unless it is blank.
 
     Raises PresetError, and ModelError where it needs a model and none is given.
     """
-    bundled = {preset.name: preset for preset in bundled_presets()}
-    if name not in bundled:
-        hint = nearest(name, bundled) or f"there are {', '.join(bundled)}"
-        raise PresetError(f'no preset "{one_line(name, 80)}" comes with subdeck', hint=hint)
-    preset, chosen = bundled[name], (model or "").strip()
-    if not chosen and needs_model(preset, settings):
+    model = model.strip()
+    if not model and needs_model(preset, settings):
         raise ModelError(
             f'the model "{preset.model}" of {preset.name} is a role that is not set',
             where=preset.path,
@@ -200,9 +196,9 @@ def copy_bundled(name: str, directory: str, settings: Settings, model: str | Non
         )
     with open(preset.path, encoding="utf-8") as file:
         text = file.read()
-    if chosen:
-        check_text(chosen)
-        line = f"model: {json.dumps(chosen, ensure_ascii=False)}"
+    if model:
+        check_text(model)
+        line = f"model: {json.dumps(model, ensure_ascii=False)}"
         text = re.sub(r"^model:.*$", lambda _: line, text, count=1, flags=re.MULTILINE)
     return place_preset(directory, preset.name, os.path.basename(preset.path).removesuffix(SUFFIX), text)
 

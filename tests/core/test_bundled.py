@@ -91,7 +91,7 @@ def test_a_copy_asks_for_a_model(settings: Settings, expected: bool) -> None:
 
 def test_a_copy_of_one_whose_role_is_set(tmp_path: Path) -> None:
     """With the role set the copy is the same text, in a directory made for it."""
-    path = copy_bundled("Explore", str(tmp_path / "new"), Settings(roles={"fast": "a/b"}))
+    path = copy_bundled(explore(), str(tmp_path / "new"), Settings(roles={"fast": "a/b"}))
 
     assert str(tmp_path / "new" / "Explore.md") == path
     assert Path(explore().path).read_text() == Path(path).read_text()
@@ -100,7 +100,7 @@ def test_a_copy_of_one_whose_role_is_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["anthropic/haiku", "fake/llama:8b:low", "@slow", "  a/b "])
 def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
     """A model that is given stands in the copy instead of the role; everything else is as it was."""
-    path = copy_bundled("Explore", str(tmp_path), Settings(), model)
+    path = copy_bundled(explore(), str(tmp_path), Settings(), model)
     copied = read_preset(path, PresetSource.PROJECT)
 
     assert isinstance(copied, Preset)
@@ -111,7 +111,7 @@ def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
 def test_a_copy_without_a_model(tmp_path: Path) -> None:
     """Without the role and without a model nothing is written, and the error says what to do."""
     with pytest.raises(ModelError, match='the model "@fast" of Explore is a role that is not set') as caught:
-        copy_bundled("Explore", str(tmp_path), Settings(), "  ")
+        copy_bundled(explore(), str(tmp_path), Settings(), "  ")
 
     assert "name a model for the copy, or set fast below roles in the settings" == caught.value.hint
     assert [] == list(tmp_path.iterdir())
@@ -121,26 +121,18 @@ def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
     """A file or preset of that name stays."""
     (tmp_path / "other.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
     with pytest.raises(PresetError, match='there is a preset "Explore" already'):
-        copy_bundled("Explore", str(tmp_path), Settings(), "a/b")
+        copy_bundled(explore(), str(tmp_path), Settings(), "a/b")
     (tmp_path / "other.md").rename(tmp_path / "Explore.md")
     with pytest.raises(PresetError):
-        copy_bundled("Explore", str(tmp_path), Settings(), "a/b")
+        copy_bundled(explore(), str(tmp_path), Settings(), "a/b")
 
     assert "mine" in (tmp_path / "Explore.md").read_text()
-
-
-def test_a_copy_of_what_does_not_come_along(tmp_path: Path) -> None:
-    """An unknown name is told with the near ones."""
-    with pytest.raises(PresetError, match='no preset "Explorer" comes with subdeck') as caught:
-        copy_bundled("Explorer", str(tmp_path), Settings(), "a/b")
-
-    assert "did you mean Explore?" == caught.value.hint
 
 
 @pytest.mark.parametrize("model", ["a\nb: c", "a\x00b", "-a", "a/"])
 def test_a_model_that_cannot_be_written(tmp_path: Path, model: str) -> None:
     """What can be no model is refused, and nothing is written."""
     with pytest.raises(ModelError):
-        copy_bundled("Explore", str(tmp_path), Settings(), model)
+        copy_bundled(explore(), str(tmp_path), Settings(), model)
 
     assert [] == list(tmp_path.iterdir())

@@ -25,7 +25,7 @@ from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..widgets.form import Choice
+from ..widgets.form import Choice, Field
 
 TRASH, PURGE = "moved to the trash", "removed for good"
 FIELDS = {
@@ -86,13 +86,9 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         with Vertical(classes="dialog", id="clean-up") as dialog:
             dialog.border_title = "Clean up old runs"
             for name, (label, unit, _) in FIELDS.items():
-                with Horizontal(classes="field"):
-                    yield Static(label, classes="label")
-                    yield Input(values[name], id=name, compact=True, max_length=12)
-                    yield Static(unit, classes="unit muted")
-            with Horizontal(classes="field"):
-                yield Static("They are", classes="label")
-                yield Choice((TRASH, PURGE), TRASH, name="how")
+                field = Input(values[name], id=name, compact=True, max_length=12)
+                yield Field(label, field, Static(unit, classes="unit muted"), name=name)
+            yield Field("They are", Choice((TRASH, PURGE), TRASH, name="how"), name="how")
             yield Static("Reading the runs…", id="now")
             yield Static("", id="taken")
             yield Static("", id="ends", classes="muted")

@@ -20,7 +20,7 @@ from ..actions import KeyContext, bindings
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..text.format import format_error, short_path
-from ..widgets.form import Choice, ModelInput
+from ..widgets.form import Choice, Field, ModelInput
 from .draft import PROJECT, USER, preset_dir
 
 if TYPE_CHECKING:
@@ -30,25 +30,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The preset that is copied, as far as the dialog shows it."""
+    """What is copied; a bundled preset keeps its name, and may get another model."""
 
-    name: str
-    description: str
-    source: PresetSource
-    model: str
-    proposed: str
-    """The name of the copy."""
-    own: Preset | None = None
-    """The preset itself; None for a bundled one, whose copy keeps its name."""
+    preset: Preset
+    proposed: str = ""
+    """The name of the copy, where it gets one of its own."""
     needs_model: bool = False
-    """Whether its own model is a role that is not set."""
+    """Whether its model is a role that is not set."""
     models: tuple[str, ...] = ()
     """The known models, where the copy may get another."""
 
     @property
-    def where(self) -> str:
-        """Where the copy goes unless somewhere else is chosen."""
-        return USER if self.source is PresetSource.GLOBAL else PROJECT
+    def is_bundled(self) -> bool:
+        return self.preset.source is PresetSource.BUNDLED
 
 
 def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str]) -> Template:
@@ -57,19 +51,11 @@ def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str
     from ...core.presets.write import bundled_presets, free_name, needs_model
 
     if preset is not None and preset.source is not PresetSource.BUNDLED:
-        proposed = free_name(preset.name, taken)
-        return Template(preset.name, preset.description, preset.source, preset.model or "", proposed, preset)
+        return Template(preset, free_name(preset.name, taken))
     found = bundled_presets()
     bundled = next((one for one in found if preset is not None and one.name == preset.name), found[0])
-    return Template(
-        bundled.name,
-        bundled.description,
-        bundled.source,
-        bundled.model or "",
-        bundled.name,
-        needs_model=needs_model(bundled, engine.settings),
-        models=model_choices(bundled.agent, engine.settings),
-    )
+    models = model_choices(bundled.agent, engine.settings)
+    return Template(bundled, needs_model=needs_model(bundled, engine.settings), models=models)
 
 
 def write_copy(engine: EngineApi, template: Template, name: str, where: str, model: str) -> str:
@@ -77,9 +63,9 @@ def write_copy(engine: EngineApi, template: Template, name: str, where: str, mod
     from ...core.presets.write import copy_bundled, duplicate
 
     directory = preset_dir(engine, where)
-    if template.own is not None:
-        return duplicate(template.own, name, directory)
-    return copy_bundled(template.name, directory, engine.settings, model.strip() or None)
+    if template.is_bundled:
+        return copy_bundled(template.preset, directory, engine.settings, model)
+    return duplicate(template.preset, name, directory)
 
 
 class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
@@ -101,22 +87,18 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
         with Vertical(classes="dialog", id="copy") as dialog:
             if self.data is None:
                 return
-            template = self._template
-            dialog.border_title = Content(f"Copy {one_line(template.name, 50)}")
-            dialog.border_subtitle = Content(str(template.source))
-            yield Static(Content(one_line(template.description, 200)), classes="muted", id="description")
-            if template.own:
-                with Horizontal(classes="field"):
-                    yield Static("Name", classes="label")
-                    yield Input(template.proposed, compact=True, id="name")
-            with Horizontal(classes="field"):
-                yield Static("For", classes="label")
-                yield Choice((PROJECT, USER), template.where, name="where")
-            if not template.own:
-                with Horizontal(classes="field"):
-                    yield Static("Model", classes="label")
-                    usual = self._bridge.engine.settings.default_model or ""
-                    yield ModelInput(usual if template.needs_model else template.model)
+            template, preset = self._template, self._template.preset
+            dialog.border_title = Content(f"Copy {one_line(preset.name, 50)}")
+            dialog.border_subtitle = Content(str(preset.source))
+            yield Static(Content(one_line(preset.description, 200)), classes="muted", id="description")
+            if not template.is_bundled:
+                yield Field("Name", Input(template.proposed, compact=True, id="name"), name="name")
+            where = USER if preset.source is PresetSource.GLOBAL else PROJECT
+            yield Field("For", Choice((PROJECT, USER), where, name="where"), name="where")
+            if template.is_bundled:
+                usual = self._bridge.engine.settings.default_model
+                model = usual if template.needs_model else preset.model
+                yield Field("Model", ModelInput(model or ""), name="model")
             yield Static("", id="file", classes="muted")
             yield Static(Content(self._reason), id="problems")
             with Horizontal(classes="buttons"):
@@ -127,15 +109,18 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
     def _reason(self) -> str:
         if not self._template.needs_model:
             return ""
-        return f"The role {one_line(self._template.model, 40)} is not set here: name a model for the copy."
+        role = one_line(self._template.preset.model or "", 40)
+        return f"The role {role} is not set here: name a model for the copy."
 
     async def fill(self, data: Template) -> None:
         self._template = data
         await self.recompose()
         for model in self.query(ModelInput):
-            model.offer(self._template.models)
-        first = "#name" if self._template.own else "#model" if self._template.needs_model else "#where"
-        self.query_one(first).focus()
+            model.offer(data.models)
+        if data.is_bundled:
+            self.query_one("#model" if data.needs_model else "#where").focus()
+        else:
+            self.query_one("#name").focus()
         self.show_file()
 
     @on(Choice.Changed)
@@ -154,14 +139,14 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
     async def _write(self) -> None:
         template, written = self._template, {field.id: field.value for field in self.query(Input)}
         model = written.get("model", "")
-        chosen = "" if model.strip() == template.model else model
+        chosen = "" if model.strip() == template.preset.model else model
         name, where = written.get("name", ""), self.query_one(Choice).value
         try:
             path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
         except (SubdeckError, OSError) as error:
             self.query_one("#problems", Static).update(Content(format_error(error)))
         else:
-            self.dismiss((template.name, path))
+            self.dismiss((template.preset.name, path))
         finally:
             self._writing = False
 

@@ -28,7 +28,7 @@ from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import drop_bindings
 from ..text.format import format_error, notify_failure, short_path
-from ..widgets.form import Choice, PlainTextArea
+from ..widgets.form import Choice, Field, PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
                 return
             dialog.border_title = Content(self._draft.title)
             if self._draft.path is None:
-                with Horizontal(classes="field"):
-                    yield Static("For", classes="label")
-                    yield Choice((PROJECT, USER), PROJECT, name="where")
+                yield Field("For", Choice((PROJECT, USER), PROJECT, name="where"), name="where")
             else:
                 dialog.border_subtitle = Content(str(self._draft.source))
             yield Static("", id="file", classes="muted")
