@@ -88,7 +88,6 @@ def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
 
 
 def _names(section: str) -> tuple[str, ...]:
-    """Return the names that may stand at one level of the file."""
     if not section:
         return tuple(sorted({key.partition(".")[0] for key in KEYS}))
     return tuple(key.partition(".")[2] for key in KEYS if key.startswith(f"{section}."))
@@ -165,7 +164,6 @@ def _added(key: str, users: Any, own: Any) -> Any:
 
 
 def _built(values: Mapping[str, Any], notices: tuple[str, ...]) -> Settings:
-    """Put the values where they belong, below the defaults of everything else."""
     tops: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
     for section, struct in SECTIONS.items():
         members = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}

@@ -158,15 +158,13 @@ class _Builder:
         node: Node | None = None
         documents = 0
         for event in self._events:
-            match type(event).__name__:
-                case "DocumentStartEvent":
-                    documents += 1
-                    if documents > 1:
-                        raise ContentError("a second document begins here", line=self._line(event), hint="remove it")
-                case "ScalarEvent" | "SequenceStartEvent" | "MappingStartEvent" | "AliasEvent":
-                    node = self._node(event, depth=0)
-                case _:
-                    pass
+            kind = type(event).__name__
+            if kind == "DocumentStartEvent":
+                documents += 1
+                if documents > 1:
+                    raise ContentError("a second document begins here", line=self._line(event), hint="remove it")
+            elif kind in ("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"):
+                node = self._node(event, depth=0)
         return node
 
     def _line(self, event: Any) -> int:

@@ -89,10 +89,13 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
-    """Return the file of the newest run of that conversation."""
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
-    for name in _run_ids(project):
+    try:
+        names = sorted(filter(paths.is_run_id, os.listdir(project.runs)), reverse=True)
+    except OSError:
+        names = []
+    for name in names:
         if found and name[:15] != found[0][1][:15]:
             break  # ids tell the second; within one only the meta knows which is newer
         run_dir = project.run_dir(name)
@@ -115,14 +118,6 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
     if not found:
         raise _unknown(wanted, preset, cwd)
     return max(found)[2]
-
-
-def _run_ids(project: paths.Project) -> list[str]:
-    """Newest first."""
-    try:
-        return sorted((name for name in os.listdir(project.runs) if paths.is_run_id(name)), reverse=True)
-    except OSError:
-        return []
 
 
 def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:

@@ -86,33 +86,25 @@ def _rendered(messages: Iterable[Message], whole: bool) -> Iterator[str]:
 
 
 def _message(message: Message, whole: bool) -> str:
-    blocks = [_block(block) if whole else _older_block(block) for block in message.blocks]
-    blocks = [text for text in blocks if text.strip()]
-    if not blocks:
+    texts = [text for text in (_block(block, whole) for block in message.blocks) if text.strip()]
+    if not texts:
         return ""
-    return "\n".join(blocks) if message.role == "tool" else "\n".join((f"[{message.role}]", *blocks))
+    return "\n".join(texts) if message.role == "tool" else "\n".join((f"[{message.role}]", *texts))
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, whole: bool) -> str:
     match block:
         case Text():
-            return block.text
-        case Thinking():
+            return block.text if whole or len(block.text) <= LARGE_TEXT else block.text[:KEPT_TEXT] + TRUNCATED
+        case Thinking() if whole:
             return f"[thinking] {block.text}" if block.text.strip() else ""
-        case ToolUse():
-            return f"[tool_use: {block.name}] {msgspec.json.encode(block.args).decode()}"
-        case ToolOutput():
-            return f"[tool_result: {block.name}{', error' if block.is_error else ''}]\n{block.text}"
-
-
-def _older_block(block: Block) -> str:
-    match block:
-        case Text():
-            return block.text if len(block.text) <= LARGE_TEXT else block.text[:KEPT_TEXT] + TRUNCATED
         case Thinking():
             return THINKING_OMITTED
         case ToolUse():
-            return f"[tool_use: {block.name}]"
+            arguments = f" {msgspec.json.encode(block.args).decode()}" if whole else ""
+            return f"[tool_use: {block.name}]{arguments}"
+        case ToolOutput() if whole:
+            return f"[tool_result: {block.name}{', error' if block.is_error else ''}]\n{block.text}"
         case ToolOutput():
             return TOOL_OUTPUT_OMITTED
 

@@ -73,14 +73,11 @@ def resolve_model(
 
 def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Reference | None:
     candidates = (
-        _Reference(call or "", "call", "the model of this call (tool-call argument)"),
-        _Reference((preset and preset.model) or "", "preset", preset.path if preset else ""),
-        _Reference(settings.default_model or "", "default_model", "the setting default_model"),
+        _Reference((call or "").strip(), "call", "the model of this call (tool-call argument)"),
+        _Reference(((preset and preset.model) or "").strip(), "preset", preset.path if preset else ""),
+        _Reference((settings.default_model or "").strip(), "default_model", "the setting default_model"),
     )
-    for candidate in candidates:
-        if text := candidate.text.strip():
-            return _Reference(text, candidate.source, candidate.where)
-    return None
+    return next((candidate for candidate in candidates if candidate.text), None)
 
 
 def _without(preset: Preset | None, agent: str) -> ResolvedModel:
@@ -132,7 +129,6 @@ def _answered(reference: _Reference, probe: Probe) -> ResolvedModel:
 
 
 def _missed(reference: _Reference, probe: Probe) -> str:
-    """Say what to do about a resolver's error."""
     if reference.text.startswith("@"):
         return _role_hint(reference.text)
     models = (probe.available and probe.available.models) or ()

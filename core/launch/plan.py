@@ -190,7 +190,6 @@ class Plan:
         )
 
     def _model_of_parent(self) -> str | None:
-        """Return what the parent's session says it uses; read only where the setting asks for it."""
         path = self._parent_session()
         if path is None or self._settings.default_model != INHERIT:
             return None

@@ -137,7 +137,6 @@ def _names_in(directory: str) -> frozenset[str]:
 
 
 def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Iterator[str]:
-    """Say which presets of the same name one in this directory hides, and which one hides it."""
     places = [place for _, place in preset_places(workspace)]
     rank = next((rank for rank, place in enumerate(places) if _is_same(place, directory)), len(places))
     for other in others:

@@ -46,8 +46,11 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
     place = os.path.join(trash, _PREFIX + new_run_id())
     kept = os.path.join(place, os.path.basename(path))
     try:
-        _make_private(trash)
-        os.mkdir(place, mode=0o700)
+        files.make_private_directory(trash)
+        files.make_private_directory(place)
+        ignored = os.path.join(trash, ".gitignore")
+        if not os.path.lexists(ignored):
+            files.write_whole(ignored, b"*\n")
         try:
             shutil.move(path, kept)
         except BaseException:
@@ -74,15 +77,6 @@ def restore_preset(deleted: DeletedPreset) -> None:
     except OSError as error:
         raise PresetError(f"it cannot be put back: {error.strerror}", where=deleted.path, hint=hint) from error
     files.remove_tree(os.path.dirname(deleted.kept))
-
-
-def _make_private(trash: str) -> None:
-    """Make the trash, which no git takes for a part of the project."""
-    files.make_private_directory(trash)
-    try:
-        files.write_new(os.path.join(trash, ".gitignore"), b"*\n")
-    except FileExistsError:
-        return
 
 
 def _put_back(deleted: DeletedPreset) -> None:

@@ -131,7 +131,7 @@ _REASONS = {
 STATUS_OF = {RunReason(word): status for status, words in _REASONS.items() for word in words.split()}
 
 
-class PresetSource(StrEnum):
+class PresetSource(OpenEnum):
     """Where a preset comes from, nearest first."""
 
     PROJECT = "project"

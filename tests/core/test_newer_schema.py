@@ -146,3 +146,12 @@ def test_records_of_this_schema_are_read(engine: Engine) -> None:
     make_finished(engine.project)
 
     assert ["✓ completed"] == [describe.state(run) for run in engine.snapshots()]
+
+
+def test_a_source_of_presets_that_is_not_known(engine: Engine) -> None:
+    """Where only a newer subdeck knows such a source, it stands for itself and the rest of the record is read."""
+    meta, lock = make_run(engine.project, make_meta(preset="scout"))
+    os.close(lock)
+    rewrite(engine, meta.run_id, paths.META, schemaVersion=SCHEMA_VERSION, presetSource="registry")
+    read = engine.meta(meta.run_id)
+    assert ("registry", "scout") == (read.preset_source, read.preset)

@@ -134,7 +134,6 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
             self._say("ends", "")
 
     async def _name_ends(self, selection: Selection) -> None:
-        """Name the oldest and the newest run that would go."""
         first, last = selection.going[0], selection.going[-1]
         project = self._bridge.engine.project
         text = await self._bridge.call(_named, project, (first,) if first is last else (first, last))
@@ -225,7 +224,6 @@ def read_rule(fields: dict[str, str]) -> Retention:
 
 
 def now_line(stock: Stock) -> str:
-    """Say how many runs there are."""
     trash = f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
     return f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
 
@@ -249,7 +247,6 @@ def spared_line(selection: Selection) -> str:
 
 
 def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) -> str:
-    """Say how much room is freed, and when."""
     if not selection.going:
         return ""
     room = size_text(selection.size)

@@ -66,9 +66,10 @@ class LaunchFields(VerticalScroll, can_focus=False):
         directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="empty: this directory")
         directory.disabled = form.continues
         yield Field("Where", directory, name="cwd")
-        yield Field(
-            "Runner", Choice(tuple(RunnerKind), first.runner, name="runner"), *self._count(first), name="runner"
-        )
+        label = Static("Copies", classes="muted", id="copies-label")
+        copies = CountInput(first.copies, COPIES, name="copies")
+        runner = Choice(tuple(RunnerKind), first.runner, name="runner")
+        yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
@@ -85,10 +86,6 @@ class LaunchFields(VerticalScroll, can_focus=False):
             yield Fact("Context", "context-refusal", form.context_refusal or "")
         yield Note(name="notes")
         yield Problem(name="problems")
-
-    def _count(self, first: LaunchValues) -> Iterator[Widget]:
-        yield Static("Copies", classes="muted", id="copies-label")
-        yield CountInput(first.copies, COPIES, name="copies")
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "e.g. read, grep, find, ls; none; empty: the agent's own"
@@ -114,6 +111,9 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     @property
     def values(self) -> LaunchValues:
+        save_as, name = None, self._written("save-name")
+        if name.strip():
+            save_as = SaveAs(name, self.query_one("#save-where", Choice).value, self._written("save-description"))
         return LaunchValues(
             task=self.task_area.text,
             model=self._written("model"),
@@ -124,15 +124,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
             prompt="".join(area.text for area in self.query("#prompt").results(PlainTextArea)),
             context=all(choice.value != NO_CONTEXT for choice in self.query("#context").results(Choice)),
             previous=all(choice.value != AS_WRITTEN for choice in self.query("#previous").results(Choice)),
-            save_as=self._save_as,
+            save_as=save_as,
         )
-
-    @property
-    def _save_as(self) -> SaveAs | None:
-        name = self._written("save-name")
-        if not name.strip():
-            return None
-        return SaveAs(name, self.query_one("#save-where", Choice).value, self._written("save-description"))
 
     def _written(self, name: str) -> str:
         return "".join(field.value for field in self.query(f"#{name}").results(Input))
@@ -233,7 +226,6 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.screen.focus_next()
 
     def _show_relevant(self) -> None:
-        """Show only what matters for what is in the fields now."""
         values = self.values
         for field in self.query("#previous-field"):
             field.display = PREVIOUS in values.task
@@ -270,7 +262,6 @@ def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, 
 
 
 def _field_of(problem: Exception) -> str:
-    """Return the field that an error is about; `REST` for none."""
     if isinstance(problem, ModelError):
         return "model"
     if isinstance(problem, RunnerUnavailable):

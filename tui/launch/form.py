@@ -201,7 +201,6 @@ class LaunchForm:
         return LastValues(request.model or "", request.cwd or "", request.runner or "", max(1, values.count))
 
     def origin_of(self, model: str) -> str:
-        """Say where a model in the field comes from."""
         model = model.strip()
         if not model:
             return f"{self._usual_model} {self._usual_origin}".strip()
@@ -214,7 +213,6 @@ class LaunchForm:
     # --- what is asked for ---------------------------------------------------------------------------------------
 
     def request(self, values: LaunchValues) -> RunRequest:
-        """Return the request for what is in the fields."""
         model = values.model.strip()
         request = RunRequest(
             task=values.task,

@@ -143,7 +143,6 @@ def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str
 
 
 def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
-    """Raise PresetError for a preset that cannot be saved under its name, as far as its files tell."""
     from ...core.presets.catalog import tiers
 
     taken = tiers(save_as.name.strip(), engine.workspace)
@@ -158,7 +157,6 @@ def _check_name(engine: EngineApi, save_as: SaveAs) -> None:
 
 
 def _save(engine: EngineApi, save_as: SaveAs, values: LaunchValues) -> str:
-    """Save the preset and return its path. Raises SubdeckError."""
     from ...core.presets.write import save_preset
 
     _check_name(engine, save_as)

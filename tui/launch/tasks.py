@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -62,14 +63,12 @@ def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], pre
 def matching(tasks: Sequence[EarlierTask], words: str, limit: int) -> list[EarlierTask]:
     """Return the first ones, at most `limit`, that hold all the words in their text or preset."""
     wanted = words.lower().split()
-    found: list[EarlierTask] = []
-    for task in tasks:
-        said = f"{task.preset} {task.task}".lower()
-        if all(word in said for word in wanted):
-            found.append(task)
-            if len(found) == limit:
-                break
-    return found
+
+    def matches(task: EarlierTask) -> bool:
+        text = f"{task.preset} {task.task}".lower()
+        return all(word in text for word in wanted)
+
+    return list(islice(filter(matches, tasks), limit))
 
 
 LISTED = 200
@@ -173,9 +172,8 @@ def read_text(path: str) -> str:
             content = file.read(LIMIT + 1)
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise UsageError(
-            f"{shown} cannot be read: {one_line(error.strerror or '')}", hint="check its permissions"
-        ) from error
+        what = f"{shown} cannot be read: {one_line(error.strerror or '')}"
+        raise UsageError(what, hint="check its permissions") from error
     if len(content) > LIMIT:
         hint = "name the file in the task instead: the agent can read it"
         raise UsageError(f"{shown} is too large: {size // 1024} KB, at most {LIMIT // 1024} KB are taken", hint=hint)

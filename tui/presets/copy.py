@@ -125,7 +125,6 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
 
     @on(Choice.Changed)
     def show_file(self) -> None:
-        """Say where the copy goes."""
         directory = preset_dir(self._bridge.engine, self.query_one(Choice).value)
         self.query_one("#file", Static).update(Content(f"a file in {short_path(directory, 60)}"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 CHECK_AFTER = 0.25
 """Seconds without a key before a text is checked."""
+OVERWRITE, RELOAD = "overwrite", "reload"
+"""Whether a file that has changed gets what was typed, or the editor what is in the file; undo brings that back."""
 
 
 class PresetEditorScreen(LoadingScreen[Draft, str]):
@@ -160,9 +161,9 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
 
         asked = ChangedFileScreen(change.what, short_path(change.where, 66), gone=change.content == GONE)
         resolution = await self.app.push_screen_wait(asked)
-        if resolution is Resolution.OVERWRITE:
+        if resolution == OVERWRITE:
             await self._write(name, content, change.content)
-        elif resolution is Resolution.RELOAD:
+        elif resolution == RELOAD:
             try:
                 self._own = text_of(change.content)
             except ContentError as error:
@@ -227,22 +228,13 @@ def verdict(checked: PresetCheck) -> Content:
     """Return what keeps the text from being saved, else what is worth knowing about it."""
     if checked.fault is not None:
         return Content.styled(f"✗ {one_line(checked.fault.advice)}", "$text-error")
-    lines = [
-        *(Content.styled(f"! {warning}", "$text-warning") for warning in checked.warnings),
-        *(Content.styled(note, "$text-muted") for note in checked.notes),
-    ]
+    lines = [Content.styled(f"! {warning}", "$text-warning") for warning in checked.warnings]
+    lines += [Content.styled(note, "$text-muted") for note in checked.notes]
     return Content("\n").join(lines or [Content.styled("✓ no problems", "$text-success")])
 
 
-class Resolution(StrEnum):
-    OVERWRITE = "overwrite"
-    """Replace what is in the file now by what was typed."""
-    RELOAD = "reload"
-    """Edit what is in the file now; undo brings back what was typed."""
-
-
-class ChangedFileScreen(ModalScreen[Resolution]):
-    """Returns None for going back to the text, which is what Enter does."""
+class ChangedFileScreen(ModalScreen[str]):
+    """Returns `OVERWRITE`, `RELOAD`, or None for going back to the text, which is what Enter does."""
 
     BINDINGS = bindings(KeyContext.PICK)
     CSS_PATH = "../dialogs/dialogs.tcss"
@@ -262,15 +254,15 @@ class ChangedFileScreen(ModalScreen[Resolution]):
             with Horizontal(classes="buttons"):
                 yield Button("Back to the text", id="back", compact=True)
                 if not self._gone:
-                    yield Button("Reload", id=Resolution.RELOAD, compact=True)
-                yield Button("Write it again" if self._gone else "Overwrite", id=Resolution.OVERWRITE, compact=True)
+                    yield Button("Reload", id=RELOAD, compact=True)
+                yield Button("Write it again" if self._gone else "Overwrite", id=OVERWRITE, compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#back", Button).focus()
 
     @on(Button.Pressed)
     def choose(self, event: Button.Pressed) -> None:
-        self.dismiss(None if event.button.id == "back" else Resolution(event.button.id))
+        self.dismiss(None if event.button.id == "back" else event.button.id)
 
     def action_cancel(self) -> None:
         self.dismiss(None)
@@ -301,7 +293,6 @@ class PresetArea(PlainTextArea):
         super().put(encode_unsafe(text))
 
     def action_go_to_end(self, last: bool) -> None:
-        """Put the cursor at the end of the text, or at its beginning."""
         self.move_cursor(self.document.end if last else (0, 0))
 
     def go_to_line(self, line: int) -> None:

@@ -65,7 +65,6 @@ class PresetList(RowList):
 
     @property
     def problem(self) -> PresetProblem | None:
-        """The highlighted broken file."""
         row = self.cursor - len(self._presets)
         return self._problems[row] if 0 <= row < len(self._problems) else None
 
@@ -83,7 +82,6 @@ class PresetList(RowList):
         return (*self._presets, *self._problems)
 
     def named(self, name: str) -> Preset | None:
-        """Return the usable preset of that name."""
         return next((preset for preset in self._presets if preset.name == name), None)
 
     def show_presets(self, catalog: PresetCatalog) -> None:

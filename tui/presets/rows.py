@@ -76,7 +76,6 @@ def row_cells(found: Preset | PresetProblem, width: int, longest: int) -> Cells:
 
 
 def _tools(preset: Preset) -> str:
-    """Return the tools as written, on one line."""
     if preset.denied_tools:
         return "all but " + ", ".join(preset.denied_tools)
     return "the agent's own" if preset.tools is None else ", ".join(preset.tools) or "none"
