@@ -89,4 +89,4 @@ def asked_tools(meta: RunMeta) -> str:
     """Return the tools that a run was given, as the field of an ad hoc run has them."""
     if meta.tools.resolved is None:
         return ""
-    return " ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL) or NO_TOOLS
+    return one_line(" ".join(tool for tool in meta.tools.resolved if tool != FINALIZE_TOOL)) or NO_TOOLS
