@@ -25,7 +25,7 @@ def main() -> None:
     cwd = os.getcwd()
     prompt = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     session = Session(None if flags.no_session else flags.session, cwd)
-    conversation = Conversation(session, float(os.environ.get("SUBDECK_OFFLINE_PACE") or 0.01))
+    conversation = Conversation(session, _pace())
     if not prompt:
         return
     conversation.begin(prompt)
@@ -35,6 +35,13 @@ def main() -> None:
     answer = Answer(Task(prompt, directory.kind), directory, tools, conversation)
     hands_over = os.path.basename(flags.extension) == FINALIZE_EXTENSION and FINALIZE_TOOL in listed
     conversation.answer(answer.write(session.earlier_tasks), hands_over)
+
+
+def _pace() -> float:
+    try:
+        return float(os.environ.get("SUBDECK_OFFLINE_PACE", ""))
+    except ValueError:
+        return 0.01
 
 
 def _parse_flags() -> argparse.Namespace:

@@ -27,6 +27,8 @@ MAX_SHOWN = 200
 MAX_LINE = 400
 """Characters of a line; what follows is neither searched nor shown."""
 _SKIPPED = (".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".cache", ".tox")
+_RUNS = re.compile(r"(^|/)\.pi/subagents/(runs|sessions|active|trash)/$")
+"""What subdeck keeps of runs: what earlier agents said of the files is not what stands in them."""
 _CUT = "The directory is larger than one search covers, and a part was left out."
 _MAX_STARS = 3
 """Of an ignore rule: the time of a match grows with the length of a name to that power."""
@@ -156,9 +158,7 @@ class Directory:
             if ".gitignore" in names:
                 own = (*own, (base, _ignore_rules(self._lines_or_none(f"{base}.gitignore"))))
             rules[path] = own
-            directories[:] = [
-                name for name in sorted(directories) if name not in _SKIPPED and not _is_ignored(f"{base}{name}/", own)
-            ]
+            directories[:] = [name for name in sorted(directories) if not _is_left_out(f"{base}{name}/", own)]
             found += [base + name for name in names if not _is_ignored(base + name, own)]
             if len(found) > MAX_FILES:
                 self.problems[_CUT] = None
@@ -199,6 +199,11 @@ def _ignore_rules(lines: list[str]) -> GitIgnoreSpec:
             except ValueError:
                 continue
     return rules
+
+
+def _is_left_out(directory: str, rules: Rules) -> bool:
+    is_skipped = os.path.basename(directory[:-1]) in _SKIPPED or _RUNS.search(directory) is not None
+    return is_skipped or _is_ignored(directory, rules)
 
 
 def _is_ignored(path: str, rules: Rules) -> bool:

@@ -226,6 +226,9 @@ def test_packages_caches_runs_and_ignored_files_are_not_searched(shop: Path) -> 
         ".git/x",
         ".venv/x.py",
         ".pi/subagents/runs/r/prompt.md",
+        ".pi/subagents/sessions/s.jsonl",
+        ".pi/subagents/trash/r/prompt.md",
+        "deep/.pi/subagents/active/r.md",
         "build/x.py",
         "deep/x.gen.py",
         "deep/local.py",
@@ -233,7 +236,6 @@ def test_packages_caches_runs_and_ignored_files_are_not_searched(shop: Path) -> 
     kept = ("keep.gen.py", "local.py", ".pi/subagents/scout.md", "deep/build.py")
     write_tree(shop, dict.fromkeys((*hidden, *kept), line))
     write_tree(shop, {".gitignore": "build/\n*.gen.py\n!keep.gen.py\n", "deep/.gitignore": "local.py\n"})
-    write_tree(shop, {".pi/subagents/.gitignore": "*\n!*.md\n"})
     calls = read(shop, "List *.[pjm]*")
     text = next(text for name, _, text in calls.results if name == "find")
     assert set(hidden).isdisjoint(text.splitlines())

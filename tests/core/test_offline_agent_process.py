@@ -231,6 +231,15 @@ def held_up(cwd: Path) -> subprocess.Popen[bytes]:
     return child
 
 
+@pytest.mark.parametrize("pace", ["soon", ""])
+def test_a_pace_that_is_not_a_number_is_ignored(shop: Path, pace: str) -> None:
+    """A mistyped pace does not keep the agent from its answer."""
+    argv = (*COMMAND, "--mode", "json", "--no-session")
+    env = environment(SUBDECK_OFFLINE_PACE=pace)
+    ended = subprocess.run(argv, input=b"src", cwd=shop, env=env, capture_output=True, timeout=60)
+    assert (0, b"") == (ended.returncode, ended.stderr)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -2)])
 def test_a_signal_ends_the_stream_where_it_is(shop: Path, number: signal.Signals, code: int) -> None:
     """As in pi: no closing events, and the exit code of the signal."""
