@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .project.session import SessionFile
     from .project.watch import Stop
     from .run.events import EventTail
-    from .runners.base import AttachInfo
+    from .runners.tmux import AttachInfo
     from .system.line_file import LineFile
 
 NEAR_IDS = 5

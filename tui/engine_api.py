@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.project.watch import Stop
     from ..core.run.model import RunMeta, RunRequest, RunResult
     from ..core.run.snapshot import RunSnapshot
-    from ..core.runners.base import AttachInfo
+    from ..core.runners.tmux import AttachInfo
     from ..core.system.line_file import LineFile
 
 

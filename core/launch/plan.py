@@ -24,14 +24,14 @@ from ..run.model import (
     PresetSource,
     PromptMode,
     RunMeta,
+    RunnerKind,
     RunRequest,
     Tools,
     effective_limits,
 )
 from ..run.outcome import INSTRUCTION
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
-from ..runners.base import Runner
-from ..runners.process import runner_of
+from ..runners.process import usable_runner
 from ..text.plain import one_line
 from .child_session import ChildSession, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
@@ -94,7 +94,7 @@ class Plan:
             cwd=self.cwd,
             agent=agent.name,
             agent_command=agent.command,
-            runner=self.runner.name,
+            runner=self.runner,
             created_at=paths.now_iso(),
             launched_by=launched_by,
             background=background,
@@ -169,12 +169,9 @@ class Plan:
         return choose_agent(self._request.agent or (preset and preset.agent) or self._settings.agent, self._settings)
 
     @cached_property
-    def runner(self) -> Runner:
+    def runner(self) -> RunnerKind:
         preset = self.preset
-        name = self._request.runner or (preset and preset.runner) or self._settings.runner
-        runner = runner_of(name, self._settings.tmux.socket)
-        runner.check()
-        return runner
+        return usable_runner(self._request.runner or (preset and preset.runner) or self._settings.runner)
 
     @cached_property
     def model(self) -> ResolvedModel:

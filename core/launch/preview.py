@@ -43,10 +43,9 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
     plan = Plan(RunRequest(task="-", preset=preset.name), workspace, lambda: PresetCatalog((preset,), (), ()))
     limits, limit_warnings = plan.limits
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
-    runner = _part(lambda: plan.runner)
     return Preview(
         agent=agent,
-        runner=runner.name if runner else None,
+        runner=_part(lambda: plan.runner),
         model=model,
         tools=tools,
         limits=limits,

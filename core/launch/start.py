@@ -15,8 +15,7 @@ from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
-from ..runners.base import Started, WrapperCall
-from ..runners.process import runner_of
+from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
 from .child_session import prepare
 from .plan import PlannedRun
@@ -38,7 +37,7 @@ _IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 class _Launching(Struct):
     meta: RunMeta
     lock: int
-    started: Started | None = None
+    has_gone: HasGone | None = None
 
 
 def launch(
@@ -83,8 +82,7 @@ def _start(
     try:
         if on_created:
             on_created(launching.meta)
-        runner = runner_of(launching.meta.runner, settings.tmux.socket)
-        launching.started = runner.launch(_call(project, launching.meta))
+        launching.has_gone = start_wrapper(_call(project, launching.meta), settings.tmux.socket)
     except (SubdeckError, OSError) as error:
         _let_go(launching)
         _fail(project, launching.meta, str(error))
@@ -145,7 +143,7 @@ def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
 
 
 def _await_first_event(project: paths.Project, launching: _Launching, deadline: float) -> None:
-    if launching.started is None:
+    if launching.has_gone is None:
         return
     began = time.monotonic()
     run_id = launching.meta.run_id
@@ -159,7 +157,7 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
         held = os.path.exists(os.path.join(run_dir, paths.RUNNER))
         if time.monotonic() > (began + EVENT_TIMEOUT_S if held else deadline):
             break
-        gone = launching.started.has_gone()
+        gone = launching.has_gone()
         time.sleep(LOOK_INTERVAL_S)
     _let_go(launching)
     if gone:

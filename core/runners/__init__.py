@@ -1,1 +1,1 @@
-"""Runners: how the wrapper of a run is started. `process` gives each by its name; it knows nothing of agents."""
+"""Runners: how the wrapper of a run is started. `process` chooses among them; none knows anything of agents."""

@@ -1,47 +1,76 @@
-"""The default runner: a plain process in a session of its own; and each runner by its name."""
+"""How the wrapper of a run is started: as a plain process in a session of its own, or in a window of tmux."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
 
 from .. import paths
 from ..errors import LaunchError, RunnerUnavailable, nearest
-from ..run.model import RunnerKind
-from ..system import files
+from ..run.model import RunMeta, RunnerKind
+from ..system import files, processes
 from ..text.plain import one_line
 from . import standby
-from .base import Runner, Started, WrapperCall
 
-if TYPE_CHECKING:
-    from subprocess import Popen
+HasGone = Callable[[], bool]
+"""Returns True once a wrapper has ended, without waiting."""
 
-_started: list[Started] = []
+_started: list[HasGone] = []
 """Wrappers of this process, kept until they are reaped; their locks, not they, tell how their runs stand."""
 
 
-class ProcessRunner:
-    name = RunnerKind.PROCESS
+class WrapperCall(Struct, frozen=True):
+    """How the wrapper of one run is to be started."""
 
-    def check(self) -> None:
-        return
+    meta: RunMeta
+    project: str
+    """Its root."""
+    run_dir: str
+    arguments: tuple[str, ...]
+    """Run directory, activity file, and what it waits for."""
+    environment: Mapping[str, str]
+    """The launcher's."""
 
-    def launch(self, call: WrapperCall) -> Started:
-        _started[:] = [wrapper for wrapper in _started if not wrapper.has_gone()]
-        wrapper = _take_standby(call) or _start(call)
-        _started.append(wrapper)
-        return wrapper
+    @property
+    def may_wait(self) -> bool:
+        """Whether there is something that it has to wait for before it starts the child."""
+        return len(self.arguments) > 2
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in the working directory.
+        return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
 
 
-class StartedProcess:
-    def __init__(self, process: Popen[bytes]) -> None:
-        self._process = process
+def usable_runner(name: str) -> RunnerKind:
+    """Return a runner by its name. Raises RunnerUnavailable for an unknown one, and where tmux is missing."""
+    runner = RunnerKind(name)
+    if not runner.is_known:
+        hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
+        raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)
+    if runner is RunnerKind.TMUX and processes.find_program("tmux") is None:
+        raise RunnerUnavailable(
+            "tmux is not installed",
+            where="runner tmux",
+            hint="apt install tmux (or your system's package of that name), or choose the process runner",
+        )
+    return runner
 
-    def has_gone(self) -> bool:
-        return self._process.poll() is not None
+
+def start_wrapper(call: WrapperCall, tmux_socket: str) -> HasGone:
+    """Start the wrapper as the run's meta says. Raises LaunchError, or SubdeckError where tmux cannot be run."""
+    if call.meta.runner == RunnerKind.TMUX:
+        return _start_in_tmux(call, tmux_socket)
+    _started[:] = [has_gone for has_gone in _started if not has_gone()]
+    has_gone = _hand_to_standby(call) or _start_process(call)
+    _started.append(has_gone)
+    return has_gone
 
 
-def _take_standby(call: WrapperCall) -> Started | None:
+def _hand_to_standby(call: WrapperCall) -> HasGone | None:
     """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
     if call.may_wait or (ready := standby.take()) is None:
         return None
@@ -51,10 +80,10 @@ def _take_standby(call: WrapperCall) -> Started | None:
     finally:
         if not is_taken:  # when the launcher is interrupted, too
             ready.dismiss()
-    return ready if is_taken else None
+    return ready.has_gone if is_taken else None
 
 
-def _start(call: WrapperCall) -> Started:
+def _start_process(call: WrapperCall) -> HasGone:
     from subprocess import DEVNULL, Popen
 
     try:
@@ -70,16 +99,16 @@ def _start(call: WrapperCall) -> Started:
             )
     except OSError as error:
         raise LaunchError(f"the wrapper could not be started: {error.strerror}", where=call.argv[0]) from error
-    return StartedProcess(process)
+    return lambda: process.poll() is not None
 
 
-def runner_of(name: str, tmux_socket: str) -> Runner:
-    """Return a runner by its name; libtmux is loaded only for the one that needs it. Raises RunnerUnavailable."""
-    if name == RunnerKind.PROCESS:
-        return ProcessRunner()
-    if name == RunnerKind.TMUX:
-        from .tmux import TmuxRunner
+def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
+    from . import tmux  # with libtmux, which other runs do without
 
-        return TmuxRunner(tmux_socket)
-    hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
-    raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)
+    # The environment is left where only this user and the wrapper, which unlinks it, can read it.
+    block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in call.environment.items())
+    files.write_new(os.path.join(call.run_dir, paths.ENVIRONMENT), block)
+    session, window = tmux.session_name(call.project), tmux.window_name(call.meta.title, call.meta.short_id)
+    pid = tmux.open_window(socket, session, window, (*call.argv, "--tmux", socket, session, window))
+    started = processes.start_time(pid)
+    return lambda: started is None or not processes.is_alive(pid, started)

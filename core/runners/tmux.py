@@ -4,131 +4,89 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import libtmux
 from libtmux import Pane
 from libtmux.common import tmux_cmd
 from libtmux.exc import LibTmuxException, TmuxCommandNotFound
+from msgspec import Struct
 
-from .. import paths
-from ..errors import LaunchError, RunnerUnavailable, SubdeckError
+from ..errors import LaunchError, SubdeckError
 from ..paths import hex_digest
 from ..run.artifacts import TmuxPlace
-from ..run.model import RunnerKind
-from ..system import files, processes
-from .base import AttachInfo, WrapperCall
+from ..system import processes
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
-"""What to ask a tmux server for; its answer is what `KeyTable` reads."""
+"""What to ask a tmux server for its keys; `keys_to` reads the answer."""
 
+_BINDING = re.compile(r"bind-key\s+(?:-r\s+)?-T\s+(prefix|root)\s+(\S+)\s+(\S.*)")
 _MODIFIERS = {"C": "ctrl", "M": "alt", "S": "shift"}
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class KeyTable:
-    """The prefix of a tmux server and what its keys do, as `PREFIX_QUESTION` is answered."""
+class AttachInfo(Struct, frozen=True):
+    """How a person gets into the pane of a run, and out of it again."""
 
-    def __init__(self, answer: Sequence[str]) -> None:
-        """Read the answer; an empty one is that of a server without a configuration."""
-        self.prefix = answer[0].strip() if answer else "C-b"
-        self._bound = [bound for line in answer[1:] if (bound := _bound(line))]
-
-    def keys_to(self, *command: str, usual: str) -> tuple[str, ...]:
-        """Return the keys to press one after the other for a tmux command; `usual` is its key when nothing is bound.
-
-        A key in the root table needs no prefix.
-        """
-        found = [(table, key) for table, key, words in self._bound if words == command]
-        for table, key in sorted(found, key=lambda bound: (bound[0] != "prefix", bound[1] != usual)):
-            if table == "prefix":
-                return self.prefix, key
-            if table == "root":
-                return (key,)
-        return self.prefix, usual
+    argv: tuple[str, ...]
+    """To be run in the terminal."""
+    leave: tuple[str, ...]
+    """The keys to press one after the other, as people write them: `("ctrl+b", "d")`."""
+    switches: bool = False
+    """True where the terminal is in the same tmux already: the command ends at once and another pane is shown."""
 
 
-def in_words(keys: Iterable[str]) -> tuple[str, ...]:
-    """Write tmux's key names as people do: `C-b` is `ctrl+b`."""
-    return tuple(_in_words(key) for key in keys)
+def keys_to(command: str, answer: Sequence[str], *, usual: str) -> tuple[str, ...]:
+    """Return the keys to press one after the other for a command of the tmux server that gave this answer.
+
+    A key in the root table needs no prefix. `usual` is the key when nothing is bound, as in an empty answer.
+    """
+    bound: dict[str, list[str]] = {"prefix": [], "root": []}
+    for found in filter(None, map(_BINDING.fullmatch, answer[1:])):
+        if found[3].split() == command.split():
+            bound[found[1]].append(found[2].removeprefix("\\") or found[2])
+    keys = bound["prefix"] or bound["root"] or [usual]
+    key = usual if usual in keys else keys[0]
+    return (key,) if bound["root"] and not bound["prefix"] else (_prefix(answer), key)
 
 
-def through(outer: KeyTable, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what to press where another tmux server sits before the one that shall get these keys."""
-    if keys[0] != outer.prefix:
+def through(outer: Sequence[str], keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what to press where another tmux server, which gave the answer `outer`, gets these keys first."""
+    if keys[0] != _prefix(outer):
         return keys
-    return (*outer.keys_to("send-prefix", usual=outer.prefix), *keys[1:])
+    return (*keys_to("send-prefix", outer, usual=keys[0]), *keys[1:])
 
 
-def _in_words(key: str) -> str:
-    *modifiers, name = key.split("-") if len(key) > 2 and key[1] == "-" else [key]
+def in_words(key: str) -> str:
+    """Write tmux's name of a key as people do: `C-b` is `ctrl+b`."""
+    *modifiers, name = key.split("-")
     if not name or not all(modifier in _MODIFIERS for modifier in modifiers):
         return key
     return "+".join((*(_MODIFIERS[modifier] for modifier in modifiers), name))
 
 
-def _bound(line: str) -> tuple[str, str, tuple[str, ...]] | None:
-    """Read `bind-key [-r] -T prefix d detach-client`; None for any other line."""
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        return None
-    if "-T" not in words or words[0] != "bind-key":
-        return None
-    match words[words.index("-T") + 1 :]:
-        case [table, key, *command]:
-            return table, key, tuple(command)
-        case _:
-            return None
+def _prefix(answer: Sequence[str]) -> str:
+    return answer[0].strip() if answer else "C-b"
 
 
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+def open_window(socket: str, session: str, window: str, argv: Sequence[str]) -> int:
+    """Open a window that runs a command; return its pid. Several launchers may open the session at the same moment.
 
-
-class TmuxRunner:
-    """Starts wrappers as argv, never through a shell or a format: tmux runs `#(…)` in names and directories."""
-
-    name = RunnerKind.TMUX
-
-    def __init__(self, socket: str) -> None:
-        self._socket = socket
-
-    def check(self) -> None:
-        if processes.find_program("tmux") is None:
-            raise RunnerUnavailable(
-                "tmux is not installed",
-                where="runner tmux",
-                hint="apt install tmux (or your system's package of that name), or choose the process runner",
-            )
-
-    def launch(self, call: WrapperCall) -> StartedPane:
-        """Open a window with the wrapper in it; several launchers may open the tmux session at the same moment."""
-        self.check()
-        session, window = session_name(call.project), window_name(call.meta.title, call.meta.short_id)
-        _leave_environment(call.run_dir, call.environment)
-        # `remain-on-exit` comes in the same request as the window, so that its command cannot end in between.
-        argv = (*call.argv, "--tmux", self._socket, session, window)
-        rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
-        stay = (";", "set-option", "-w", "-t", f"={session}:={window}", "remain-on-exit", "on")
-        in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
-        # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
-        with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
-        complaint = "it gave no reason"
-        for command in (in_session, with_session, in_session):
-            answer = _tmux(self._socket, command)
-            if answer.returncode == 0 and answer.stdout:
-                return StartedPane(int(answer.stdout[0]))
-            complaint = " ".join(answer.stderr) or complaint
-        raise LaunchError(f"tmux could not open a window: {complaint}", where=f"tmux -L {self._socket}")
-
-
-class StartedPane:
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._started = processes.start_time(pid)
-
-    def has_gone(self) -> bool:
-        return self._started is None or not processes.is_alive(self._pid, self._started)
+    The command goes as argv, never through a shell or a format: tmux runs `#(…)` in names and directories.
+    """
+    # `remain-on-exit` comes in the same request as the window, so that its command cannot end in between.
+    rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
+    stay = (";", "set-option", "-w", "-t", f"={session}:={window}", "remain-on-exit", "on")
+    in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
+    # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
+    with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
+    complaint = "it gave no reason"
+    for command in (in_session, with_session, in_session):
+        answer = _tmux(socket, command)
+        if answer.returncode == 0 and answer.stdout:
+            return int(answer.stdout[0])
+        complaint = " ".join(answer.stderr) or complaint
+    raise LaunchError(f"tmux could not open a window: {complaint}", where=f"tmux -L {socket}")
 
 
 def session_name(project: str) -> str:
@@ -162,18 +120,20 @@ def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachIn
             hint="subdeck logs shows its transcript",
         )
     ours = (processes.find_program("tmux") or "tmux", "-L", place.socket)
-    keys = KeyTable(_tmux(place.socket, PREFIX_QUESTION).stdout)
-    leaving = keys.keys_to("detach-client", usual="d")
+    keys = _tmux(place.socket, PREFIX_QUESTION).stdout
+    leave = keys_to("detach-client", keys, usual="d")
     around = environment.get("TMUX", "").partition(",")[0]
-    if not around:
-        return AttachInfo((*ours, "attach-session", "-t", f"{pane.pane_id}"), in_words(leaving))
-    if os.path.basename(around) == place.socket:
-        back = keys.keys_to("switch-client", "-l", usual="L")
-        return AttachInfo((*ours, "switch-client", "-t", f"{pane.pane_id}"), in_words(back), switches=True)
-    # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
-    outer = KeyTable(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout)
-    argv = ("env", "-u", "TMUX", *ours, "attach-session", "-t", f"{pane.pane_id}")
-    return AttachInfo(argv, in_words(through(outer, leaving)))
+    inside = os.path.basename(around) == place.socket
+    if inside:
+        argv = (*ours, "switch-client", "-t", f"{pane.pane_id}")
+        leave = keys_to("switch-client -l", keys, usual="L")
+    else:
+        argv = (*ours, "attach-session", "-t", f"{pane.pane_id}")
+    if around and not inside:
+        # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
+        argv = ("env", "-u", "TMUX", *argv)
+        leave = through(_ask(libtmux.Server(socket_path=around), PREFIX_QUESTION).stdout, leave)
+    return AttachInfo(argv, tuple(map(in_words, leave)), switches=inside)
 
 
 def close_pane(place: TmuxPlace) -> None:
@@ -198,12 +158,6 @@ def _ask(server: libtmux.Server, command: Sequence[str]) -> tmux_cmd:
 
 def _cannot_run(socket: str, error: Exception) -> SubdeckError:
     return SubdeckError(f"tmux could not be run: {error}", where=f"tmux -L {socket}")
-
-
-def _leave_environment(run_dir: str, environment: Mapping[str, str]) -> None:
-    """Leave the launcher's environment where only this user and the wrapper, which unlinks it, can read it."""
-    block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
-    files.write_new(os.path.join(run_dir, paths.ENVIRONMENT), block)
 
 
 def _clean(name: str) -> str:

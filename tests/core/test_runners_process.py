@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.errors import LaunchError
 from subdeck.core.run import artifacts
-from subdeck.core.runners.base import WrapperCall
-from subdeck.core.runners.process import ProcessRunner
+from subdeck.core.runners.process import WrapperCall, start_wrapper
 from subdeck.core.system import processes
 
 from tests.factories import end_of, make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
@@ -96,7 +95,7 @@ def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     call = WrapperCall(meta=meta, project=str(project_dir), run_dir=run_directory, arguments=(), environment={})
     with pytest.raises(LaunchError, match="wrapper could not be started"):
-        ProcessRunner().launch(call)
+        start_wrapper(call, "")
     run = start(engine, "answer ok")
     assert ("failed", "start_failed") == (run.status, run.reason)
     assert "/no/such/python" in end_of(run).message

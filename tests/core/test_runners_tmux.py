@@ -18,7 +18,7 @@ from subdeck.core.errors import RunnerUnavailable, SubdeckError
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import TmuxPlace
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.runners.tmux import StartedPane, attach_command, find_pane, session_name, window_name
+from subdeck.core.runners.tmux import attach_command, find_pane, session_name, window_name
 
 from tests.factories import (
     RECORDER,
@@ -349,14 +349,3 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
     assert "running" == run.status and lives(started(engine, run).pid)
     gate.touch()
     assert "completed" == wait_for_end(engine, run_id).status
-
-
-def test_a_pane_whose_process_died(engine: Engine) -> None:
-    """A wrapper that died and that tmux has not reaped yet has gone: its launcher does not wait for it."""
-    child = subprocess.Popen(["sleep", "1000"])
-    pane = StartedPane(child.pid)
-    assert not pane.has_gone()
-    child.kill()
-    wait_until(pane.has_gone, "the zombie to be seen as gone")
-    child.wait()
-    assert (True, True) == (pane.has_gone(), StartedPane(child.pid).has_gone())

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.runners.tmux import KeyTable, in_words, through
+from subdeck.core.runners.tmux import in_words, keys_to, through
 
 DETACH = "bind-key    -T prefix       d                    detach-client"
-
-
-def table(prefix: str, *lines: str) -> KeyTable:
-    return KeyTable([prefix, *lines])
 
 
 @pytest.mark.parametrize(
@@ -28,17 +24,17 @@ def table(prefix: str, *lines: str) -> KeyTable:
 )
 def test_keys_to_a_command(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """A bound key counts, the usual one first; nothing bound or unreadable lines leave the usual one."""
-    assert expected == table("C-a", *lines).keys_to("detach-client", usual="d")
+    assert expected == keys_to("detach-client", ["C-a", *lines], usual="d")
 
 
 def test_a_server_that_says_nothing() -> None:
     """Without an answer the keys are those that tmux comes with."""
-    assert ("C-b", "d") == KeyTable([]).keys_to("detach-client", usual="d")
+    assert ("C-b", "d") == keys_to("detach-client", [], usual="d")
 
 
 def test_through_another_server() -> None:
     """The same prefix has to be sent through the server before; another one passes it by itself."""
-    outer = table("C-b", "bind-key -T prefix s send-prefix")
+    outer = ["C-b", "bind-key -T prefix s send-prefix"]
     assert ("C-b", "s", "d") == through(outer, ("C-b", "d"))
     assert ("C-a", "d") == through(outer, ("C-a", "d"))
     assert ("F12",) == through(outer, ("F12",))
@@ -58,4 +54,4 @@ def test_through_another_server() -> None:
 )
 def test_keys_in_words(key: str, expected: str) -> None:
     """Keys are written as people write them; what is not understood stays as it is."""
-    assert (expected,) == in_words((key,))
+    assert expected == in_words(key)

@@ -28,7 +28,7 @@ from subdeck.core.project.watch import Stop
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.core.runners.base import AttachInfo
+from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.system.line_file import Chunk, LineFile
 
 from ..factories import make_snapshot, make_state

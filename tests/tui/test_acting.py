@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
-from subdeck.core.runners.base import AttachInfo
+from subdeck.core.runners.tmux import AttachInfo
 from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck.toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen

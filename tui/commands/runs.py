@@ -20,7 +20,7 @@ from .base import Commands, first_of, name_of
 if TYPE_CHECKING:
     from ...core.project.retention import Cleaned
     from ...core.run.snapshot import RunSnapshot
-    from ...core.runners.base import AttachInfo
+    from ...core.runners.tmux import AttachInfo
     from ..engine_api import EngineApi
 
 NAMED = 5
