@@ -121,7 +121,7 @@ def test_a_directory_that_is_no_text(engine: Engine, tmp_path: Path) -> None:
 
     cwd = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(cwd)
-    with pytest.raises(LaunchError, match="no UTF-8"):
+    with pytest.raises(LaunchError, match="not UTF-8"):
         engine.launch([RunRequest(task="note this", cwd=os.fsdecode(cwd))], background=False)
     assert [] == os.listdir(engine.project.runs)
     os.rmdir(cwd)
