@@ -192,7 +192,9 @@ def test_a_child_that_finished_was_not_stopped(project_dir: Path) -> None:
     """A stop that comes while a finished child is only going away does not take its answer back."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run = start(engine, "answer The answer.", "hang")
-    wait_until(lambda: "agent_settled" in run_dir(engine, run).joinpath("stdout.log").read_text(), "the child's last word")
+    wait_until(
+        lambda: "agent_settled" in run_dir(engine, run).joinpath("stdout.log").read_text(), "the child's last word"
+    )
     engine.stop([run.run_id])
     run = wait_for_end(engine, run.run_id)
     assert (("completed", "done"), "The answer.") == (ending(run), end_of(run).message)

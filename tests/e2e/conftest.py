@@ -12,7 +12,7 @@ import pytest
 
 from tests.core.command_line import SUBDECK
 
-from .terminal import Terminal
+from .terminal import Pty, Terminal
 
 
 def preset(name: str, description: str, *more: str, prompt: str) -> str:
@@ -44,6 +44,16 @@ def shop(home: Path) -> Path:
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
     return project
+
+
+@pytest.fixture(autouse=True)
+def no_program_left() -> Iterator[None]:
+    """End what a failed test has left on a bare terminal, which would fail the next test as well."""
+    yield
+    for program in Pty.running:
+        program.kill()
+        program.wait()
+    Pty.running.clear()
 
 
 @pytest.fixture

@@ -1,14 +1,16 @@
-"""A real terminal: a tmux server of its own with one program in it, driven by keys and read from its screen."""
+"""Programs on real terminals: in tmux, read from their screen, or on a bare one, read byte by byte."""
 
 from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
+import termios
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from tests.waiting import wait_until
 
@@ -122,3 +124,54 @@ class Terminal:
         )
         assert done.returncode == 0, f"tmux {words[0]}: {done.stderr}"
         return done.stdout
+
+
+ESC = b"\x1b[27u"
+"""The key by itself; a lone byte may be read as the beginning of what follows."""
+
+
+class Pty:
+    """A program on a terminal that remembers every byte; one that a test has not ended is killed after it."""
+
+    running: ClassVar[list[subprocess.Popen[bytes]]] = []
+
+    def __init__(self, argv: Sequence[str], cwd: Path, **environment: str) -> None:
+        self._master, slave = os.openpty()
+        termios.tcsetwinsize(slave, (24, 80))
+        self.written = b""
+        self._seen = 0
+        """Bytes that were there when a key was pressed last."""
+        self._program = subprocess.Popen(
+            argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            env=os.environ | {"TERM": "xterm-256color"} | environment,
+        )  # fmt: skip
+        Pty.running.append(self._program)
+        os.close(slave)
+
+    def until(self, text: bytes) -> None:
+        def came() -> bool:
+            if select.select([self._master], [], [], 0)[0]:
+                self.written += os.read(self._master, 65536)
+            return text in self.written[self._seen :]
+
+        wait_until(came, f"{text!r} on the terminal")
+
+    def press(self, keys: bytes) -> None:
+        self._seen = len(self.written)
+        os.write(self._master, keys)
+
+    def end(self) -> int:
+        """Quit, and read what is still written."""
+        self.press(b"q")
+
+        def ended() -> bool:
+            while select.select([self._master], [], [], 0)[0]:
+                try:
+                    self.written += os.read(self._master, 65536)
+                except OSError:  # nobody has the other side any more
+                    break
+            return self._program.poll() is not None
+
+        wait_until(ended, "the program to end")
+        os.close(self._master)
+        return self._program.returncode

@@ -18,7 +18,7 @@ from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta
 from tests.waiting import wait_until
 
-from .test_terminal_bytes import ESC, Pty
+from .terminal import ESC, Pty
 
 pytestmark = pytest.mark.tmux
 

@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import subprocess
-import termios
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.core.command_line import SUBDECK
-from tests.waiting import wait_until
+
+from .terminal import ESC, Pty
 
 COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 ATTRIBUTES = {b"", b"0", b"1", b"2", b"3", b"4", b"7", b"9", b"22", b"23", b"24", b"27", b"29"}
 """Numbers of SGR that are no colours."""
-ESC = b"\x1b[27u"
-"""The key by itself; a lone byte may be read as the beginning of what follows."""
-
-
-class Pty:
-    """A program on a terminal that remembers every byte."""
-
-    def __init__(self, argv: Sequence[str], cwd: Path, **environment: str) -> None:
-        self._master, slave = os.openpty()
-        termios.tcsetwinsize(slave, (24, 80))
-        self.written = b""
-        self._seen = 0
-        """Bytes that were there when a key was pressed last."""
-        self._program = subprocess.Popen(
-            argv, cwd=cwd, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            env=os.environ | {"TERM": "xterm-256color"} | environment,
-        )  # fmt: skip
-        os.close(slave)
-
-    def until(self, text: bytes) -> None:
-        def came() -> bool:
-            if select.select([self._master], [], [], 0)[0]:
-                self.written += os.read(self._master, 65536)
-            return text in self.written[self._seen :]
-
-        wait_until(came, f"{text!r} on the terminal")
-
-    def press(self, keys: bytes) -> None:
-        self._seen = len(self.written)
-        os.write(self._master, keys)
-
-    def end(self) -> int:
-        """Quit, and read what is still written."""
-        self.press(b"q")
-
-        def ended() -> bool:
-            while select.select([self._master], [], [], 0)[0]:
-                try:
-                    self.written += os.read(self._master, 65536)
-                except OSError:  # nobody has the other side any more
-                    break
-            return self._program.poll() is not None
-
-        wait_until(ended, "the program to end")
-        os.close(self._master)
-        return self._program.returncode
 
 
 def colours(written: bytes) -> set[bytes]:
