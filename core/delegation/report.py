@@ -5,20 +5,25 @@ Names and values are those of the field reference in pi-dashboard-subagents.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
+from ..engine import Engine
 from ..run.describe import activity, moment
 from ..run.events import AssistantText, ErrorReported, Event, Thinking, ToolResult
 from ..run.fold import OpenCalls
 from ..run.model import PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.snapshot import Ended, RunSnapshot
 from ..text.plain import one_line
+
+REPORT_INTERVAL_S = 0.25
+"""The least time between two reports of one run's progress."""
 
 RECENT = 20
 """Entries that a report of progress carries."""
@@ -234,12 +239,18 @@ class EntryFold:
         return Timeline(tuple(self._entries), self._total, self._tool_uses)
 
     def apply(self, event: Event) -> None:
-        self._ts = _milliseconds(event.ts) or self._ts
+        if when := moment(event.ts):
+            self._ts = round(when.timestamp() * 1000)
         ended = self._calls.apply(event)
         match event:
             case ToolResult():
                 self._tool_uses += 1
-                self._add(_completed(event, ended[0].args if ended else {}, self._ts))
+                args = ended[0].args if ended else {}
+                output = event.content + _CUT_OFF if event.truncated else event.content
+                entry = ToolEntry(
+                    tool_name=event.tool_name, input=args, output=output, is_error=event.is_error, ts=self._ts
+                )
+                self._add(entry)
             case AssistantText() if event.text.strip():
                 self._add(TextEntry(text=event.text, ts=self._ts))
             case Thinking() if event.text.strip():
@@ -255,16 +266,6 @@ class EntryFold:
         self._entries.append(entry)
 
 
-def _completed(result: ToolResult, args: dict[str, Any], ts: int) -> ToolEntry:
-    return ToolEntry(
-        tool_name=result.tool_name,
-        input=args,
-        output=result.content + _CUT_OFF if result.truncated else result.content,
-        is_error=result.is_error,
-        ts=ts,
-    )
-
-
 def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
     """Fold all events at once."""
     fold = EntryFold(keep)
@@ -273,6 +274,55 @@ def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
     return fold.timeline
 
 
-def _milliseconds(iso: str) -> int:
-    when = moment(iso)
-    return 0 if when is None else round(when.timestamp() * 1000)
+class LiveRun:
+    """A run that somebody follows, and the reports that are due of it; its events are read only for a report."""
+
+    def __init__(self, engine: Engine, run: RunSnapshot, display_name: str, *, whole: bool = False) -> None:
+        """`whole`: reports carry all entries, not only the last ones."""
+        self.run = run
+        """As last seen."""
+        self._engine = engine
+        self._display_name = display_name
+        self._fold = EntryFold(None if whole else RECENT)
+        self._tail = engine.events(run.run_id)
+        self.reported_at: float | None = None
+        """By the monotonic clock."""
+        self.is_pending = True
+        """Whether something changed since the last report."""
+
+    def see(self, run: RunSnapshot) -> None:
+        self.is_pending = self.is_pending or run != self.run
+        self.run = run
+
+    def is_due(self) -> bool:
+        """Tell whether there is something to report, and the last report is old enough."""
+        return self.is_pending and (
+            self.reported_at is None or time.monotonic() - self.reported_at >= REPORT_INTERVAL_S
+        )
+
+    def drain(self) -> bool:
+        """Take in new events; return whether there were any."""
+        events = self._tail.read()
+        for event in events:
+            self._fold.apply(event)
+        return bool(events)
+
+    def report(self) -> AgentDetails:
+        """Return its details with the entries up to now."""
+        self.drain()
+        self.reported_at = time.monotonic()
+        self.is_pending = False
+        return self.details(self._fold.timeline)
+
+    def final(self, run: RunSnapshot, result: RunResult | None) -> AgentDetails:
+        """Return the details of its end, with the whole timeline."""
+        self.run = run
+        return self.details(fold_entries(self._engine.events(run.run_id).read()), result)
+
+    def details(self, timeline: Timeline | None = None, result: RunResult | None = None) -> AgentDetails:
+        return details_of(self.run, timeline, result, now=datetime.now(UTC), display_name=self._display_name)
+
+
+def preset_names(engine: Engine) -> dict[str, str]:
+    """Return the description of each preset, by the path of its file."""
+    return {preset.path: preset.description for preset in engine.presets().presets}

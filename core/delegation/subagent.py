@@ -17,9 +17,8 @@ from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .arguments import subagent_arguments
 from .launch import launch
-from .live_run import LiveRun, PresetNames
 from .parent import Parent
-from .report import AgentDetails
+from .report import AgentDetails, LiveRun, preset_names
 from .results import CallResult, ToolProgress, end_fields, result_text, run_fields
 
 Report = Callable[[ToolProgress], None]
@@ -73,11 +72,11 @@ class _Call:
     """The runs of one call, as their parent sees them."""
 
     def __init__(self, engine: Engine, runs: Sequence[RunSnapshot], progress: Report | None, *, parallel: bool) -> None:
-        names = PresetNames(engine)
+        names = preset_names(engine)
         self._engine = engine
         self._progress = progress
         self._parallel = parallel
-        self._live = {run.run_id: LiveRun(engine, run, display_name=names.of(run.meta)) for run in runs}
+        self._live = {run.run_id: LiveRun(engine, run, names.get(run.meta.preset_path or "", "")) for run in runs}
 
     def take(self, update: Update) -> None:
         """Take in what changed; once a report of one run is due, all of them are reported together."""

@@ -9,20 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from subdeck.core.delegation import live_run
-from subdeck.core.delegation.channels import (
-    COMPLETED,
-    CREATED,
-    FAILED,
-    STARTED,
-    Channels,
-    Emission,
-    Emitter,
-    created,
-    emissions,
-    ended,
-    started,
-)
+from subdeck.core.delegation import report
+from subdeck.core.delegation.channels import COMPLETED, CREATED, FAILED, STARTED, Emission, Emitter, ended
 from subdeck.core.delegation.report import AgentDetails
 from subdeck.core.engine import Engine
 from subdeck.core.project.follower import Update
@@ -40,7 +28,7 @@ DETAILS = AgentDetails(
 
 
 class Following:
-    """Collects emissions in a thread, as a subscriber in the same process does."""
+    """Collects the emissions of a project in a thread."""
 
     def __init__(self, engine: Engine, **how: Any) -> None:
         self.seen: list[Emission] = []
@@ -49,8 +37,9 @@ class Following:
         self._thread.start()
 
     def _follow(self, engine: Engine, how: dict[str, Any]) -> None:
-        for emission in emissions(engine, self.stop, **how):
-            self.seen.append(emission)
+        emitter = Emitter(engine, **how)
+        for update in engine.updates(self.stop):
+            self.seen += emitter.take(update)
 
     def channels(self, run_id: str) -> list[str]:
         return [emission.channel for emission in self.of(run_id)]
@@ -60,7 +49,7 @@ class Following:
 
     def ended(self, run_id: str) -> list[Emission]:
         """Wait for the end of a run; return all that was told of it."""
-        wait_until(lambda: any(emission.is_end for emission in self.of(run_id)), "the end on a channel")
+        wait_until(lambda: {COMPLETED, FAILED} & set(self.channels(run_id)), "the end on a channel")
         return self.of(run_id)
 
     def close(self) -> None:
@@ -87,13 +76,9 @@ def following(engine: Engine) -> Iterator[Following]:
     following.close()
 
 
-def test_payloads_are_the_seeds() -> None:
-    """Each channel has its extras, and all have id and details; type and description come once with `started`."""
+def test_payloads_of_ends() -> None:
+    """Each channel has its extras, and both have id and details."""
     details = msgspec.to_builtins(DETAILS)
-    named = {"type": "scout", "description": "looks at a.py"}
-    assert Emission(CREATED, {"id": "r1", **named, "details": details}) == created(DETAILS)
-    assert Emission(STARTED, {"id": "r1", **named, "details": details}) == started(DETAILS, first=True)
-    assert Emission(STARTED, {"id": "r1", "details": details}) == started(DETAILS, first=False)
     done = ended(RunStatus.COMPLETED, DETAILS, make_result("r1", final_text="all well"))
     extras = {"durationMs": 1500, "tokens": "12.3k", "toolUses": 2}
     assert Emission(COMPLETED, {"id": "r1", "result": "all well", **extras, "details": details}) == done
@@ -110,7 +95,7 @@ def test_aborted_goes_to_failed() -> None:
 
 
 def test_a_run_from_beginning_to_end(engine: Engine, following: Following, project_dir: Path) -> None:
-    """created, started, progress, completed, in this order, with the preset's own name."""
+    """created, started, progress, completed, in this order; type and description come with the first two."""
     write_preset(project_dir, name="scout")
     (run,) = engine.launch([request("tool read", "wait-for go", "answer done", preset="scout")], background=True)
     wait_until(lambda: following.channels(run.run_id)[1:], "progress")
@@ -118,8 +103,10 @@ def test_a_run_from_beginning_to_end(engine: Engine, following: Following, proje
     first, *progress, last = following.ended(run.run_id)
     assert (CREATED, COMPLETED) == (first.channel, last.channel)
     assert {STARTED} == {emission.channel for emission in progress}
-    assert "scout" == progress[0].payload["type"]
-    assert all("type" not in emission.payload for emission in progress[1:])
+    named = {"id": run.run_id, "type": "scout", "description": first.payload["details"]["description"]}
+    assert {**named, "details": first.payload["details"]} == first.payload
+    assert {**named, "details": progress[0].payload["details"]} == progress[0].payload
+    assert all({"id", "details"} == set(emission.payload) for emission in progress[1:])
     assert ("done", 1) == (last.payload["result"], last.payload["toolUses"])
     assert "d" == last.payload["details"]["displayName"]
     assert all(emission.payload["details"]["agentId"] == run.run_id for emission in (first, *progress, last))
@@ -219,7 +206,7 @@ QUIET = Update((), (), (), Counts(), Counts(), True, False, is_quiet=True)
 def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that changes 50 times in a second is told 4 times, and the last change is not lost."""
     clock = Clock()
-    monkeypatch.setattr(live_run, "time", clock)
+    monkeypatch.setattr(report, "time", clock)
     over = run_to_end(engine, "answer ok")
     emitter, told = Emitter(engine), []
     for step in range(51):
@@ -237,7 +224,7 @@ def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.Mo
 def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came too soon after the progress before is told with a quiet update, once a quarter second is over."""
     clock = Clock()
-    monkeypatch.setattr(live_run, "time", clock)
+    monkeypatch.setattr(report, "time", clock)
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
     assert 1 == len(list(emitter.take(update(make_snapshot(over.meta, "running")))))
@@ -259,58 +246,3 @@ def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
     running = make_snapshot(over.meta, "running")
     (begun,) = emitter.take(update(running))
     assert (STARTED, "ad hoc") == (begun.channel, begun.payload["type"])
-
-
-def test_a_subscriber_that_raises_harms_nobody() -> None:
-    """The others get every emission, and what it raised is kept."""
-    subscribed = threading.Event()
-
-    def source(stop: threading.Event) -> Iterator[Emission]:
-        subscribed.wait()
-        yield created(DETAILS)
-
-    def broken(emission: Emission) -> None:
-        raise RuntimeError("no")
-
-    channels, got = Channels(source), []
-    channels.subscribe(broken)
-    channels.subscribe(got.append)
-    subscribed.set()
-    wait_until(lambda: got, "the emission")
-    assert [CREATED] == [emission.channel for emission in got]
-    assert "RuntimeError: no" == channels.fault
-
-
-def test_no_subscriber_no_cost() -> None:
-    """The source is opened for the first subscriber and left with the last, and may be opened again."""
-    opened: list[threading.Event] = []
-
-    def source(stop: threading.Event) -> Iterator[Emission]:
-        opened.append(stop)
-        yield created(DETAILS)
-        stop.wait()
-
-    channels, got = Channels(source), []
-    assert [] == opened
-    leave_first, leave_second = channels.subscribe(got.append), channels.subscribe(print)
-    wait_until(lambda: got, "the first emission")
-    leave_first()
-    assert not opened[0].is_set()
-    leave_second()
-    leave_second()
-    assert opened[0].is_set()
-    channels.subscribe(got.append)()
-    wait_until(lambda: len(opened) == 2, "the second opening")
-
-
-def test_a_source_that_raises_is_told() -> None:
-    """A source that breaks leaves its reason behind."""
-
-    def source(stop: threading.Event) -> Iterator[Emission]:
-        raise OSError("no disk")
-        yield
-
-    channels = Channels(source)
-    channels.subscribe(print)
-    wait_until(lambda: channels.fault, "the fault of the source")
-    assert "OSError: no disk" == channels.fault

@@ -9,8 +9,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from subdeck.core.delegation.channels import Emitter
+from subdeck.core.project.follower import Update
+
 from tests.core.command_line import SUBDECK, start as start_command, subdeck
-from tests.factories import open_engine, start, wait_for_end
+from tests.factories import open_engine, run_to_end, start, wait_for_end
 
 
 def lines_of(process: subprocess.Popen[bytes], until: str) -> list[dict[str, Any]]:
@@ -64,6 +67,29 @@ def test_one_run_only(project_dir: Path) -> None:
     wait_for_end(engine, other.run_id)
     done = subdeck("events", "--run", run.run_id, "--json", cwd=project_dir)
     assert (0, "", "") == done
+
+
+def test_one_run_that_is_removed(project_dir: Path) -> None:
+    """--run ends when the directory of the run is removed: there is nothing left to follow."""
+    engine = open_engine(project_dir)
+    run = start(engine, "wait-for go", "answer ok")
+    following = start_command("events", "--run", run.run_id, "--json", cwd=project_dir)
+    lines_of(following, "started")
+    os.rename(engine.project.run_dir(run.run_id), project_dir / "removed")
+    _, errors = following.communicate(timeout=30)
+    (project_dir / "go").touch()
+    assert (0, b"") == (following.returncode, errors)
+
+
+def test_one_run_that_ends_before_the_first_look(project_dir: Path) -> None:
+    """--run ends at once when the run has ended, or was removed, between the command line and the first look."""
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "answer ok")
+    updates: list[Update] = []
+    assert [run.run_id] == [each.run_id for each in engine.wait((run.run_id,), on_update=updates.append)]
+    assert [] == [emission for update in updates for emission in Emitter(engine).take(update)]
+    os.rename(engine.project.run_dir(run.run_id), project_dir / "removed")
+    assert () == engine.wait((run.run_id,), on_update=updates.append)
 
 
 def test_events_for_a_person(project_dir: Path) -> None:
