@@ -134,12 +134,12 @@ class Engine:
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
-        """Return full run ids for ids, short ids or unambiguous beginnings of either; `deleted` looks in the trash.
+        """Return full run ids, each once, for ids, short ids or unambiguous beginnings of either. Raises UnknownRun.
 
-        Raises UnknownRun.
+        With `deleted` they are looked for in the trash.
         """
         names = trash.names(self.project) if deleted else Registry(self.project, by=self._looks_by).names()
-        return tuple(_found(word, names) for word in words)
+        return tuple(dict.fromkeys(_found(word, names) for word in words))
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
         """Return runs as they stand now, newest first; lost ones are finished on the way.
@@ -179,14 +179,24 @@ class Engine:
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
-    def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
+    def updates(
+        self, stop: Stop, *, only: Iterable[str] | None = None, shown: Callable[[], Container[str]] | None = None
+    ) -> Iterator[Update]:
         """Yield what changes in the project until `stop` is set; the first update has what is there.
 
-        One comes at least five times a second; where nothing changed it says just that. `shown` returns the ids
-        of the runs that somebody looks at, and is called again and again: the others are read at most four times a
-        second. Without it all are read at once.
+        One comes at least five times a second; where nothing changed it says just that. With `only` these runs are
+        followed and no others. `shown` returns the ids of the runs that somebody looks at, and is called again and
+        again: the others are read at most four times a second. Without it all are read at once.
         """
-        return self._follow(None, stop, shown)
+        from .project.follower import Follower
+
+        def preset_dirs() -> tuple[str, ...]:
+            from .presets.catalog import preset_places
+
+            return tuple(directory for _, directory in preset_places(self.workspace))
+
+        registry = Registry(self.project, by=self._looks_by, only=only, looks_again=True)
+        return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
     def wait(
         self,
@@ -202,7 +212,7 @@ class Engine:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}
-        for update in self._follow(run_ids, stop or threading.Event()):
+        for update in self.updates(stop or threading.Event(), only=run_ids):
             standing |= {run.run_id: run for run in update.runs}
             for run_id in update.removed:
                 standing.pop(run_id, None)
@@ -215,12 +225,7 @@ class Engine:
         return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
 
     def stop(
-        self,
-        run_ids: Iterable[str],
-        *,
-        force: bool = False,
-        by: str | None = None,
-        reason: StopReason = StopReason.STOPPED,
+        self, run_ids: Iterable[str], *, force: bool = False, reason: StopReason = StopReason.STOPPED
     ) -> tuple[str, ...]:
         """Ask runs to end; return the ids of those that had not ended yet.
 
@@ -231,7 +236,7 @@ class Engine:
 
         active = [run for run in self.snapshots(tuple(run_ids)) if not run.has_ended]
         for run in active:
-            ask_to_stop(self.project, run, force=force, by=by or self._launched_by.session, reason=reason)
+            ask_to_stop(self.project, run, force=force, by=self._launched_by.session, reason=reason)
         return tuple(run.run_id for run in active)
 
     def attach_command(self, run_id: str) -> AttachInfo:
@@ -295,19 +300,6 @@ class Engine:
 
         self.read_settings()
         return plan_all(requests, self.workspace)
-
-    def _follow(
-        self, run_ids: Iterable[str] | None, stop: Stop, shown: Callable[[], Container[str]] | None = None
-    ) -> Iterator[Update]:
-        from .project.follower import Follower
-
-        def preset_dirs() -> tuple[str, ...]:
-            from .presets.catalog import preset_places
-
-            return tuple(directory for _, directory in preset_places(self.workspace))
-
-        registry = Registry(self.project, by=self._looks_by, only=run_ids, looks_again=True)
-        return Follower(self.project, registry, preset_dirs, shown).updates(stop)
 
 
 def _check_schema(meta: RunMeta) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -23,7 +23,7 @@ def stop(refs: tuple[str, ...], kill: bool, as_json: bool) -> None:
     A run first gets TERM; what is left of it when the grace period (setting grace_seconds) is over gets KILL.
     """
     engine = Engine.open()
-    run_ids = _unique(engine.find(refs))
+    run_ids = engine.find(refs)
     stopping = engine.stop(run_ids, force=kill)
     if as_json:
         document({"stopping": stopping, "ended": [run_id for run_id in run_ids if run_id not in stopping]})
@@ -67,11 +67,11 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
         raise UsageError("RUN is missing", where="rm", hint="subdeck status --all lists the runs")
     engine = Engine.open()
     if undo:
-        done, verb = engine.restore(_unique(_deleted(engine, refs))), "restored"
+        done, verb = engine.restore(_deleted(engine, refs)), "restored"
     elif purge:
         done, verb = _purge(engine, refs), "purged"
     else:
-        done, verb = engine.delete(_unique(engine.find(refs))), "deleted"
+        done, verb = engine.delete(engine.find(refs)), "deleted"
     if as_json:
         document({verb: done})
         return
@@ -87,7 +87,7 @@ def _purge(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
     if not refs:
         engine.purge()
         return ()
-    run_ids = _unique(_anywhere(engine, ref) for ref in refs)
+    run_ids = tuple(dict.fromkeys(_anywhere(engine, ref) for ref in refs))
     standing = {run.run_id for run in engine.snapshots(run_ids)}
     engine.delete(run_id for run_id in run_ids if run_id in standing)
     engine.purge(run_ids)
@@ -107,7 +107,3 @@ def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
     except UnknownRun as error:
         hint = error.hint if "more exact" in error.hint else "only what was deleted and not purged can be taken back"
         raise UnknownRun(error.what, where="deleted runs", hint=hint) from None
-
-
-def _unique(run_ids: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(run_ids))

@@ -14,8 +14,7 @@ from ..errors import SubdeckError, UsageError
 from ..run.model import RunStatus
 from ..system.line_file import LineFile, LineTail
 from ..text.plain import plain
-from .outcomes import EXIT_CODES
-from .output import document, is_terminal, json_option, note, pass_on, run_argument
+from .output import EXIT_CODES, document, is_terminal, json_option, note, pass_on, run_argument
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""

@@ -1,22 +1,32 @@
-"""What commands share: parameters, text that is fit for a terminal, one JSON document, errors that say what to do."""
+"""What commands share: parameters, text that is fit for a terminal, one JSON document, errors, exit codes."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from typing import Any, TextIO
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from ..errors import SubdeckError
 from ..text.plain import UNSAFE, one_line, plain
 
+if TYPE_CHECKING:
+    from ..run.snapshot import RunSnapshot
+
 ERROR_LINE = 4000
 """Characters of a part of an error that are shown."""
 WIDE = 110
 """Columns where there is no terminal."""
 LEAST = 20
+
+EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
+"""By the status of a run."""
+
+DELETED_CODE = 1
+"""The exit code for a run that was started and then deleted, so that its end is not known."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -62,6 +72,12 @@ def show_error(error: SubdeckError, *, as_json: bool) -> None:
         _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}) if as_json else text)
     except OSError:
         pass  # who would read it has gone
+
+
+def worst(runs: Iterable[RunSnapshot]) -> int:
+    """Return the exit code for several runs: a failed one outweighs an aborted one; an unfinished one counts as 0."""
+    ends = {run.status for run in runs}
+    return next((EXIT_CODES[status] for status in ("failed", "aborted") if status in ends), 0)
 
 
 def terminal_width() -> int:

@@ -3,32 +3,78 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from ..config.yaml_tree import read_text
 from ..engine import Engine
-from ..errors import SubdeckError
+from ..errors import ContentError, SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
-from ..run.model import RunResult, RunStatus, StopReason
+from ..run.model import RunRequest, RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
+from ..run.tool_policy import parse_tools
 from ..text.plain import one_line, plain
-from .launch_options import EPILOG, launch_options, read_request
-from .outcomes import DELETED_CODE, EXIT_CODES, worst
-from .output import document, is_terminal, json_option, note, pass_on, say, show_error
+from .output import (
+    DELETED_CODE,
+    EXIT_CODES,
+    document,
+    is_terminal,
+    json_option,
+    note,
+    pass_on,
+    say,
+    show_error,
+    worst,
+)
 from .stdio import Canceller
 
 DELETED = "the run was deleted while it was waited for"
 
+DESCRIPTION_LENGTH = 80
+"""Characters of the task that describe a preset which is saved without a description."""
+
+EPILOG = (
+    'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
+    "Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started."
+)
+
+_OPTIONS = (
+    click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
+    click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
+    click.option("--runner", metavar="R", help="How the child runs: process or tmux."),
+    click.option("--agent", metavar="A", help="Which agent: pi, offline, or a name from the settings."),
+    click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
+    click.option(
+        *("--session-id", "child_session"),
+        metavar="ID",
+        help="Continue this child session of the same preset and directory.",
+    ),
+    click.option(
+        "--parent-session", metavar="FILE", help="A pi session file; its last turns become the child's context."
+    ),
+    click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
+    click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),
+    click.option("--tools", metavar="CSV", help="With --no-preset: the tools the child may use; empty for none."),
+    click.option("--prompt", metavar="FILE", help="With --no-preset: a file with the system prompt."),
+    click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a preset of the project."),
+    json_option,
+)
+
+
+def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return click.argument("args", metavar="PRESET TASK", nargs=-1)(command)
+
 
 @click.command("run", epilog=EPILOG)
-@launch_options
-@json_option
+@_launch_options
 def run(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout.
 
@@ -36,7 +82,7 @@ def run(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
     the run continues.
     """
     engine = Engine.open()
-    request = read_request(engine, args, **options)
+    request = _read_request(engine, args, **options)
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
         try:
@@ -58,15 +104,14 @@ def run(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
 
 
 @click.command("bg", epilog=EPILOG)
-@launch_options
-@json_option
+@_launch_options
 def bg(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Start a run in the background and print its id. The run outlives this command and the terminal.
 
     The exit code is 0 once the run has started, or that of `run` if it has already ended by then.
     """
     engine = Engine.open()
-    launched = engine.launch((read_request(engine, args, **options),), background=True)
+    launched = engine.launch((_read_request(engine, args, **options),), background=True)
     if not launched:
         deleted = SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
         show_error(deleted, as_json=as_json)
@@ -100,10 +145,15 @@ def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller
         raise SubdeckError(DELETED, where=engine.project.runs)
     (run,) = launched
     progress = _Progress(engine, run, canceller)
-    progress.tell(_opening(run))
+    where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
+    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
     ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
     if ended and not ended[0].has_ended:
-        _cancel(engine, run, progress)
+        progress.tell(f"cancelling {run.meta.short_id} …")
+        try:
+            engine.stop((run.run_id,), reason=StopReason.CANCELLED)
+        except (SubdeckError, OSError) as error:
+            progress.tell(f"subdeck: it could not be cancelled: {error}")
         ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
     result = engine.result(run.run_id)
     if result is None or not ended:
@@ -111,14 +161,6 @@ def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller
     progress.show()
     progress.end(ended[0], result)
     return result
-
-
-def _cancel(engine: Engine, run: RunSnapshot, progress: _Progress) -> None:
-    progress.tell(f"cancelling {run.meta.short_id} …")
-    try:
-        engine.stop((run.run_id,), reason=StopReason.CANCELLED)
-    except (SubdeckError, OSError) as error:
-        progress.tell(f"subdeck: it could not be cancelled: {error}")
 
 
 class _Progress:
@@ -164,12 +206,6 @@ class _Progress:
             self._held = ""
 
 
-def _opening(run: RunSnapshot) -> str:
-    meta = run.meta
-    where = f"{meta.agent} {meta.resolved_model}".rstrip()
-    return one_line(f"{meta.run_id} · {meta.title} · {where} · {meta.runner}")
-
-
 def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
     elapsed = describe.elapsed(run, datetime.now(UTC))
@@ -180,3 +216,95 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     if result.status is not RunStatus.COMPLETED:
         lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
     return lines
+
+
+def _read_request(
+    engine: Engine,
+    args: Sequence[str],
+    *,
+    no_preset: bool,
+    previous: str | None,
+    tools: str | None,
+    prompt: str | None,
+    save_as: str | None,
+    **asked: Any,
+) -> RunRequest:
+    """Make a request of arguments and options; `asked` are those that it takes as they are. Raises UsageError.
+
+    Reads stdin and files, and saves the preset if `--save-as` is given.
+    """
+    preset, task = _preset_and_task(args, no_preset=no_preset)
+    ad_hoc_options = {"--tools": tools, "--prompt": prompt, "--save-as": save_as}
+    given = [name for name, value in ad_hoc_options.items() if value is not None]
+    if preset is not None and given:
+        raise UsageError(
+            f"{', '.join(given)} cannot be used with a preset",
+            where=given[0],
+            hint="a preset has its own tools and prompt: edit its file, or use --no-preset",
+        )
+    request = RunRequest(
+        previous=engine.find((previous,))[0] if previous else None,
+        task=_read_task() if task == "-" else task,
+        preset=preset,
+        tools=None if tools is None else parse_tools(tools),
+        prompt=_read_prompt(prompt) if prompt else "",
+        **asked,
+    )
+    if save_as:
+        _save(engine, save_as, request)
+    return request
+
+
+def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
+    match args:
+        case [task] if no_preset:
+            return None, task
+        case [preset, task] if not no_preset:
+            return preset, task
+        case []:
+            raise UsageError(
+                f"{'TASK' if no_preset else 'PRESET and TASK'} missing",
+                hint="subdeck presets lists the presets; --no-preset runs without one",
+            )
+        case [only]:
+            raise UsageError(
+                "PRESET or TASK is missing",
+                where=f'"{one_line(only, 60)}"',
+                hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
+            )
+        case _:
+            wanted = "TASK alone" if no_preset else "PRESET and TASK"
+            raise UsageError(
+                f"{len(args)} arguments were given, but {wanted} is expected",
+                where=f'"{one_line(args[-1], 60)}"',
+                hint="put the task in quotes",
+            )
+
+
+def _read_task() -> str:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
+        what, hint = "stdin is closed, so no task can be read from it", "give the task as an argument"
+        raise UsageError(what, where="task", hint=hint)
+    if is_terminal(sys.stdin):
+        note("Type the task; ctrl-D on an empty line ends it.")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def _read_prompt(path: str) -> str:
+    try:
+        return read_text(path)
+    except FileNotFoundError:
+        raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
+    except ContentError as error:
+        raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
+
+
+def _save(engine: Engine, name: str, request: RunRequest) -> None:
+    """Save an ad hoc request as a preset, once it is known that it can be launched."""
+    for problem in engine.check(request):
+        raise problem
+    from ..presets.write import save_preset
+
+    description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
+    path = save_preset(engine.project.home, name, description, request.model, request.tools, request.prompt)
+    note(f"saved as {one_line(path)}")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import click
+import msgspec
 
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
-from ..run.snapshot import RunSnapshot
+from ..run.model import RunResult
+from ..run.snapshot import Queued, RunSnapshot
 from ..text.plain import one_line
-from .outcomes import run_document, why_line, worst
-from .output import document, json_option, note, runs_argument, say, terminal_width
+from .output import document, json_option, note, runs_argument, say, terminal_width, worst
 from .table import Column, table
 
 LAST = 20
@@ -58,11 +60,11 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     run_ids = engine.find(refs) if refs else None
     runs = engine.snapshots(run_ids, last=None if show_all else LAST)
     if as_json:
-        document({"counts": count(runs), "runs": [run_document(engine, run) for run in runs]})
+        document({"counts": count(runs), "runs": [_run_document(engine, run) for run in runs]})
     elif runs:
         say("\n".join(_rows(runs)))
         if refs:
-            lines = [f"{run.meta.short_id} {why_line(engine, run, engine.result(run.run_id))}" for run in runs]
+            lines = [f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}" for run in runs]
             say("\n" + "\n".join(lines))
         more = "; --all shows every run" if not refs and not show_all and len(runs) >= LAST else ""
         say(f"\n{describe.counted(count(runs))}{more}")
@@ -83,7 +85,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     only the waiting: the runs continue.
     """
     engine = Engine.open()
-    run_ids = tuple(dict.fromkeys(engine.find(refs)))
+    run_ids = engine.find(refs)
     try:
         runs = engine.wait(run_ids, timeout=timeout)
     except KeyboardInterrupt:
@@ -94,7 +96,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
         raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
     open_runs = [run for run in runs if not run.has_ended]
     if as_json:
-        document({"timedOut": bool(open_runs), "runs": [run_document(engine, run) for run in runs]})
+        document({"timedOut": bool(open_runs), "runs": [_run_document(engine, run) for run in runs]})
     else:
         say("\n".join(_rows(runs)))
     if open_runs:
@@ -119,3 +121,40 @@ def _rows(runs: Sequence[RunSnapshot]) -> list[str]:
         for run in runs
     ]
     return table(COLUMNS, cells, terminal_width())
+
+
+def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:
+    """Say why a run is not done, or how it ended."""
+    from ..project.diagnosis import DiagnosisReader, Evidence, explain  # a list of runs does not need it
+
+    evidence = Evidence(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
+    return explain(run, evidence, datetime.now(UTC))
+
+
+def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
+    """Return everything about a run but its system prompt; the fields of a result are null until it has ended."""
+    meta = msgspec.to_builtins(run.meta)
+    del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts
+    result = engine.result(run.run_id) if run.has_ended else None
+    ended = msgspec.to_builtins(result) if result else dict.fromkeys(RunResult.__struct_encode_fields__)
+    state, end = run.state, run.end
+    live = {
+        "status": run.status,
+        "reason": run.reason,
+        "unknown": run.elsewhere,
+        "message": end.message if end else "",
+        "activity": describe.activity(run),
+        "sentence": run.sentence,
+        "ahead": state.ahead if isinstance(state, Queued) else None,
+        "why": _why_line(engine, run, result),
+        "usage": run.usage,
+        "attempts": 1 if isinstance(state, Queued) else state.attempt,
+        "startedAt": run.started_at,
+        "endedAt": end and end.ended_at,
+        "durationMs": end and end.duration_ms,
+        "lastEventAt": run.last_event_at,
+        "warnings": run.warnings,
+    }
+    return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],
+            "childSessionId": ended["childSessionId"] or meta["childSessionId"],
+            "artifacts": engine.artifacts(run.run_id)}  # fmt: skip

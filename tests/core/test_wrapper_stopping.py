@@ -54,10 +54,10 @@ def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> 
     """A stop ends the child by TERM and all that it started, and the result says who asked."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run, pids = busy(engine, tmp_path)
-    assert (run.run_id,) == engine.stop([run.run_id], by="the tests")
+    assert (run.run_id,) == engine.stop([run.run_id])
     run = wait_for_end(engine, run.run_id)
     assert (("aborted", "stopped"), "SIGTERM") == (ending(run), result_of(engine, run).signal)
-    assert "stopped by the tests" == end_of(run).message
+    assert "stopped by operator" == end_of(run).message
     assert [False] * 3 == [lives(pid) for pid in pids]
 
 
@@ -128,7 +128,7 @@ def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
     run = start(engine, "answer ok")
     wish = StopRequest(by="first", force=True, at=paths.now_iso())
     artifacts.write_stop(str(run_dir(engine, run)), wish)
-    engine.stop([run.run_id], by="second")
+    engine.stop([run.run_id])
     assert wish == artifacts.read_stop(str(run_dir(engine, run)))
     engine.stop([other.run_id for other in engine.snapshots()])
     assert "killed by first" == end_of(wait_for_end(engine, run.run_id)).message

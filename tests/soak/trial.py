@@ -277,7 +277,7 @@ class Trial:
     def _ask_to_stop(self) -> None:
         run_dir, _ = min(self._dirs.items(), key=lambda item: item[1])
         try:
-            Engine.open(str(self._arena.directory)).stop([run_dir.name], by="soak")
+            Engine.open(str(self._arena.directory), session="soak").stop([run_dir.name])
         except SubdeckError:
             return
 
