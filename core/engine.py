@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from .agents.choice import AgentChoice
     from .launch.plan import Plan
     from .presets.catalog import PresetCatalog
-    from .project.follower import Update
+    from .project.follower import Stop, Update
     from .project.session import SessionFile
-    from .project.watch import Stop
     from .run.events import EventTail
     from .runners.tmux import AttachInfo
     from .system.line_file import LineFile
@@ -232,7 +231,7 @@ class Engine:
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
         Raises SubdeckError for a run that another machine or boot holds.
         """
-        from .project.stop import ask_to_stop
+        from .project.liveness import ask_to_stop
 
         active = [run for run in self.snapshots(tuple(run_ids)) if not run.has_ended]
         for run in active:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ..core.errors import SubdeckError
     from ..core.paths import Project
     from ..core.presets.catalog import PresetCatalog
-    from ..core.project.follower import Update
-    from ..core.project.watch import Stop
+    from ..core.project.follower import Stop, Update
     from ..core.run.model import RunMeta, RunRequest, RunResult
     from ..core.run.snapshot import RunSnapshot
     from ..core.runners.tmux import AttachInfo

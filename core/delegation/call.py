@@ -9,9 +9,9 @@ from typing import Any
 
 from ..engine import Engine
 from ..errors import SubdeckError, nearest
+from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
-from ..project.watch import Stop
 from ..run.describe import activity, background_counts
 from ..run.model import RunStatus
 from ..run.snapshot import RunSnapshot

@@ -9,8 +9,7 @@ import msgspec
 
 from ..engine import Engine
 from ..errors import SubdeckError
-from ..project.follower import Update
-from ..project.watch import Stop
+from ..project.follower import Stop, Update
 from ..run.describe import latest
 from ..run.model import RunStatus, StopReason
 from ..run.snapshot import RunSnapshot

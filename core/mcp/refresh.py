@@ -15,7 +15,7 @@ from ..agents.choice import choose_agent
 from ..agents.pi.models import cached_listing, list_key, refresh_models
 from ..engine import Engine
 from ..presets.catalog import preset_places
-from ..project.watch import watch
+from ..project.follower import watch
 
 
 class ModelListRefresher:

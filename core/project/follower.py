@@ -1,17 +1,21 @@
-"""Follow the runs of a project: first what is there, then every change, as frozen updates."""
+"""Follow the runs of a project: first what is there, then every change, as frozen updates.
+
+One watch sees all active runs and the presets. What it yields are hints where to look: the kernel may drop notices
+without a word, so the follower also sweeps. The only module that knows watchfiles.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Collection, Container, Iterator
+from typing import Protocol
 
 from msgspec import Struct
 
-from ..paths import Project
+from ..paths import Project, is_run_id
 from ..run.snapshot import Counts, RunSnapshot
 from .registry import Registry
-from .watch import Stop, watch
 
 NEWEST = 200
 """Runs in the first update, besides the unfinished ones."""
@@ -25,6 +29,22 @@ PROOF = 2.0
 """Seconds between two proofs of life of runs whose wrapper is not known to be alive."""
 PROOF_OF_ALL = 10.0
 """Seconds between two looks at everything that is open, with proof of life."""
+
+BEAT_S = 0.1
+"""Seconds after which something is yielded even without news; in a calm a little more."""
+STEP_S = 0.011
+DEBOUNCE_S = 0.02
+CALM_PAUSE_S = 0.17
+"""Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
+CALM_AFTER_S = 3.0
+CHECK_S = 1.0
+"""Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
+
+
+class Stop(Protocol):
+    """What ends a watch, a `threading.Event` for instance; it is asked again and again."""
+
+    def is_set(self) -> bool: ...
 
 
 class Update(Struct, frozen=True):
@@ -46,8 +66,11 @@ class Update(Struct, frozen=True):
     complete: bool
     """Every run directory has been read."""
     presets_changed: bool
-    is_quiet: bool = False
-    """Nothing changed."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing changed."""
+        return not (self.runs or self.removed or self.presets_changed)
 
 
 class Follower:
@@ -73,9 +96,8 @@ class Follower:
         self._recent: set[str] = set()
         """Runs that were looked at since the last time all were."""
         self._rested = 0.0
-        self._open: frozenset[str] = frozenset()
-        self._old: set[str] = set()
-        """Ids that were there before, so that their ends are no news: at the start, or told and then removed."""
+        self._past: set[str] = set()
+        """Runs whose ends are no news: those there at the start that were not open, and those that were reported."""
         self._complete = False
         self._swept = self._proved = self._proved_all = 0.0
         self._listed: tuple[int, ...] = ()
@@ -83,7 +105,7 @@ class Follower:
     def updates(self, stop: Stop) -> Iterator[Update]:
         """Yield updates until `stop` is set; blocks in between."""
         names = self._registry.names()
-        self._old.update(names)
+        self._past.update(names)
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
         self._complete = len(names) <= NEWEST
         yield self._update(first, presets_changed=True)
@@ -146,10 +168,9 @@ class Follower:
 
     def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
-        ended = tuple(run for run in runs if run.has_ended and self._is_news(run.run_id))
-        if touched:
-            self._open = frozenset(self._registry.open_ids)
-            self._old.update(run.run_id for run in runs)
+        ended = tuple(run for run in runs if run.has_ended and run.run_id not in self._past)
+        self._past.difference_update(run.run_id for run in runs if not run.has_ended)
+        self._past.update(run.run_id for run in ended)
         return Update(
             runs=runs,
             removed=tuple(run_id for run_id in touched if run_id not in self._registry),
@@ -158,12 +179,7 @@ class Follower:
             background=self._registry.background,
             complete=self._complete,
             presets_changed=presets_changed,
-            is_quiet=not touched and not presets_changed,
         )
-
-    def _is_news(self, run_id: str) -> bool:
-        """Return whether a run that was open has ended, or one came and ended between two looks."""
-        return run_id in self._open or run_id not in self._old
 
 
 def _modified(directory: str) -> tuple[int, ...]:
@@ -172,3 +188,87 @@ def _modified(directory: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return (stat.st_mtime_ns, stat.st_ino)
+
+
+class Changes(Struct, frozen=True):
+    """Where something happened since the last time; empty at a beat without news."""
+
+    runs: frozenset[str] = frozenset()
+    """Ids of runs whose activity file was written, or came or went."""
+    presets: bool = False
+    restarted: bool = False
+    """The watch has just begun, or begun again: what happened before it did was not seen."""
+
+
+class _PacedStop:
+    """Makes watchfiles look less often in a calm: it asks for the stop before each of its looks."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self.pause = 0.0
+        """Seconds to sleep at each question."""
+
+    def is_set(self) -> bool:
+        if self.pause:
+            time.sleep(self.pause)
+        return self._stop.is_set()
+
+
+def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
+    """Yield what changes in `active/` and the preset directories, at each beat at least, until `stop` is set.
+
+    Directories that come and go are followed: the nearest one that exists stands for one that does not yet.
+    """
+    while not stop.is_set():
+        presets = preset_dirs()
+        try:
+            yield from _watch(project.active, presets, stop)
+        except (OSError, RuntimeError):
+            # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
+            time.sleep(BEAT_S)
+            yield Changes()
+
+
+def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
+    """Watch the directories that exist now, until one of them comes or goes."""
+    import watchfiles  # 60 ms: only for who follows
+
+    wanted = (active, *presets)
+    watched = _existing(wanted)
+    paced_stop = _PacedStop(stop)
+    newest = checked = time.monotonic()
+    restarted = True
+    for batch in watchfiles.watch(
+        *watched,
+        watch_filter=None,
+        step=int(STEP_S * 1000),
+        debounce=int(DEBOUNCE_S * 1000),
+        rust_timeout=int(BEAT_S * 1000),
+        yield_on_timeout=True,
+        stop_event=paced_stop,
+        recursive=False,
+        force_polling=False,
+    ):
+        now = time.monotonic()
+        places = [os.path.split(path) for _, path in batch]
+        runs = frozenset(name for parent, name in places if parent == active and is_run_id(name))
+        touches_presets = any(parent in presets for parent, _ in places)
+        if runs or touches_presets:
+            newest = now  # others may be busy in the directories above, which are no reason to hurry
+        paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
+        yield Changes(runs, presets=restarted or touches_presets, restarted=restarted)
+        restarted = False
+        if len(places) > len(runs) or now - checked >= CHECK_S:
+            checked = now
+            if _existing(wanted) != watched or any(path in watched for _, path in batch):
+                return  # a directory came or went; one that came back is another one
+
+
+def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:
+    """Return for each directory itself or its nearest ancestor that exists, without repeats."""
+    found: dict[str, None] = {}
+    for directory in directories:
+        while not os.path.isdir(directory) and directory != os.path.dirname(directory):
+            directory = os.path.dirname(directory)
+        found[directory] = None
+    return tuple(found)

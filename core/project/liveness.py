@@ -1,19 +1,32 @@
-"""Who is responsible for a run, proven by a kernel lock; and the finishing of runs that nobody is responsible for."""
+"""Who is responsible for a run, proven by a kernel lock; asking them to end it, and finishing it where nobody is."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import signal
 import time
 from enum import Enum
 
 from .. import paths
+from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
 from ..run.events import EventTail, RunStarted
 from ..run.fold import Fold
-from ..run.model import STATUS_OF, RunMeta, RunReason, RunResult, RunStatus, StopReason
+from ..run.model import (
+    STATUS_OF,
+    RunMeta,
+    RunReason,
+    RunResult,
+    RunStatus,
+    StopReason,
+    StopRequest,
+    newer_schema,
+)
+from ..run.outcome import stopped
+from ..run.snapshot import RunSnapshot
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
@@ -41,11 +54,10 @@ class Proof(Enum):
 
 
 def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: float = FINISHING_S) -> Proof:
-    """Find out whether somebody is responsible for a run; where nobody is, finish it.
+    """Find out whether somebody is responsible for a run; where nobody is, end what it left running and finish it.
 
-    What it left running is ended, then the result is written and signed with `by`; with None nothing is ended or
-    written. Takes microseconds as a rule. Another process that has the lock to do the same is waited for, up to
-    `patience` seconds; ending what the run left running takes up to 2.5 s.
+    The result is signed with `by`; with None nothing is ended or written. Takes microseconds as a rule; up to
+    `patience` seconds while another process does the same, and up to 2.5 s to end what is left running.
     """
     run_dir = project.run_dir(run_id)
     ended = f"{run_dir}/{paths.RESULT}"
@@ -64,10 +76,12 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         facts = artifacts.read_runner(run_dir)
         if by is None or (facts is not None and not is_here(facts)) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
-        result, child = _lost(run_dir, run_id, facts, by)
-        _end_left_overs(run_id, child if facts else None)
+        fold = Fold()
+        for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
+            fold.apply(event)
+        _end_left_overs(run_id, fold.child if facts else None)
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
-        artifacts.write_result(run_dir, result)
+        artifacts.write_result(run_dir, _lost(run_dir, run_id, facts, fold, by))
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
@@ -82,11 +96,38 @@ def is_here(facts: RunnerFacts) -> bool:
     return (facts.host, facts.boot_id, facts.pid_namespace) == ours
 
 
-class WrapperWatch:
-    """The living wrappers of open runs. The kernel says which have died, in one call for all of them.
+def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
+    """Write `stop.json` and signal the wrapper; one that has not come up yet finds the request when it does.
 
-    A proof costs several calls for each run, so it can be left out for a run whose wrapper is known to be alive.
+    A request is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
     """
+    if run.newer_schema:
+        raise SubdeckError(
+            f"run {run.meta.short_id} was {newer_schema(run.newer_schema)}",
+            where=run.run_id,
+            hint="stop it with the subdeck that launched it",
+        )
+    if run.elsewhere:
+        raise SubdeckError(
+            f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
+            where=run.run_id,
+            hint="stop it where it was started; subdeck rm takes it away here",
+        )
+    run_dir = project.run_dir(run.run_id)
+    earlier = artifacts.read_stop(run_dir)
+    if earlier is None or (force and not earlier.force):
+        request = StopRequest(by=by, force=force, at=paths.now_iso(), reason=reason)
+        try:
+            artifacts.write_stop(run_dir, request)
+        except OSError as error:
+            raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
+    facts = artifacts.read_runner(run_dir)
+    if facts is not None and is_here(facts):
+        processes.send(facts.pid, signal.SIGTERM, facts.pid_started)
+
+
+class WrapperWatch:
+    """The living wrappers of open runs; one call says which have died, where a proof of life costs several each."""
 
     def __init__(self) -> None:
         self._deaths = select.epoll()
@@ -187,15 +228,11 @@ def _end_left_overs(run_id: str, child: RunStarted | None) -> None:
     processes.end_all(left, LEFT_OVERS)
 
 
-def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, by: str) -> tuple[RunResult, RunStarted | None]:
-    """Put together what is known of a run whose wrapper said nothing at its end, and which child it had last."""
-    fold, child = Fold(), None
-    for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
-        fold.apply(event)
-        child = event if isinstance(event, RunStarted) else child
+def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, fold: Fold, by: str) -> RunResult:
+    """Put together what is known of a run whose wrapper said nothing at its end."""
     meta = artifacts.read_meta(run_dir)
     reason, message = _reason(run_dir, fold, facts, meta)
-    result = RunResult(
+    return RunResult(
         run_id=run_id,
         status=STATUS_OF[reason],
         reason=reason,
@@ -209,7 +246,6 @@ def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, by: str) -> tupl
         started_at=fold.started_at,
         ended_at=paths.now_iso(),
     )
-    return result, child
 
 
 def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta | None) -> tuple[RunReason, str | None]:
@@ -217,28 +253,18 @@ def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta |
         reason = fold.ended.reason
         done = STATUS_OF[reason] is RunStatus.COMPLETED
         return reason, None if done else "its wrapper died after it had written this end"
-    stop_request = artifacts.read_stop(run_dir)
-    if stop_request is not None:
-        asked = RunReason.CANCELLED if stop_request.reason == StopReason.CANCELLED else RunReason.STOPPED
-        reason = RunReason.KILLED if stop_request.force else asked
-        return reason, f"{reason} by {one_line(stop_request.by, 80)}; its wrapper died on the way"
+    if stop_request := artifacts.read_stop(run_dir):
+        reason, message = stopped(stop_request)
+        return reason, f"{message}; its wrapper died on the way"
     if meta is None:
         return RunReason.LOST, f"{paths.META} is missing or broken and nobody holds the run"
     if facts is None:
-        crash = _last_line(os.path.join(run_dir, paths.STDERR))
-        if crash:
+        if crash := _last_line(os.path.join(run_dir, paths.STDERR)):
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
         return RunReason.LOST, "its launcher died before the wrapper was started"
     return RunReason.LOST, "its wrapper died without a word; what it left running was ended"
 
 
 def _last_line(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 2048))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    lines = plain(text).split("\n")
+    lines = plain(files.content(path).decode("utf-8", "replace")).split("\n")
     return next((one_line(line, 300) for line in reversed(lines) if line.strip()), "")

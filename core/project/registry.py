@@ -20,8 +20,8 @@ from ..system import files
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
+    from ..run.fold import OpenRun
     from .liveness import WrapperWatch
-    from .open_run import OpenRun
 
 MESSAGE_LENGTH = 300
 """Characters of the one line that says how a run ended."""
@@ -146,8 +146,8 @@ class Registry:
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
+        from ..run.fold import OpenRun
         from .liveness import FINISHING_S, GLANCE_S, Proof, WrapperWatch, reconcile
-        from .open_run import OpenRun
 
         run_dir = self._project.run_dir(run_id)
         proof = reconcile(self._project, run_id, by=self._by, patience=GLANCE_S if self._looks_again else FINISHING_S)
@@ -217,7 +217,7 @@ class Registry:
         """Return the queued runs that this registry was not asked for: they count for those that it was."""
         if self._only is None:
             return []
-        from .open_run import OpenRun
+        from ..run.fold import OpenRun
 
         for run_id in self._listed(self._project.active, only=None):
             if run_id not in self._only and run_id not in self._siblings:

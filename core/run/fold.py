@@ -8,12 +8,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ..paths import EVENTS
-from ..system.line_file import LineTail
+from ..paths import EVENTS, Project
+from ..system.line_file import HeldFile, LineTail
 from ..text.plain import one_line
+from .artifacts import ActivityRecord, decode_activity
+from .describe import unreadable_lines
 from .events import (
     AssistantText,
     Event,
+    EventTail,
     Notice,
     Retry,
     RunEnded,
@@ -26,11 +29,14 @@ from .events import (
     decode_event,
     line_prefix,
 )
-from .model import NoticeLevel, Usage, WaitsFor
+from .model import NoticeLevel, RunMeta, Usage, WaitsFor
 from .progress import ProgressFormatter
+from .snapshot import Queued, Running, RunSnapshot
 
 ACTIVITY_LENGTH = 200
-"""Characters."""
+"""Characters of what a run does now."""
+ACTIVITY_BYTES = 16 * 1024
+"""More than an activity record has: 2 KB of a sentence, escaped."""
 
 UNCOUNTED_STOPS = frozenset({"error", "compaction"})
 """Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
@@ -71,10 +77,6 @@ class Fold:
         self.warnings: tuple[str, ...] = ()
         self.ended: RunEnded | None = None
 
-    @property
-    def has_started(self) -> bool:
-        return self.started_at is not None
-
     def apply(self, event: Event) -> None:
         self.last_seq = event.seq
         self.last_event_at = event.ts
@@ -105,6 +107,74 @@ class Fold:
                 self.ended = event
             case _:
                 pass
+
+
+class OpenRun:
+    """A run without a result: its events so far, and how far they were read. Its files are kept open."""
+
+    def __init__(self, project: Project, meta: RunMeta) -> None:
+        self.meta = meta
+        self.fold = Fold()
+        self.is_elsewhere = False
+        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
+        self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
+        self._activity_bytes = b""
+        self._activity = ActivityRecord()
+
+    def drain(self) -> bool:
+        """Read what is new; return whether there was anything."""
+        before = self._tail.offset
+        for event in self._tail.read():
+            self.fold.apply(event)
+        return self._read_activity() or self._tail.offset != before
+
+    def has_grown(self) -> bool:
+        """Tell whether there are events to read; a sweep asks this of every run."""
+        return self._tail.has_grown()
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether its last event says so, or its activity file is not there any more."""
+        if self.fold.ended is not None:
+            return True
+        status = self._activity_file.status()
+        self._activity_file.release()
+        return status is None
+
+    @property
+    def is_queued(self) -> bool:
+        return self.fold.started_at is None
+
+    def snapshot(self, ahead: int = 0) -> RunSnapshot:
+        """Return the run as it was last drained; `ahead` is how many go first while it is queued."""
+        fold = self.fold
+        if fold.started_at is None:
+            state = Queued(fold.waits_for, ahead)
+        else:
+            sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
+            state = Running(started_at=fold.started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)
+        warnings = fold.warnings or self.meta.all_warnings
+        unreadable = unreadable_lines(self._tail.unreadable)
+        return RunSnapshot(
+            meta=self.meta,
+            state=state,
+            elsewhere=self.is_elsewhere,
+            newer_schema=self.meta.schema_version if self.meta.is_newer else None,
+            usage=fold.usage,
+            last_event_at=fold.last_event_at,
+            last_seq=fold.last_seq,
+            warnings=(*warnings, unreadable) if unreadable else warnings,
+        )
+
+    def _read_activity(self) -> bool:
+        """Read the activity file; return whether it says something else than before."""
+        content = self._activity_file.read(ACTIVITY_BYTES, 0)
+        self._activity_file.release()
+        if content == self._activity_bytes:
+            return False
+        self._activity_bytes = content
+        self._activity = decode_activity(content)
+        return True
 
 
 class OpenCalls:

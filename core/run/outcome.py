@@ -160,7 +160,7 @@ def decide(
     if facts.finished and facts.stop_reason != "aborted":
         reason, message = _finished(facts, finalize)
     elif stop is not None:
-        reason, message = _stopped(stop)
+        reason, message = stopped(stop)
     elif limit is not None:
         reason, message = limit, _LIMITS.get(limit, "it reached a limit")
     elif signal is not None:
@@ -207,7 +207,8 @@ def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
     return RunReason.FINALIZED, None
 
 
-def _stopped(stop: StopRequest) -> tuple[RunReason, str]:
+def stopped(stop: StopRequest) -> tuple[RunReason, str]:
+    """Return the reason of a run that ends by a stop request, and a sentence that says who made it."""
     by = f" by {one_line(stop.by, 80)}" if stop.by else ""
     if stop.reason == StopReason.CANCELLED:
         return RunReason.CANCELLED, f"cancelled{by}"

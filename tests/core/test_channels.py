@@ -199,7 +199,7 @@ def update(run: RunSnapshot, *, ended: bool = False) -> Update:
     return Update((run,), (), (run,) if ended else (), Counts(), Counts(), True, False)
 
 
-QUIET = Update((), (), (), Counts(), Counts(), True, False, is_quiet=True)
+QUIET = Update((), (), (), Counts(), Counts(), True, False)
 """What a follower gets while nothing happens."""
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.project import follower as follow, watch
+from subdeck.core.project import follower as follow
 from subdeck.core.project.follower import Update
-from subdeck.core.project.open_run import OpenRun
 from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
+from subdeck.core.run.fold import OpenRun
 from subdeck.core.run.snapshot import Counts, RunSnapshot
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import HeldFile
@@ -284,11 +284,11 @@ def test_a_renamed_directory(engine: Engine) -> None:
 def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the kernel refuses to watch, everything is still found."""
 
-    def refuse(*_: object) -> Iterator[watch.Changes]:
+    def refuse(*_: object) -> Iterator[follow.Changes]:
         raise OSError(28, "inotify watch limit reached")
         yield
 
-    monkeypatch.setattr(watch, "_watch", refuse)
+    monkeypatch.setattr(follow, "_watch", refuse)
     with following(engine) as followed:
         run = start(engine, "answer ok")
         followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
@@ -401,7 +401,7 @@ def test_waiting_until_it_is_stopped(engine: Engine) -> None:
 
 def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever follows gets a turn again and again while nothing happens, also when it has been calm for long."""
-    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.0)
+    monkeypatch.setattr(follow, "CALM_AFTER_S", 0.0)
     with following(engine) as followed:
         before = followed.turns
         wait_until(lambda: followed.turns > before + 3, "more turns")
@@ -409,31 +409,31 @@ def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a calm the watch looks less often, and from the first change on as often as before."""
-    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.2)
+    monkeypatch.setattr(follow, "CALM_AFTER_S", 0.2)
     pauses: list[float] = []
-    is_set = watch._PacedStop.is_set
-    monkeypatch.setattr(watch._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
+    is_set = follow._PacedStop.is_set
+    monkeypatch.setattr(follow._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
     with following(engine) as followed:
-        wait_until(lambda: watch.CALM_PAUSE_S in pauses, "the calm")
+        wait_until(lambda: follow.CALM_PAUSE_S in pauses, "the calm")
         pauses.clear()
         run = start(engine, "answer ok")
         followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
-        wait_until(lambda: pauses.count(0.0) > pauses.count(watch.CALM_PAUSE_S), "more looks")
+        wait_until(lambda: pauses.count(0.0) > pauses.count(follow.CALM_PAUSE_S), "more looks")
 
 
 def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the project is gone, what others do in the directory above it does not end the calm."""
-    monkeypatch.setattr(watch, "CALM_AFTER_S", 0.2)
+    monkeypatch.setattr(follow, "CALM_AFTER_S", 0.2)
     project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
     pauses: list[float] = []
-    is_set = watch._PacedStop.is_set
-    monkeypatch.setattr(watch._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
+    is_set = follow._PacedStop.is_set
+    monkeypatch.setattr(follow._PacedStop, "is_set", lambda self: (pauses.append(self.pause), is_set(self))[1])
     begun = time.monotonic()
-    for number, _ in enumerate(watch.watch(project, tuple, stop)):
+    for number, _ in enumerate(follow.watch(project, tuple, stop)):
         (tmp_path / str(number)).touch()
-        if watch.CALM_PAUSE_S in pauses or time.monotonic() - begun > 20:
+        if follow.CALM_PAUSE_S in pauses or time.monotonic() - begun > 20:
             stop.set()
-    assert watch.CALM_PAUSE_S in pauses
+    assert follow.CALM_PAUSE_S in pauses
 
 
 def test_waiting_tells_progress(engine: Engine) -> None:

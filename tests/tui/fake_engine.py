@@ -22,9 +22,8 @@ from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
-from subdeck.core.project.follower import Update
+from subdeck.core.project.follower import Stop, Update
 from subdeck.core.project.registry import count
-from subdeck.core.project.watch import Stop
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult
 from subdeck.core.run.snapshot import RunSnapshot
