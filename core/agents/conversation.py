@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Reversible
 from typing import Any
 
 from msgspec import Struct
@@ -40,8 +40,8 @@ class Message(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """What a user said and everything up to the next time."""
 
-    messages: Sequence[Message]
-    """In order. May be read from a file when looked at: who needs only some takes only those."""
+    messages: Reversible[Message]
+    """In order. May be read from a file one by one: who needs only some takes only those."""
 
 
 class Conversation(Struct, frozen=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -81,54 +81,18 @@ def _version(descriptor: int, path: str) -> int:
     return header.version
 
 
-class _Kept:
-    """Where the messages of the last turns are, the latest first; a session may have a million."""
+class _Messages:
+    """The messages at these positions of what a scan kept, each decoded when it is reached."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._offsets = array("Q")
-        self._lengths = array("Q")
-        self._contents: dict[int, Any] = {}
-        """By offset: what an edit of the context put for a message's own content."""
+    def __init__(self, read: Callable[[int], Message], positions: range) -> None:
+        self._read = read
+        self._positions = positions
 
-    def __len__(self) -> int:
-        return len(self._offsets)
+    def __iter__(self) -> Iterator[Message]:
+        return map(self._read, self._positions)
 
-    def add(self, entry: Entry) -> None:
-        self._offsets.append(entry.offset)
-        self._lengths.append(entry.length)
-
-    def put_content(self, entry: Entry, content: object) -> None:
-        self._contents[entry.offset] = content
-
-    def message(self, position: int) -> Message:
-        offset, length = self._offsets[position], self._lengths[position]
-        if length > LINE_LIMIT:
-            return Message("note", (Text(f"[…message of {length // 1024**2} MB left out…]"),))
-        entry = fields_of(self._descriptor, offset, length)
-        if entry is None:
-            return Message("note", ())
-        return message_of(with_content(entry, self._contents[offset]) if offset in self._contents else entry)
-
-
-class _Messages(Sequence[Message]):
-    """The messages from one position back to another, in order, each decoded when looked at."""
-
-    def __init__(self, kept: _Kept, first: int, last: int) -> None:
-        self._kept = kept
-        self._positions = range(first, last - 1, -1)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
-        if isinstance(index, slice):
-            return [self._kept.message(position) for position in self._positions[index]]
-        return self._kept.message(self._positions[index])
+    def __reversed__(self) -> Iterator[Message]:
+        return map(self._read, reversed(self._positions))
 
 
 class _Scan:
@@ -137,7 +101,11 @@ class _Scan:
     def __init__(self, descriptor: int, recent_turns: int) -> None:
         self._descriptor = descriptor
         self._recent_turns = recent_turns
-        self._kept = _Kept(descriptor)
+        self._offsets = array("Q")
+        """Of the messages that are kept, the latest first; a session may have a million."""
+        self._lengths = array("Q")
+        self._contents: dict[int, Any] = {}
+        """By offset: what an edit of the context put for a message's own content."""
         self._starts: list[int] = []
         """Where each turn begins, the last turn first."""
         self._is_answered = False
@@ -157,8 +125,8 @@ class _Scan:
         for entry in entries:
             self._meet(entry)
             if self._is_over(entry):
-                return self._conversation(len(self._kept))
-        return self._conversation(len(self._kept) if self._first_kept is None else self._kept_after)
+                return self._conversation(len(self._offsets))
+        return self._conversation(len(self._offsets) if self._first_kept is None else self._kept_after)
 
     def _meet(self, entry: Entry) -> None:
         match entry.type:
@@ -169,9 +137,11 @@ class _Scan:
                 compaction = self._fields(entry)
                 self._summary = string(compaction.get("summary"))
                 self._first_kept = string(compaction.get("firstKeptEntryId")).encode()
-                self._kept_after = len(self._kept)
+                self._kept_after = len(self._offsets)
             case "context_edit":
-                self._note_edit(self._fields(entry))
+                edit = self._fields(entry)
+                if "replacement" in edit:
+                    self._edits.setdefault(string(edit.get("targetId")).encode(), edit["replacement"])
             case _:
                 pass
         if self._model is None and (entry.type == "model_change" or entry.role == "assistant"):
@@ -179,7 +149,7 @@ class _Scan:
 
     def _is_over(self, entry: Entry) -> bool:
         if self._first_kept is not None:
-            return self._first_kept in (b"", entry.id) or (self._is_full and len(self._kept) == self._kept_after)
+            return self._first_kept in (b"", entry.id) or (self._is_full and len(self._offsets) == self._kept_after)
         if self._is_full and not self._has_looked_ahead:
             self._has_looked_ahead = True
             return not has_compaction(self._descriptor, entry.offset)
@@ -194,29 +164,21 @@ class _Scan:
             if self._is_full:
                 return
             self._is_answered = True
-        elif entry.role == "user":
-            self._note_question()
-        self._kept.add(entry)
-
-    def _note_question(self) -> None:
-        """Begin a turn, or let the one met before begin here: one that no answer stands between."""
-        if self._is_answered or not self._starts:
+        elif entry.role == "user" and (self._is_answered or not self._starts):
             self._is_answered = False
-            self._starts.append(len(self._kept))
-        else:
-            self._starts[-1] = len(self._kept)
+            self._starts.append(len(self._offsets))
+        elif entry.role == "user":
+            self._starts[-1] = len(self._offsets)  # no answer stands between this one and the one met before
+        self._offsets.append(entry.offset)
+        self._lengths.append(entry.length)
 
     def _is_edited_away(self, entry: Entry) -> bool:
         if entry.id not in self._edits:
             return False
         replacement = self._edits.pop(entry.id)
         if replacement is not None:
-            self._kept.put_content(entry, mapping(replacement).get("content"))
+            self._contents[entry.offset] = mapping(replacement).get("content")
         return replacement is None
-
-    def _note_edit(self, edit: dict[str, Any]) -> None:
-        if "replacement" in edit:
-            self._edits.setdefault(string(edit.get("targetId")).encode(), edit["replacement"])
 
     def _fields(self, entry: Entry) -> dict[str, Any]:
         return fields_of(self._descriptor, entry.offset, entry.length) or {}
@@ -226,9 +188,18 @@ class _Scan:
         starts = [start for start in self._starts if start < kept]
         if len(starts) < self._recent_turns and kept > (starts[-1] + 1 if starts else 0):
             starts.append(kept - 1)
-        lasts = [0, *(start + 1 for start in starts[:-1])]
-        turns = [Turn(_Messages(self._kept, first, last)) for first, last in zip(starts, lasts, strict=False)]
+        afters = [-1, *starts]
+        turns = [Turn(_Messages(self._message, range(*span, -1))) for span in zip(starts, afters, strict=False)]
         return Conversation(tuple(reversed(turns)), self._summary, self._model or "")
+
+    def _message(self, position: int) -> Message:
+        offset, length = self._offsets[position], self._lengths[position]
+        if length > LINE_LIMIT:
+            return Message("note", (Text(f"[…message of {length // 1024**2} MB left out…]"),))
+        entry = fields_of(self._descriptor, offset, length)
+        if entry is None:
+            return Message("note", ())
+        return message_of(with_content(entry, self._contents[offset]) if offset in self._contents else entry)
 
 
 def _model(entry: dict[str, Any]) -> str:
