@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
 import time
+from collections.abc import Iterator
+from subprocess import PIPE, Popen
 from types import FrameType
 
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import Command, Open, Settling
+from ..agents.base import Open, Settling
+from ..agents.pi.program import child_command
 from ..agents.pi.stream import PiStream
+from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
-from ..run.outcome import ChildExit, Failure, Outcome, decide
+from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
-from .child import Child, read_available
+from ..system.log import log_fault
 from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
 from .queue import Signals
@@ -27,63 +32,82 @@ from .records import Records
 LEFT_OVERS_S = 0.5
 """How long processes the child left behind get between TERM and KILL."""
 
+CHUNK = 256 * 1024
+"""Bytes read from a pipe at a time."""
+
 
 class Attempt:
     """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
 
-    def __init__(self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, stream: PiStream) -> None:
+    def __init__(
+        self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, *, began: float, turns: int
+    ) -> None:
+        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had."""
         self._meta = meta
         self._run_dir = run_dir
         self._records = records
         self._signals = signals
-        self._stream = stream
-        self._intake = Intake(stream, records)
+        self._turns = turns
+        self._stream = PiStream()
+        self._intake = Intake(self._stream, records)
         self._escalation = StopEscalation(meta.grace_seconds)
+        self._watchdog = Watchdog(meta.limits, began)
         self._stop: StopRequest | None = None
         self._signal: str | None = None
         self._limit: RunReason | None = None
         self._exited: ChildExit | None = None
-        self._handle_signals(first=True)
+        self.has_child = False
+        """Whether the child could be started."""
+        self._handle_signals()
+
+    @property
+    def facts(self) -> StreamFacts:
+        return self._stream.facts
 
     @property
     def is_stopped(self) -> bool:
         """Whether somebody wants it to end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
 
-    def start(self, command: Command, number: int) -> None:
-        """Start the child; where that fails nothing of it is left.
-
-        Raises OSError, or ValueError for arguments that no program can get.
-        """
-        self._number = number
+    def run(self, number: int) -> Outcome:
+        """Start the child and supervise it to its end; nothing of it is left then."""
+        if self.is_stopped:
+            return self._outcome()
         try:
-            self._child = Child(command, self._meta.cwd, os.path.join(self._run_dir, paths.prompt_name(number)))
-        except BaseException:
-            self._end_descendants()
-            raise
-
-    def follow(self, began: float, turns: int) -> Outcome:
-        """Supervise the started child to its end, and end what it leaves behind.
-
-        Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had before.
-        """
+            child = self._start(number)
+        except OSError as error:
+            return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
+        except SubdeckError as error:
+            return self._outcome(failure=Failure(RunReason.START_FAILED, str(error)))
+        except Exception as error:  # arguments that no program can get, or a fault of ours
+            return self._outcome(failure=_fault(RunReason.START_FAILED, error))
+        self.has_child = True
         try:
-            self._announce(self._child, self._number)
-            self._watchdog = Watchdog(self._meta.limits, began)
-            self._turns = turns
-            returncode = self._serve(self._child)
-        finally:
-            self._end_descendants()
-        self._drain(self._child)
-        self._child.close()
+            with child:
+                try:
+                    self._announce(child, number)
+                    returncode = self._serve(child)
+                finally:
+                    self._end_descendants()
+                self._drain()
+        except Exception as error:
+            return self._outcome(failure=_fault(RunReason.LOST, error))
         self._exited = ChildExit.of(returncode)
-        return self.outcome()
+        return self._outcome()
 
-    def outcome(self, *, goes_on: bool = False, failure: Failure | None = None) -> Outcome:
-        """Return how the run ends with this child; `goes_on`: its last word was not the run's."""
-        facts = self._stream.facts
+    def outcome_without_another(self) -> Outcome | None:
+        """Return how the run ends where it is stopped or at a limit, so that no other child may follow; else None."""
+        now = time.monotonic()
+        self._handle_signals()
+        self._watchdog.heard(now, 0)
+        turns = self._turns + self.facts.usage.turns
+        self._limit = self._limit or self._watchdog.exceeded(now, turns, wants_turn=True)
+        return self._outcome(is_final=False) if self._limit or self.is_stopped else None
+
+    def _outcome(self, *, is_final: bool = True, failure: Failure | None = None) -> Outcome:
+        """Return how the run ends with this child; unless `is_final` its last word was not the run's."""
         return decide(
-            replace(facts, finished=False) if goes_on else facts,
+            self.facts if is_final else replace(self.facts, finished=False),
             exit=self._exited,
             stop=self._stop,
             limit=self._limit,
@@ -93,52 +117,71 @@ class Attempt:
             finalize=self._meta.finalize,
         )
 
-    def barred(self, turns: int) -> Outcome | None:
-        """Return how the run ends because no other child may follow: it is stopped, or a limit is reached; else None.
+    def _start(self, number: int) -> Popen[bytes]:
+        """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
 
-        `turns` are those of all attempts so far.
+        Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
         """
-        now = time.monotonic()
-        self._handle_signals(first=True)
-        self._watchdog.heard(now, 0)
-        self._limit = self._limit or self._watchdog.overstepped(now, turns, goes_on=True)
-        return self.outcome(goes_on=True) if self._limit or self.is_stopped else None
+        command = child_command(self._meta, self._run_dir)
+        environment = {name: value for name, value in os.environ.items() if name not in command.unset}
+        environment |= command.env | {"PWD": self._meta.cwd}
+        try:
+            with open(os.path.join(self._run_dir, paths.prompt_name(number)), "rb") as stdin:
+                child = Popen(
+                    command.argv,
+                    stdin=stdin,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    cwd=self._meta.cwd,
+                    env=environment,
+                    bufsize=0,
+                    start_new_session=True,
+                )
+            assert child.stdout and child.stderr  # noqa: S101 - for the type: both are pipes
+            self._stdout, self._stderr = child.stdout.fileno(), child.stderr.fileno()
+            for pipe in (self._stdout, self._stderr):
+                os.set_blocking(pipe, False)
+            _widen(self._stdout)
+        except BaseException:
+            self._end_descendants()
+            raise
+        return child
 
     def _end_descendants(self) -> None:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
         processes.end_all(lambda: processes.descendants(os.getpid()), patience)
 
-    def _announce(self, child: Child, number: int) -> None:
+    def _announce(self, child: Popen[bytes], number: int) -> None:
         own = os.getpid()
         started = RunStarted(
             pid=own,
             child_pid=child.pid,
             pid_started=processes.start_time(own),
-            child_pid_started=child.started,
+            child_pid_started=processes.start_time(child.pid),
             attempt=number,
             max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
-        self._records.touch()
+        self._records.activity.touch(time.monotonic())
 
-    def _serve(self, child: Child) -> int:
+    def _serve(self, child: Popen[bytes]) -> int:
         """Serve pipes, signals and clocks until the child has ended; return its return code."""
-        self._heard = time.monotonic()
-        self._watchdog.heard(self._heard, 0)
+        self._watchdog.heard(time.monotonic(), 0)
         woken = _wake_on_signals()
         pidfd = os.pidfd_open(child.pid)
         poller = select.poll()
-        for descriptor in (child.stdout, child.stderr, pidfd, woken):
+        for descriptor in (self._stdout, self._stderr, pidfd, woken):
             poller.register(descriptor, select.POLLIN)
         try:
             self._handle_signals()
-            while (returncode := child.exit()) is None:
+            while (returncode := child.poll()) is None:
                 for descriptor, _ in poller.poll(self._timeout_ms()):
                     if descriptor == woken:
-                        _empty(woken)
+                        for _ in _read_available(woken):
+                            continue
                         self._handle_signals()
                         processes.reap(keep=child.pid)
-                    elif descriptor in (child.stdout, child.stderr) and not self._read(child, descriptor):
+                    elif descriptor != pidfd and not self._read(descriptor):
                         poller.unregister(descriptor)
                 self._advance(child)
             return returncode
@@ -147,7 +190,7 @@ class Attempt:
 
     def _timeout_ms(self) -> float | None:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
-        clocks = (self._escalation.due(), self._records.touch_due(), self._watchdog.due(), self._settled_at())
+        clocks = (self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at())
         due = min((clock for clock in clocks if clock is not None), default=None)
         return None if due is None else max(0.0, due - time.monotonic()) * 1000 + 1
 
@@ -155,19 +198,19 @@ class Attempt:
         completion = self._stream.completion
         if isinstance(completion, Open) or self._escalation.has_begun:
             return None
-        return self._heard + (completion.seconds if isinstance(completion, Settling) else 0)
+        return self._watchdog.last_heard + (completion.seconds if isinstance(completion, Settling) else 0)
 
-    def _advance(self, child: Child) -> None:
+    def _advance(self, child: Popen[bytes]) -> None:
         """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
-        self._records.touch()
+        self._records.activity.touch(now)
         settled = self._settled_at()
         if settled is not None and settled <= now:
             self._escalation.begin_grace(now)
         if not self._escalation.has_begun and self._limit is None:
-            facts = self._stream.facts
-            goes_on = facts.stop_reason == "toolUse" and not facts.handing_over
-            self._limit = self._watchdog.overstepped(now, self._turns + facts.usage.turns, goes_on)
+            facts = self.facts
+            wants_turn = facts.stop_reason == "toolUse" and not facts.handing_over
+            self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, wants_turn)
             if self._limit:
                 self._escalation.stop(now)
         if not self._escalation.has_begun and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):
@@ -179,15 +222,14 @@ class Attempt:
             for pid in processes.descendants(os.getpid()):
                 processes.send(pid, signal.SIGKILL)
 
-    def _read(self, child: Child, pipe: int) -> bool:
+    def _read(self, pipe: int) -> bool:
         """Take one chunk; False at the end of the pipe."""
-        for chunk in read_available(pipe):
-            if pipe == child.stderr:
+        for chunk in _read_available(pipe):
+            if pipe == self._stderr:
                 self._intake.stderr(chunk)
             elif chunk:
                 self._take_stdout(chunk)
-                self._heard = time.monotonic()
-                self._watchdog.heard(self._heard, self._stream.running_tools)
+                self._watchdog.heard(time.monotonic(), self._stream.running_tools)
             else:
                 # Nothing more can be said; without a word of its end it will not have finished.
                 self._escalation.begin_grace(time.monotonic())
@@ -198,22 +240,20 @@ class Attempt:
         if self._intake.stdout(chunk) and isinstance(self._stream.completion, Open):
             self._escalation.withdraw_grace()
 
-    def _drain(self, child: Child) -> None:
+    def _drain(self) -> None:
         """Read what is still in the pipes; nobody is left to write more."""
-        for chunk in read_available(child.stderr):
+        for chunk in _read_available(self._stderr):
             self._intake.stderr(chunk)
-        for chunk in read_available(child.stdout):
+        for chunk in _read_available(self._stdout):
             self._take_stdout(chunk)
         self._intake.rest()
 
-    def _handle_signals(self, *, first: bool = False) -> None:
-        """Turn the signals that came into steps: what a stop request says, or a soft stop where there is none.
+    def _handle_signals(self) -> None:
+        """Do what a stop request says, or stop softly where a signal came without one.
 
-        `first` looks for a stop request without a signal, as one may have been written before we listened.
+        A request may have been written before we listened, so it is looked for without a signal too.
         """
         caught, self._signals.caught = self._signals.caught, []
-        if not caught and not first:
-            return
         request = artifacts.read_stop(self._run_dir)
         now = time.monotonic()
         if request is not None:
@@ -227,18 +267,42 @@ class Attempt:
             self._escalation.stop(now)
 
 
+def _fault(reason: RunReason, error: Exception) -> Failure:
+    """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
+    import traceback
+
+    traceback.print_exception(error)
+    log_fault("supervising a run", error)
+    return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
+
+
+def _read_available(pipe: int) -> Iterator[bytes]:
+    """Yield what a pipe holds now; an empty chunk is its end."""
+    while True:
+        try:
+            chunk = os.read(pipe, CHUNK)
+        except BlockingIOError:
+            return
+        yield chunk
+        if not chunk:
+            return
+
+
+def _widen(pipe: int) -> None:
+    """Let the child write more before it has to wait: fewer turns for its longest lines."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
+    except OSError:
+        return  # above the user's limit: the default works as well
+
+
 def _wake_on_signals() -> int:
     """Return a descriptor that becomes readable with each signal, the end of an orphan included."""
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _noted)
+    signal.signal(signal.SIGCHLD, _ignore)
     return reader
 
 
-def _noted(number: int, frame: FrameType | None) -> None:
-    """Let a signal write to the wake-up pipe, which an ignored one does not."""
-
-
-def _empty(pipe: int) -> None:
-    for _ in read_available(pipe):
-        continue
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Let a signal write to the wake-up pipe, which one with SIG_IGN does not."""

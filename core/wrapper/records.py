@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
-import time
 from collections.abc import Callable
 
 import msgspec
 
 from .. import paths
-from ..paths import now_iso
 from ..run.artifacts import ActivityRecord
-from ..run.events import Event, Notice, UnknownEvent, encode_event
-from ..run.model import NoticeLevel, RunMeta
+from ..run.events import Event, UnknownEvent, encode_event
+from ..run.model import RunMeta
 from ..run.progress import ProgressFormatter
 from ..system import files
 from ..text.plain import one_line, plain
@@ -26,63 +25,43 @@ PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
 
-class Troubles:
-    """What could not be written: each file once, with the first reason."""
-
-    def __init__(self) -> None:
-        self._reasons: dict[str, str] = {}
-
-    def add(self, name: str, error: OSError) -> None:
-        self._reasons.setdefault(name, f"{name}: {error.strerror or error}")
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        return tuple(self._reasons.values())
+_CAP_REACHED = b"[subdeck: the rest is left out, the log has reached its cap]\n"
 
 
 class AppendedFile:
-    """A file that only grows, one write for one piece; it gives up at the first error."""
+    """A file that only grows, one write for one piece; it gives up at the first error, which `note_trouble` gets."""
 
-    def __init__(self, run_dir: str, name: str, troubles: Troubles, cap: int | None = None) -> None:
+    def __init__(
+        self, run_dir: str, name: str, note_trouble: Callable[[str, OSError], None], cap: float = math.inf
+    ) -> None:
         self._name = name
-        self._troubles = troubles
+        self._note_trouble = note_trouble
         self._left = cap
-        """Bytes that still fit; None without a cap."""
+        """Bytes that still fit."""
         self._descriptor = -1
         try:
             self._descriptor = files.open_private(os.path.join(run_dir, name), os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            troubles.add(name, error)
+            note_trouble(name, error)
 
-    def append(self, content: bytes) -> bool:
-        """Write whole pieces; False when this one is not in the file."""
-        if self._descriptor < 0:
-            return False
-        if self._left is not None:
-            if len(content) > self._left:
-                content = b"[subdeck: the rest is left out, the log has reached its cap]\n"
-                self._left = 0
-                self._write(content)
-                self.close()
-                return False
-            self._left -= len(content)
-        return self._write(content)
+    def append(self, content: bytes) -> None:
+        """Write a whole piece, or none of one that is too long for the cap, and nothing after it."""
+        fits = len(content) <= self._left
+        self._left -= len(content)
+        rest = memoryview(content if fits else _CAP_REACHED)
+        try:
+            while rest and self._descriptor >= 0:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            self._note_trouble(self._name, error)
+            self.close()
+        if not fits:
+            self.close()
 
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def _write(self, content: bytes) -> bool:
-        try:
-            written = os.write(self._descriptor, content)
-            while written < len(content):
-                written += os.write(self._descriptor, content[written:])
-        except OSError as error:
-            self._troubles.add(self._name, error)
-            self.close()
-            return False
-        return True
 
 
 class ActivityFile:
@@ -139,12 +118,12 @@ class Records:
         """`caps` are those of stdout and stderr in bytes; `written` counts events that are already in the file;
         `show` gets each piece of transcript for the pane.
         """
-        self.troubles = Troubles()
+        self._troubles: dict[str, str] = {}
         self.seq = written
-        self.stdout = AppendedFile(run_dir, paths.STDOUT, self.troubles, caps[0])
-        self.stderr = AppendedFile(run_dir, paths.STDERR, self.troubles, caps[1])
-        self._events = AppendedFile(run_dir, paths.EVENTS, self.troubles)
-        self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.troubles)
+        self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps[0])
+        self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps[1])
+        self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble)
+        self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble)
         self._formatter = ProgressFormatter()
         self._show = show
         self.activity = ActivityFile(activity_file)
@@ -152,14 +131,11 @@ class Records:
     def event(self, event: Event) -> None:
         """Write an event with the next number, and its progress text."""
         self.seq += 1
-        numbered = msgspec.structs.replace(event, seq=self.seq, ts=now_iso())
+        numbered = msgspec.structs.replace(event, seq=self.seq, ts=paths.now_iso())
         self._events.append(encode_event(numbered))
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
             self.transcript(text)
         self.activity.update(ActivityRecord(self.seq))
-
-    def notice(self, text: str, level: NoticeLevel = NoticeLevel.WARNING) -> None:
-        self.event(Notice(level=level, text=text))
 
     def sentence(self, text: str) -> None:
         self.activity.update(ActivityRecord(self.seq, text))
@@ -169,11 +145,13 @@ class Records:
         self._transcript.append(piece)
         self._show(piece)
 
-    def touch_due(self) -> float | None:
-        return self.activity.due()
+    def note_trouble(self, name: str, error: OSError) -> None:
+        """Remember why a file could not be written; of each the first reason counts."""
+        self._troubles.setdefault(name, f"{name}: {error.strerror or error}")
 
-    def touch(self) -> None:
-        self.activity.touch(time.monotonic())
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        return tuple(self._troubles.values())
 
     def close(self) -> None:
         for file in (self.stdout, self.stderr, self._events, self._transcript):
@@ -182,12 +160,13 @@ class Records:
 
 def header(meta: RunMeta) -> str:
     """Facts of the run, one a line, and the task."""
+    tools = meta.tools.resolved
     facts = {
         "Run": meta.run_id,
         "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "ad hoc",
         "Model": meta.resolved_model or "the agent's own default",
         "Directory": meta.cwd,
-        "Tools": _tools(meta),
+        "Tools": "the agent's own set" if tools is None else ", ".join(tools) or "none",
         "Started by": f"{meta.launched_by.kind}, session {meta.launched_by.session}",
     }
     lines = [f"{name + ':':<12}{one_line(value, 300)}" for name, value in facts.items()]
@@ -220,10 +199,3 @@ def pane(terminal: int = 1) -> Callable[[bytes], None]:
             return  # the pane is gone; the files go on
 
     return show
-
-
-def _tools(meta: RunMeta) -> str:
-    resolved = meta.tools.resolved
-    if resolved is None:
-        return "the agent's own set"
-    return ", ".join(resolved) or "none"

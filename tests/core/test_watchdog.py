@@ -7,41 +7,41 @@ from subdeck.core.wrapper.limits import Watchdog
 
 
 def test_without_limits() -> None:
-    """A run without limits has no clock and is never overstepping."""
+    """A run without limits has no clock and exceeds none."""
     watchdog = Watchdog(Limits(), 0.0)
-    assert (None, None) == (watchdog.due(), watchdog.overstepped(1e9, 10_000, True))
+    assert (None, None) == (watchdog.due(), watchdog.exceeded(1e9, 10_000, True))
 
 
 def test_time() -> None:
     """The time limit counts from the start, whatever the child says."""
     watchdog = Watchdog(Limits(timeout=60.0), 100.0)
     watchdog.heard(159.0, 0)
-    assert (160.0, None) == (watchdog.due(), watchdog.overstepped(159.9, 1, True))
-    assert RunReason.TIMEOUT is watchdog.overstepped(160.0, 1, False)
+    assert (160.0, None) == (watchdog.due(), watchdog.exceeded(159.9, 1, True))
+    assert RunReason.TIMEOUT is watchdog.exceeded(160.0, 1, False)
 
 
 def test_turns() -> None:
     """The limit of turns ends a run only when the last turn asks for another."""
     watchdog = Watchdog(Limits(max_turns=3), 0.0)
-    assert [None, None] == [watchdog.overstepped(1.0, 2, True), watchdog.overstepped(1.0, 3, False)]
-    assert RunReason.MAX_TURNS is watchdog.overstepped(1.0, 3, True)
+    assert [None, None] == [watchdog.exceeded(1.0, 2, True), watchdog.exceeded(1.0, 3, False)]
+    assert RunReason.MAX_TURNS is watchdog.exceeded(1.0, 3, True)
 
 
 def test_silence() -> None:
     """The stall limit counts from the last byte."""
     watchdog = Watchdog(Limits(stall=10.0), 0.0)
     watchdog.heard(5.0, 0)
-    assert (15.0, None) == (watchdog.due(), watchdog.overstepped(14.9, 0, True))
-    assert RunReason.STALLED is watchdog.overstepped(15.0, 0, True)
+    assert (15.0, None) == (watchdog.due(), watchdog.exceeded(14.9, 0, True))
+    assert RunReason.STALLED is watchdog.exceeded(15.0, 0, True)
 
 
 def test_a_tool_may_be_silent() -> None:
     """While a tool runs, silence is no stall."""
     watchdog = Watchdog(Limits(stall=10.0), 0.0)
     watchdog.heard(5.0, 1)
-    assert (None, None) == (watchdog.due(), watchdog.overstepped(1000.0, 0, True))
+    assert (None, None) == (watchdog.due(), watchdog.exceeded(1000.0, 0, True))
     watchdog.heard(1000.0, 0)
-    assert RunReason.STALLED is watchdog.overstepped(1010.0, 0, True)
+    assert RunReason.STALLED is watchdog.exceeded(1010.0, 0, True)
 
 
 def test_the_nearest_limit() -> None:
