@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -11,22 +10,25 @@ if TYPE_CHECKING:
     from .feed.lines import View
 
 
-@dataclass
 class ViewChosen(Message):
     """The shown run is to be looked at in another way."""
 
-    run_id: str
-    view: View
+    def __init__(self, run_id: str, view: View) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.view = view
 
 
-@dataclass
 class RunHighlighted(Message):
-    run_id: str | None
+    def __init__(self, run_id: str | None) -> None:
+        super().__init__()
+        self.run_id = run_id
 
 
-@dataclass
 class PresetHighlighted(Message):
-    name: str | None
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.name = name
 
 
 class RowChosen(Message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from textual.containers import Vertical
@@ -27,13 +26,14 @@ class Workspace(Vertical):
 
     ALLOW_SELECT = False
 
-    @dataclass
     class Dragged(Message):
-        border: Border
-        cells: int
-        """For what is left of the border or above it."""
-        done: bool
-        """The mouse was let go."""
+        def __init__(self, border: Border, cells: int, done: bool) -> None:
+            super().__init__()
+            self.border = border
+            self.cells = cells
+            """For what is left of the border or above it."""
+            self.done = done
+            """The mouse was let go."""
 
     def __init__(self) -> None:
         super().__init__(id="workspace")
