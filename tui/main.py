@@ -42,7 +42,7 @@ def main() -> int:
 def _command_line(failure: BaseException | None) -> int:
     from ..core.cli.main import main as command_line
 
-    return command_line(lambda wanted: _open_app(wanted.run, readonly=wanted.readonly, failure=failure))
+    return command_line(lambda run, readonly: _open_app(run, readonly=readonly, failure=failure))
 
 
 def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseException | None = None) -> int:

@@ -92,12 +92,8 @@ class _Log:
 
     def print_new(self) -> None:
         """Print the whole lines that came since the last time."""
-        while True:
-            before = self._tail.offset
-            block = b"".join(line + b"\n" for line in self._tail.lines(BATCH))
+        while block := b"".join(line + b"\n" for line in self._tail.lines(BATCH)):
             _print(block)
-            if self._tail.offset == before:
-                return
 
     def print_rest(self) -> None:
         """Print what stands after the last newline, where nobody will write it to its end."""
@@ -152,7 +148,11 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
 
     if events and as_json:
         raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")
-    show = _drop if events or as_json else _show
+
+    def show(piece: bytes) -> None:
+        if not (events or as_json):
+            sys.stderr.write(piece.decode("utf-8", "replace"))
+
     directory = tempfile.mkdtemp(prefix="subdeck-replay-")
     is_kept = False
     try:
@@ -175,18 +175,8 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
     return EXIT_CODES[result.status]
 
 
-def _drop(piece: bytes) -> None:
-    return
-
-
-def _show(piece: bytes) -> None:
-    sys.stderr.write(piece.decode("utf-8", "replace"))
-
-
 def _print(block: bytes) -> None:
     """Write bytes unchanged into a pipe or file; for a terminal, without control sequences."""
-    if not block:
-        return
     if is_terminal(sys.stdout):
         sys.stdout.write(plain(block.decode("utf-8", "replace")))
         sys.stdout.flush()

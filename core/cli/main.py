@@ -13,7 +13,7 @@ import click
 from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
 from ..text.plain import one_line
-from .output import drop_unwritten, show_error, terminal_width
+from .output import NOTHING_STARTED, drop_unwritten, show_error, terminal_width
 
 
 class Entry(NamedTuple):
@@ -45,19 +45,11 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class AppOptions(NamedTuple):
-    """How to open the app."""
+OpenApp = Callable[[str | None, bool], int]
+"""Takes the run to show by itself (its id, or an unambiguous beginning), and whether nothing can be changed from the
+app. Returns the exit code; raises SubdeckError for what keeps the app from opening.
+"""
 
-    run: str | None = None
-    """The run to show by itself: its id, its short id, or an unambiguous beginning of either."""
-    readonly: bool = False
-    """Whether nothing can be changed from it."""
-
-
-OpenApp = Callable[[AppOptions], int]
-"""Returns the exit code; raises SubdeckError for what keeps the app from opening."""
-
-NOTHING_STARTED = 2
 INTERRUPTED = 130
 """What a shell reports for a program that ctrl-C ended."""
 
@@ -101,10 +93,8 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except click.ClickException as error:
         show_error(_explained(error), as_json=as_json)
-    except SubdeckError as error:
+    except (SubdeckError, OSError) as error:
         show_error(error, as_json=as_json)
-    except OSError as error:
-        show_error(SubdeckError(error.strerror or str(error), where=str(error.filename or "")), as_json=as_json)
     finally:
         drop_unwritten()
     return NOTHING_STARTED
@@ -129,24 +119,19 @@ def _deck(open_app: OpenApp) -> CommandGroup:
         Every command takes --json; errors are then JSON on stderr.
         """
         if directory is not None:
-            _enter(directory)
+            try:
+                os.chdir(os.path.expanduser(directory))
+            except OSError as error:
+                what, hint = f"{one_line(directory)}: {error.strerror}", "choose a directory that exists"
+                raise UsageError(what, where="-C", hint=hint) from error
         if ctx.invoked_subcommand is None:
-            return open_app(AppOptions(run, readonly))
+            return open_app(run, readonly)
         if run is not None or readonly:
             option = "--readonly" if run is None else "--run"
             raise UsageError(f"{option} is for the app, not for a command", where=option, hint="leave it out")
         return 0
 
     return deck
-
-
-def _enter(directory: str) -> None:
-    try:
-        os.chdir(os.path.expanduser(directory))
-    except OSError as error:
-        raise UsageError(
-            f"{one_line(directory)}: {error.strerror}", where="-C", hint="choose a directory that exists"
-        ) from error
 
 
 def _explained(error: click.ClickException) -> UsageError:

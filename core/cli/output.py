@@ -22,6 +22,7 @@ WIDE = 110
 """Columns where there is no terminal."""
 LEAST = 20
 
+NOTHING_STARTED = 2
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
 
@@ -57,19 +58,26 @@ def document(content: Any) -> None:
     _write(sys.stdout, _json(content))
 
 
-def show_error(error: SubdeckError, *, as_json: bool) -> None:
-    """Print an error on stderr: for a person in up to three lines, or as the one JSON form of errors.
+def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
+    """Return the one JSON form of errors."""
+    if isinstance(error, OSError):
+        error = SubdeckError(error.strerror or str(error), where=str(error.filename or ""))
+    return {"what": error.what, "where": error.where, "hint": error.hint}
+
+
+def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:
+    """Print an error on stderr: for a person in up to three lines, or as JSON.
 
     Where stderr cannot be written, nobody is left to be told.
     """
-    what, where, hint = (one_line(part, ERROR_LINE) for part in (error.what, error.where, error.hint))
-    text = f"subdeck: {what}\n"
-    if where and where not in what:
-        text += f"  where: {where}\n"
-    if hint:
-        text += f"  hint: {hint}\n"
+    fields = {name: one_line(part, ERROR_LINE) for name, part in error_fields(error).items()}
+    text = f"subdeck: {fields['what']}\n"
+    if fields["where"] and fields["where"] not in fields["what"]:
+        text += f"  where: {fields['where']}\n"
+    if fields["hint"]:
+        text += f"  hint: {fields['hint']}\n"
     try:
-        _write(sys.stderr, _json({"error": {"what": what, "where": where, "hint": hint}}) if as_json else text)
+        _write(sys.stderr, _json({"error": fields}) if as_json else text)
     except OSError:
         pass  # who would read it has gone
 

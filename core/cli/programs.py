@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import msgspec
@@ -14,20 +14,16 @@ from msgspec import Struct, structs
 from ..delegation.channels import Emission, Emitter
 from ..delegation.parent import Parent, Resolved, SessionWatch, session_name
 from ..engine import Engine
-from ..errors import SubdeckError, UsageError
+from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
 from ..text.plain import one_line
-from .output import json_option, note, say
+from .output import NOTHING_STARTED, error_fields, json_option, note, say
 from .stdio import Canceller, read_line, write_line
 
 RESOLVE_TIMEOUT_S = 5.0
 """Seconds to wait for what a parent makes of a model reference."""
-
-NOTHING_DONE = 2
-
-_T = TypeVar("_T")
 
 
 class _Parent(Struct, rename="camel"):
@@ -126,24 +122,17 @@ def tool(action: str, name: str | None, as_json: bool) -> int:
             return _watch()
 
 
-def _read(form: type[_T]) -> _T:
-    try:
-        return msgspec.convert(read_line(), form)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the line on stdin does not fit: {error}", where="stdin") from error
-
-
 def _register() -> int:
     from ..delegation.schema import registration_key, tools_for
 
     key = None
     try:
-        asked = _read(_Registration)
+        asked = read_line(_Registration)
         key = asked.key
         tools = tools_for(Engine.open(asked.cwd, session="parent", kind=LauncherKind.PI), asked.models)
     except (SubdeckError, OSError) as error:
-        write_line({"register": False, "key": key, "tools": [], "error": _fields(error)})
-        return NOTHING_DONE
+        write_line({"register": False, "key": key, "tools": [], "error": error_fields(error)})
+        return NOTHING_STARTED
     new_key = registration_key(tools) if tools else key
     fields = ("name", "label", "description", "parameters")
     offered = [{field: getattr(tool, field) for field in fields} for tool in tools] if new_key != key else []
@@ -157,7 +146,7 @@ def _call(name: str) -> int:
 
     with Canceller() as canceller:
         try:
-            asked = _read(_Call)
+            asked = read_line(_Call)
             answers = _Answers(canceller)
             about: dict[str, Any] = structs.asdict(asked.parent)
             about["session"] = session_name(asked.parent.session)
@@ -179,12 +168,12 @@ def _call(name: str) -> int:
 def _watch() -> int:
     with Canceller() as canceller:
         try:
-            asked = _read(_Watch)
+            asked = read_line(_Watch)
             session = session_name(asked.session)
             engine = Engine.open(asked.cwd, session=session, kind=LauncherKind.PI)
         except (SubdeckError, OSError) as error:
-            write_line({"type": "error", "error": _fields(error)})
-            return NOTHING_DONE
+            write_line({"type": "error", "error": error_fields(error)})
+            return NOTHING_STARTED
         _Answers(canceller)
         watch = SessionWatch(session, asked.runs)
         emitter = Emitter(engine, wanted=watch.owns, whole=asked.entries == "all") if asked.events else None
@@ -205,7 +194,7 @@ class _Answers:
         self._rest = b""
         self._by_id: dict[int, Resolved] = {}
         self._asked = 0
-        canceller.listen(0, self._read)
+        canceller.listen(self._read)
 
     def resolve(self, ref: str) -> Resolved | None:
         """Ask the parent what a model reference stands for; None when it does not know, or says nothing in time."""
@@ -230,9 +219,3 @@ class _Answers:
             except (msgspec.DecodeError, UnicodeDecodeError):
                 note("subdeck: a line on stdin was not an answer")
         return bool(block)
-
-
-def _fields(error: SubdeckError | OSError) -> dict[str, str]:
-    if isinstance(error, SubdeckError):
-        return {"what": error.what, "where": error.where, "hint": error.hint}
-    return {"what": error.strerror or str(error), "where": str(error.filename or ""), "hint": ""}

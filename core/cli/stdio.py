@@ -8,12 +8,13 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterable
-from types import FrameType
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import msgspec
 
 from ..errors import UsageError
+
+T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -34,7 +35,7 @@ class Canceller:
         self._poller.register(self._wakeup, select.POLLIN)
         for descriptor in with_reader:
             self._poller.register(descriptor, 0)  # only errors and hang-ups
-        self._readers: dict[int, Callable[[], bool]] = {}
+        self._read_stdin: Callable[[], bool] | None = None
         self._former: dict[int, Any] = {}
         self._is_set = False
 
@@ -42,22 +43,22 @@ class Canceller:
         for number in SIGNALS:
             # What a shell or nohup has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._former[number] = signal.signal(number, self._signalled)
+                self._former[number] = signal.signal(number, lambda _number, _frame: self.set())
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 
-    def listen(self, descriptor: int, read: Callable[[], bool]) -> None:
-        """Call `read` when there is something to read; False says that the other end has gone."""
+    def listen(self, read: Callable[[], bool]) -> None:
+        """Call `read` when there is something on stdin; False says that the other end has gone."""
         try:
-            os.fstat(descriptor)
+            os.fstat(0)
         except OSError:
             self.set()
         else:
-            self._poller.register(descriptor, select.POLLIN)
-            self._readers[descriptor] = read
+            self._poller.register(0, select.POLLIN)
+            self._read_stdin = read
 
     def set(self) -> None:
         """Cancel; a second time changes nothing. May be called by a signal handler."""
@@ -77,11 +78,8 @@ class Canceller:
 
     def _look(self, timeout: float | None) -> None:
         for descriptor, _ in () if self._is_set else self._poller.poll(timeout):
-            read = self._readers.get(descriptor)
-            self._is_set = self._is_set or read is None or not read()
-
-    def _signalled(self, number: int, frame: FrameType | None) -> None:
-        self.set()
+            is_answer = descriptor == 0 and self._read_stdin is not None and self._read_stdin()
+            self._is_set = self._is_set or not is_answer
 
 
 def _has_reader(descriptor: int) -> bool:
@@ -106,19 +104,18 @@ def write_line(content: Any) -> None:
         rest = rest[os.write(1, rest) :]
 
 
-def read_line() -> dict[str, Any]:
-    """Read one object from stdin. Raises UsageError."""
+def read_line(form: type[T]) -> T:
+    """Read one line of JSON from stdin into a struct. Raises UsageError."""
     line = _first_line()
     hint = "write one line of JSON to stdin"
     if not line.strip():
         raise UsageError("stdin has no line of JSON", where="stdin", hint=hint)
     try:
-        document: object = msgspec.json.decode(line)
+        return msgspec.json.decode(line, type=form)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the line on stdin does not fit: {error}", where="stdin") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"stdin has no valid JSON: {error}", where="stdin", hint=hint) from error
-    if not isinstance(document, dict):
-        raise UsageError("the line on stdin is no JSON object", where="stdin", hint=hint)
-    return cast("dict[str, Any]", document)
 
 
 def _first_line() -> bytes:

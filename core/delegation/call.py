@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -76,7 +75,7 @@ def _check(name: str, cancelled: Stop) -> None:
     if name not in NAMES:
         what, hint = f'no tool is called "{one_line(name, 60)}"', nearest(name, NAMES)
         raise CallRejected(argument_error(what, field="name", value=name, valid=NAMES, hint=hint))
-    if is_child(os.environ):
+    if is_child():
         raise CallRejected(argument_error("a child does not delegate", hint="do the task yourself"))
     if cancelled.is_set() and name != STATUS:
         raise CallRejected(argument_error("the call was cancelled before anything was started"))

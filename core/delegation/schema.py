@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -58,8 +58,8 @@ class ToolSpec(Struct, frozen=True):
     output: Schema
 
 
-def is_child(environment: Mapping[str, str]) -> bool:
-    return environment.get(CHILD) == "1"
+def is_child() -> bool:
+    return os.environ.get(CHILD) == "1"
 
 
 def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[ToolSpec, ...]:
@@ -68,7 +68,7 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
     `models` are those that a parent announces, None where it announces none. Settings and presets are read again:
     raises SettingsError.
     """
-    if is_child(os.environ):
+    if is_child():
         return ()
     settings = engine.read_settings()
     available = available_models(settings, models)

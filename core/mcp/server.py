@@ -19,18 +19,20 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Pro
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from .. import __version__
+from .. import __version__, paths
+from ..agents.base import AgentKind
+from ..agents.pi.models import cached_listing, list_key, refresh_models
 from ..delegation.call import call_tool
 from ..delegation.parent import Parent
 from ..delegation.results import CallResult
 from ..delegation.schema import NAMES, STATUS, ToolSpec, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
-from ..presets.catalog import Preset, PresetCatalog
+from ..presets.catalog import Preset, PresetCatalog, preset_places
+from ..project.follower import watch
 from ..run.model import LauncherKind
 from ..text.plain import one_line, plain
 from .calls import Calls, Relay, in_loop
-from .refresh import ModelListRefresher, watch_files
 
 INSTRUCTIONS = """\
 subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
@@ -85,7 +87,7 @@ async def _follow_changes(engine: Engine, handlers: _Handlers) -> None:
     """Have the lists read again after each change of a file."""
     loop, changed, stop = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
     watching = (engine, stop, lambda: in_loop(loop, changed.set))
-    watcher = threading.Thread(target=watch_files, args=watching, name="changes", daemon=True)
+    watcher = threading.Thread(target=_watch_files, args=watching, name="changes", daemon=True)
     watcher.start()
     try:
         while True:
@@ -100,6 +102,26 @@ async def _follow_changes(engine: Engine, handlers: _Handlers) -> None:
         watcher.join(1)  # a moment: it looks every few milliseconds
 
 
+def _watch_files(engine: Engine, stop: threading.Event, changed: Callable[[], None]) -> None:
+    """Call `changed` for each change of a file that presets, settings or models come from, until `stop` is set.
+
+    They are watched directly, not through `Engine.updates`: this server shows no runs and need not read them.
+    """
+
+    def directories() -> tuple[str, ...]:
+        presets = (directory for _, directory in preset_places(engine.workspace))
+        return (*presets, engine.project.home, os.path.dirname(paths.user_settings_file()), paths.agent_dir())
+
+    while not stop.is_set():
+        workspace = engine.workspace
+        for change in watch(engine.project, directories, stop):
+            if change.presets:
+                changed()
+            # Whoever lists the tools reads the settings again; they may name other directories now.
+            if engine.workspace is not workspace:
+                break
+
+
 class _Handlers:
     """The handlers of one client's requests, and the lists of tools and prompts as the client knows them.
 
@@ -112,7 +134,10 @@ class _Handlers:
         self._engine = engine
         self._parent = Parent(session, LauncherKind.MCP)
         self._calls = calls
-        self._models = ModelListRefresher(engine)
+        self._asking = threading.Lock()
+        """Held while pi is asked for its models."""
+        self._asked_at: dict[str, str] = {}
+        """The state of the files that pi's list depends on, when pi was asked last."""
         self._tools: list[types.Tool] | None = None
         self._prompts: list[types.Prompt] | None = None
         self._reading = asyncio.Lock()
@@ -137,7 +162,7 @@ class _Handlers:
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool in a thread; progress is sent meanwhile, the last of it before the result."""
-        if params.name not in NAMES or is_child(os.environ):
+        if params.name not in NAMES or is_child():
             raise MCPError(types.INVALID_PARAMS, f"no tool is called {one_line(params.name, 80)}")
         relay = Relay(ctx.session.report_progress)
 
@@ -190,9 +215,24 @@ class _Handlers:
         return _protocol_prompts(self._engine.presets().presets) if self._read_tools() else []
 
     def _refresh_models(self) -> bool:
-        """Bring the list of pi's models up to date; return whether it may have changed."""
+        """Bring the list of pi's models up to date; return whether pi was asked, which takes a second or two.
+
+        A client of MCP announces no models of its own, unlike pi as a parent. pi is asked at most once for each state
+        of the files that its list depends on.
+        """
+        if is_child():
+            return False
         try:
-            return not is_child(os.environ) and self._models.refresh()
+            agent = self._engine.agent()
+            if agent.name == AgentKind.OFFLINE:
+                return False
+            with self._asking:
+                state = list_key(agent.command)
+                if state == self._asked_at or cached_listing(agent.command).complete:
+                    return False
+                self._asked_at = state
+                refresh_models(agent.command)
+                return True
         except AgentUnavailable as error:
             _complain(error)
             return False
