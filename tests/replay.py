@@ -54,10 +54,7 @@ def feed(stream: PiStream, recorded: list[bytes]) -> list[Event]:
     """Feed lines as the wrapper does: of an update only its head."""
     events: list[Event] = []
     for line in recorded:
-        if line.startswith(stream.update_prefixes):
-            stream.feed_update(line[:UPDATE_HEAD])
-        else:
-            events.extend(stream.feed(line))
+        events += stream.feed(line[:UPDATE_HEAD] if line.startswith(stream.update_prefixes) else line)
     return events
 
 

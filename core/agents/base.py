@@ -31,23 +31,6 @@ class Command(Struct, frozen=True):
     """Variables the child must not see even if the wrapper has them; removed before `env` is added."""
 
 
-class Open(Struct, frozen=True, tag=True):
-    """The child is still at work."""
-
-
-class Settling(Struct, frozen=True, tag=True):
-    """The child has probably finished; it is believed after this many seconds without another line."""
-
-    seconds: float
-
-
-class Settled(Struct, frozen=True, tag=True):
-    """The child has said that it finished; what it does now is only going away."""
-
-
-Completion = Open | Settling | Settled
-
-
 MODEL = "offline/reader"
 """What it answers as, whatever model was asked for: no model is behind it."""
 

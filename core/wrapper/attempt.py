@@ -14,7 +14,6 @@ from types import FrameType
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.base import Open, Settling
 from ..agents.pi.program import child_command
 from ..agents.pi.stream import PiStream
 from ..errors import SubdeckError
@@ -195,10 +194,8 @@ class Attempt:
         return None if due is None else max(0.0, due - time.monotonic()) * 1000 + 1
 
     def _settled_at(self) -> float | None:
-        completion = self._stream.completion
-        if isinstance(completion, Open) or self._escalation.has_begun:
-            return None
-        return self._watchdog.last_heard + (completion.seconds if isinstance(completion, Settling) else 0)
+        after = self._stream.finished_after
+        return None if after is None or self._escalation.has_begun else self._watchdog.last_heard + after
 
     def _advance(self, child: Popen[bytes]) -> None:
         """Write the activity record and take the step of the escalation, where they are due."""
@@ -237,7 +234,7 @@ class Attempt:
         return True
 
     def _take_stdout(self, chunk: bytes) -> None:
-        if self._intake.stdout(chunk) and isinstance(self._stream.completion, Open):
+        if self._intake.stdout(chunk) and self._stream.finished_after is None:
             self._escalation.withdraw_grace()
 
     def _drain(self) -> None:

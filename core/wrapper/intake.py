@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from ..agents.pi.lines import UPDATE_HEAD
 from ..agents.pi.stream import PiStream
 from .records import Records
@@ -14,24 +12,11 @@ LINE_LIMIT = 32 * 1024 * 1024
 """Bytes; a longer line is cut there. The longest that pi was seen to write is 1.2 MB."""
 
 
-class Line(Struct, frozen=True, tag=True):
-    content: bytes
-    """Without its newline."""
-
-
-class UpdateLine(Struct, frozen=True, tag=True):
-    head: bytes
-    """At most `UPDATE_HEAD` bytes."""
-
-
-Piece = Line | UpdateLine
-
-
 class LineSplitter:
     """Splits on LF bytes only: U+2028 and its kin are text.
 
-    Lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) are skipped at the speed of a
-    search for the next newline; of an unfinished one only the head is held.
+    Of lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) only a head is held and
+    yielded; the rest is skipped at the speed of a search for the next newline.
     """
 
     def __init__(self, update_prefixes: tuple[bytes, ...]) -> None:
@@ -45,22 +30,22 @@ class LineSplitter:
         self._limit = LINE_LIMIT
         """How many of them may be."""
 
-    def split(self, chunk: bytes) -> Iterator[Piece]:
-        """Yield the lines that this chunk completes."""
+    def split(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the lines that this chunk completes, without their newlines."""
         position = 0
         while (end := chunk.find(b"\n", position)) >= 0:
             if self._parts:
                 self._hold(chunk, position, end)
                 yield self._finish()
             elif chunk.startswith(self._prefixes, position, end):
-                yield UpdateLine(chunk[position : min(end, position + UPDATE_HEAD)])
+                yield chunk[position : min(end, position + UPDATE_HEAD)]
             else:
-                yield Line(chunk[position:end])
+                yield chunk[position:end]
             position = end + 1
         if position < len(chunk):
             self._hold(chunk, position, len(chunk))
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[bytes]:
         """Yield what stands after the last newline, at the end of the output."""
         if self._parts:
             yield self._finish()
@@ -72,7 +57,7 @@ class LineSplitter:
         part = chunk[start : min(end, start + room)]
         self._parts.append(part)
         self.held += len(part)
-        if self._limit == LINE_LIMIT and self.held >= self._enough and self._is_update(self._beginning()):
+        if self._limit == LINE_LIMIT and self.held >= self._enough and self._beginning().startswith(self._prefixes):
             self._limit = UPDATE_HEAD
             self._parts = [b"".join(self._parts)[:UPDATE_HEAD]]
             self.held = len(self._parts[0])
@@ -84,15 +69,12 @@ class LineSplitter:
             self._parts = [beginning]
         return beginning
 
-    def _is_update(self, beginning: bytes) -> bool:
-        return beginning.startswith(self._prefixes)
-
-    def _finish(self) -> Piece:
+    def _finish(self) -> bytes:
         content = b"".join(self._parts)
         self._parts.clear()
         self.held = 0
         self._limit = LINE_LIMIT
-        return UpdateLine(content[:UPDATE_HEAD]) if self._is_update(content) else Line(content)
+        return content[:UPDATE_HEAD] if content.startswith(self._prefixes) else content
 
 
 STDERR_KEPT = 2048
@@ -125,16 +107,14 @@ class Intake:
         self._records.stderr.append(chunk)
         self._stderr_tail = (self._stderr_tail + chunk)[-STDERR_KEPT:]
 
-    def _take(self, pieces: Iterable[Piece]) -> bool:
+    def _take(self, lines: Iterable[bytes]) -> bool:
         before = self._stream.sentence
         kept: list[bytes] = []
-        for piece in pieces:
-            if isinstance(piece, Line):
-                kept.append(piece.content)
-                for event in self._stream.feed(piece.content):
-                    self._records.event(event)
-            else:
-                self._stream.feed_update(piece.head)
+        for line in lines:
+            if not line.startswith(self._stream.update_prefixes):
+                kept.append(line)
+            for event in self._stream.feed(line):
+                self._records.event(event)
         if kept:
             self._records.stdout.append(b"\n".join(kept) + b"\n")
         if (sentence := self._stream.sentence) != before:

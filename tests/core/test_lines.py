@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from subdeck.core.agents.pi.lines import UPDATE_HEAD
 from subdeck.core.wrapper import intake as module
-from subdeck.core.wrapper.intake import Line, LineSplitter, Piece, UpdateLine
+from subdeck.core.wrapper.intake import LineSplitter
 
 UPDATE = b'{"type":"message_update"'
 OTHER_UPDATE = b'{"type":"tool_execution_update"'
@@ -30,7 +30,7 @@ MATERIAL = [
 ]
 
 
-def pieces(chunks: Iterable[bytes]) -> list[Piece]:
+def pieces(chunks: Iterable[bytes]) -> list[bytes]:
     splitter = LineSplitter(PREFIXES)
     found = [piece for chunk in chunks for piece in splitter.split(chunk)]
     return [*found, *splitter.rest()]
@@ -45,12 +45,12 @@ def cut(content: bytes, chance: random.Random, largest: int) -> list[bytes]:
     return chunks
 
 
-def expected(content: bytes) -> list[Piece]:
+def expected(content: bytes) -> list[bytes]:
     """What the lines of `content` are, said as plainly as it goes."""
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    return [UpdateLine(line[:UPDATE_HEAD]) if line.startswith(PREFIXES) else Line(line) for line in lines]
+    return [line[:UPDATE_HEAD] if line.startswith(PREFIXES) else line for line in lines]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -64,7 +64,7 @@ def test_chunks_do_not_matter(seed: int) -> None:
 def test_only_newlines_end_lines() -> None:
     """Carriage returns, form feeds and Unicode's line separators are part of a line."""
     content = "a\r\x0b\x0c\x1c\x85\u2028\u2029b".encode()
-    assert [Line(content)] == pieces([content + b"\n"])
+    assert [content] == pieces([content + b"\n"])
 
 
 def test_update_lines_are_not_held() -> None:
@@ -76,7 +76,7 @@ def test_update_lines_are_not_held() -> None:
         assert [] == list(splitter.split(chunk))
     assert splitter.held <= UPDATE_HEAD
     (piece,) = splitter.split(b"\n")
-    assert UpdateLine((UPDATE + chunk)[:UPDATE_HEAD]) == piece
+    assert (UPDATE + chunk)[:UPDATE_HEAD] == piece
 
 
 def test_a_long_update_in_one_chunk_is_not_held() -> None:
@@ -93,16 +93,16 @@ def test_endless_lines_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(100):
         assert [] == list(splitter.split(b"x" * 999))
         assert splitter.held <= 1000
-    assert [Line(b"x" * 1000), Line(b"next")] == list(splitter.split(b"\nnext\n"))
+    assert [b"x" * 1000, b"next"] == list(splitter.split(b"\nnext\n"))
 
 
 def test_nothing_is_nothing() -> None:
     """No output is no line, and an empty line is one."""
     assert [] == pieces([])
-    assert [Line(b""), Line(b"")] == pieces([b"\n", b"\n"])
+    assert [b"", b""] == pieces([b"\n", b"\n"])
 
 
 def test_without_prefixes() -> None:
     """An agent without update lines gets every line whole."""
     splitter = LineSplitter(())
-    assert [Line(UPDATE + b"}")] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]
+    assert [UPDATE + b"}"] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subdeck.core.agents.base import MODEL, TOOL_NAMES, Settled, offline_command
+from subdeck.core.agents.base import MODEL, TOOL_NAMES, offline_command
 from subdeck.core.agents.pi.program import child_command
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.offline_agent.stream import MODEL as READER, PROVIDER
@@ -96,7 +96,7 @@ def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
     assert reading.said == [event.text for event in events if isinstance(event, AssistantText)]
     assert reading.calls == [(event.tool_name, event.args) for event in events if isinstance(event, ToolCall)]
     assert len(reading.calls) == sum(isinstance(event, ToolResult) for event in events)
-    assert isinstance(stream.completion, Settled)
+    assert 0 == stream.finished_after
     facts = stream.facts
     assert (True, "stop", "offline/reader", 0) == (facts.finished, facts.stop_reason, facts.model, facts.usage.tokens)
     assert reading.answer == facts.final_text
@@ -109,7 +109,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
     sentences: list[str] = []
     for line in read(tmp_path, "Where is the token?").stdout.split(b"\n"):
         if line.startswith(stream.update_prefixes):
-            stream.feed_update(line[:4096])
+            stream.feed(line[:4096])
             sentences.append(stream.sentence)
         elif line:
             stream.feed(line)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from subdeck.core.agents.base import Completion, Open, Settled, Settling
 from subdeck.core.agents.pi.lines import UPDATE_HEAD
 from subdeck.core.agents.pi.stream import SENTENCE_LIMIT, PiStream
 from subdeck.core.run.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
@@ -58,7 +57,7 @@ def fed(*lines: bytes) -> PiStream:
 def written(*lines: bytes) -> str:
     stream = PiStream()
     for each in lines:
-        stream.feed_update(each[:UPDATE_HEAD])
+        stream.feed(each[:UPDATE_HEAD])
     return stream.sentence
 
 
@@ -124,46 +123,46 @@ def test_tool_updates_are_passed_over() -> None:
     assert ("", 0) == (stream.sentence, stream.facts.unreadable)
 
 
-QUIET, BRIEF = Settling(5.0), Settling(1.0)
+QUIET, BRIEF = 5.0, 1.0
 
 
 @pytest.mark.parametrize(
-    ("lines", "completion", "finished"),
+    ("lines", "finished_after", "finished"),
     [
-        ([], Open(), False),
-        ([START], Open(), False),
-        ([START, message(text("x"))], Open(), False),
+        ([], None, False),
+        ([START], None, False),
+        ([START, message(text("x"))], None, False),
         ([START, message(text("x")), END], BRIEF, True),
         ([START, message(text("x"), stop="length"), END], BRIEF, True),
         ([START, message(stop="toolUse"), END], BRIEF, True),
         ([START, message(stop="error"), END], BRIEF, True),
-        ([START, message(stop="error"), END, RETRY], Open(), False),
-        ([START, message(stop="error"), END, RETRY, START], Open(), False),
+        ([START, message(stop="error"), END, RETRY], None, False),
+        ([START, message(stop="error"), END, RETRY, START], None, False),
         ([START, message(stop="error"), END, RETRY, START, message(text("x")), END], BRIEF, True),
-        ([START, message(text("x")), END, START], Open(), False),
-        ([START, message(text("x")), END, COMPACTION], Open(), True),
-        ([START, message(stop="error"), END, COMPACTION], Open(), False),
+        ([START, message(text("x")), END, START], None, False),
+        ([START, message(text("x")), END, COMPACTION], None, True),
+        ([START, message(stop="error"), END, COMPACTION], None, False),
         ([START, message(text("x")), END, COMPACTION, line(type="compaction_end", willRetry=False)], BRIEF, True),
-        ([START, message(stop="error"), END, COMPACTION, line(type="compaction_end", willRetry=True)], Open(), False),
+        ([START, message(stop="error"), END, COMPACTION, line(type="compaction_end", willRetry=True)], None, False),
         ([START, message(stop="error"), END, COMPACTION, line(type="compaction_end")], BRIEF, True),
-        ([START, COMPACTION, line(type="compaction_end", willRetry=False)], Open(), False),
+        ([START, COMPACTION, line(type="compaction_end", willRetry=False)], None, False),
         ([START, message(text("x")), end(will_retry=False)], QUIET, True),
-        ([START, message(stop="error"), end(will_retry=True)], Open(), False),
-        ([START, message(text("x")), end(will_retry=False), START], Open(), False),
-        ([START, message(text("x")), end(will_retry=False), SETTLED], Settled(), True),
-        ([START, message(text("x")), end(will_retry=False), SETTLED, START], Open(), False),
+        ([START, message(stop="error"), end(will_retry=True)], None, False),
+        ([START, message(text("x")), end(will_retry=False), START], None, False),
+        ([START, message(text("x")), end(will_retry=False), SETTLED], 0, True),
+        ([START, message(text("x")), end(will_retry=False), SETTLED, START], None, False),
     ],
 )
-def test_completion(lines: list[bytes], completion: Completion, finished: bool) -> None:
+def test_completion(lines: list[bytes], finished_after: float | None, finished: bool) -> None:
     """A run is over when pi says so: at once by `agent_settled`, after a quiet moment by `agent_end` alone."""
     stream = fed(*lines)
-    assert (completion, finished) == (stream.completion, stream.facts.finished)
+    assert (finished_after, finished) == (stream.finished_after, stream.facts.finished)
 
 
 def test_messages_of_agent_end_are_skipped() -> None:
     """`agent_end` repeats every message; only what it announces is read, whatever the messages hold."""
     torn = b'{"type":"agent_end","messages":[{"text":"\\ud83d \xff"}],"willRetry":true}'
-    assert (Open(), False) == (fed(torn).completion, fed(torn).facts.finished)
+    assert (None, False) == (fed(torn).finished_after, fed(torn).facts.finished)
 
 
 def test_settled_by_an_abort() -> None:

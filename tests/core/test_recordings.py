@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.agents.base import Open, Settled, Settling
+from subdeck.core.agents.pi.stream import QUIET_AFTER_END
 from subdeck.core.run.events import AssistantText, ErrorReported, Notice, Retry, Thinking, ToolCall, ToolResult
 
 from tests.replay import cases, lines, replay, stdout
@@ -94,8 +94,8 @@ def test_outcome(case: str) -> None:
 def test_completion(case: str) -> None:
     """Newer pi says itself that it has settled, 0.73.1 is believed after a quiet moment, a cut stream stays open."""
     finished = EXPECTED[case][1] != "agent_exit" and case != "0.73.1/f_context_overflow"
-    believed = Settling if case.startswith("0.73.1") else Settled
-    assert (believed if finished else Open) is type(replay(case).stream.completion)
+    after = QUIET_AFTER_END if case.startswith("0.73.1") else 0
+    assert (after if finished else None) == replay(case).stream.finished_after
 
 
 @BOTH

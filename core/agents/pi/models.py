@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -17,12 +16,17 @@ from ...models.catalog import Listing, Model
 from ...paths import hex_digest
 from ...system import files
 from ...text.plain import one_line, plain
+from .lines import items, mapping
 from .program import package_dir
 
 GENERATED = "dist/models.generated.js"
 GENERATED_LIMIT = 8 * 1024 * 1024
 """Bytes."""
 
+TIMEOUT_S = 120
+
+_NONE = "No models available"
+_HEADER = re.compile(r"^provider +model +.*$", re.MULTILINE)
 _BUILT_IN = re.compile(
     r'\n {12}id: "((?:[^"\\\n]|\\.)*)",\n(?: {12}[^\n]*\n)*? {12}provider: "([^"\\\n]*)",'
     r"(?:\n {12,}[^\n]*)*?\n {12}reasoning: (true|false),"
@@ -59,13 +63,6 @@ def cached_listing(command: Sequence[str]) -> Listing:
     return Listing(cached.models, own=True, complete=cached.key == list_key(command))
 
 
-def keep_list(command: Sequence[str], key: dict[str, str], models: Sequence[Model]) -> None:
-    """Write pi's list to the cache. Raises OSError."""
-    path = cache_file(command)
-    files.make_private_directory(os.path.dirname(path))
-    files.write_whole(path, msgspec.json.encode(CachedList(key, tuple(models))))
-
-
 def cache_file(command: Sequence[str]) -> str:
     """Return the file for a command and the agent directory in use."""
     name = hex_digest("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape"), 16)
@@ -84,12 +81,12 @@ def models_json_listing() -> Listing:
         return Listing(problem=f"{path}: {error.what}")
     except msgspec.DecodeError as error:
         return Listing(problem=f"{path}: it is not valid JSON: {error}")
-    providers = _object(_object(document).get("providers"))
+    providers = mapping(mapping(document).get("providers"))
     models = [
-        Model(provider, model_id, "models.json", thinks=_object(entry).get("reasoning") is True)
+        Model(provider, model_id, "models.json", thinks=mapping(entry).get("reasoning") is True)
         for provider, config in providers.items()
-        for entry in _list(_object(config).get("models"))
-        if isinstance(model_id := _object(entry).get("id"), str) and model_id
+        for entry in items(mapping(config).get("models"))
+        if isinstance(model_id := mapping(entry).get("id"), str) and model_id
     ]
     return Listing(tuple(models), tuple(providers))
 
@@ -128,25 +125,13 @@ def _changed_at(path: str) -> str:
     return f"{status.st_mtime_ns} {status.st_size}"
 
 
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-TIMEOUT_S = 120
-
-_NONE = "No models available"
-
-
 def refresh_models(command: Sequence[str]) -> tuple[Model, ...]:
     """Start pi once, keep and return what it lists. Raises AgentUnavailable with what pi said instead."""
     key = list_key(command)
     models = tuple(_table(_asked(command)))
     try:
-        keep_list(command, key, models)
+        files.make_private_directory(paths.cache_dir())
+        files.write_whole(cache_file(command), msgspec.json.encode(CachedList(key, models)))
     except OSError as error:
         raise AgentUnavailable(
             f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
@@ -175,9 +160,6 @@ def _asked(command: Sequence[str]) -> str:
     if answer.returncode != 0 or not (_NONE in said or _HEADER.search(said)):
         raise _refused(command, one_line(said, 400) or f"it ended with exit code {answer.returncode}")
     return said
-
-
-_HEADER = re.compile(r"^provider +model +.*$", re.MULTILINE)
 
 
 def _table(said: str) -> Iterator[Model]:

@@ -27,7 +27,6 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, StreamFacts
 from ...text.plain import one_line
-from ..base import Completion, Open, Settled, Settling
 from .lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
 
 SENTENCE_LIMIT = 2048
@@ -57,9 +56,10 @@ class PiStream:
         self._clock = clock
         self._writing = ""
         self._tools: dict[str, float] = {}
-        self.completion: Completion = Open()
+        self.finished_after: float | None = None
+        """Seconds without another line after which the child has finished: 0 once it said so, None while it works."""
         self.facts = StreamFacts()
-        self._before_compaction: tuple[Completion, bool] | None = None
+        self._before_compaction: tuple[float | None, bool] | None = None
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "session": self._session,
             "agent_start": self._agent_started,
@@ -80,20 +80,12 @@ class PiStream:
     def running_tools(self) -> int:
         return len(self._tools)
 
-    def feed_update(self, head: bytes) -> None:
-        """Take new text from the head of a `message_update`; `message_end` repeats it, so a cut does no harm."""
-        if not head.startswith(self.update_prefixes[0]):
-            return
-        delta = text_delta(head)
-        if delta is None:
-            return
-        if delta == "" and self._writing:
-            self._writing += "\n"
-        self._writing = (self._writing + delta)[-SENTENCE_LIMIT:]
-
     def feed(self, line: bytes) -> list[Event]:
+        """Return the events of a line. Of one with an update prefix, which a later line repeats, a head is enough."""
         if line.startswith(self.update_prefixes):
-            self.feed_update(line)
+            if line.startswith(self.update_prefixes[0]) and (delta := text_delta(line)) is not None:
+                separator = "\n" if self._writing and not delta else ""
+                self._writing = (self._writing + separator + delta)[-SENTENCE_LIMIT:]
             return []
         name = kind(line)
         if name is None:
@@ -117,7 +109,7 @@ class PiStream:
         self.facts = replace(self.facts, **changes)
 
     def _resume(self) -> None:
-        self.completion = Open()
+        self.finished_after = None
         self._note(finished=False)
 
     def _not_understood(self, line: bytes) -> list[Event]:
@@ -142,12 +134,12 @@ class PiStream:
         self._writing = ""
         self._note(finished=announced is not True)
         if announced is None:
-            self.completion = Settling(QUIET_AFTER_END)
+            self.finished_after = QUIET_AFTER_END
         else:
-            self.completion = Open() if announced else Settling(QUIET_BEFORE_SETTLED)
+            self.finished_after = None if announced else QUIET_BEFORE_SETTLED
 
     def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
-        self.completion = Settled()
+        self.finished_after = 0
         aborted = fields.get("aborted") is True
         self._note(finished=True, stop_reason="aborted" if aborted else self.facts.stop_reason)
         return []
@@ -251,8 +243,8 @@ class PiStream:
 
     def _compaction_started(self, fields: dict[str, Any]) -> list[Event]:
         """Wait for it; an answer that was there stays, since pi 0.73.1 exits in the middle of a last compaction."""
-        self._before_compaction = (self.completion, self.facts.finished)
-        self.completion = Open()
+        self._before_compaction = (self.finished_after, self.facts.finished)
+        self.finished_after = None
         self._note(finished=self.facts.finished and self.facts.stop_reason != "error")
         return [Notice(level=NoticeLevel.INFO, text=f"compacting the conversation{_because(fields.get('reason'))}")]
 
@@ -260,7 +252,7 @@ class PiStream:
         if fields.get("willRetry") is True:
             self._resume()
         elif self._before_compaction is not None:
-            self.completion = self._before_compaction[0]
+            self.finished_after = self._before_compaction[0]
             self._note(finished=self._before_compaction[1])
         self._before_compaction = None
         problem = string(fields.get("errorMessage"))
