@@ -12,11 +12,12 @@ from ..agents.choice import AgentChoice
 from ..config.workspace import Workspace
 from ..config.yaml_tree import check_size, decode
 from ..errors import ContentError, SubdeckError
-from ..presets.catalog import PresetCatalog, Tier, preset_files, preset_places, tiers
+from ..presets.catalog import PresetCatalog, Tier, preset_places, tiers
 from ..presets.file import SUFFIX, Preset, parse_preset
 from ..presets.text import split_markdown
 from ..presets.write import stem_of
 from ..run.model import Limits, PresetSource, RunRequest, Tools
+from ..system import files
 from ..text.plain import one_line
 from .model import ResolvedModel
 from .plan import Plan
@@ -68,15 +69,10 @@ def run_warnings(preset: Preset, workspace: Workspace) -> tuple[str, ...]:
     return tuple(one_line(text.removeprefix(f"{preset.path}: ")) for text in (*view.warnings, *view.problems))
 
 
-OWN_SET = "the agent's own set"
-
-
 def tools_words(preset: Preset, tools: Tools | None) -> str:
     """Name the tools of a run of it; as written where they cannot be decided (None)."""
-    if tools is None:
-        return ", ".join(preset.tools or ())
-    if tools.resolved is None:
-        return OWN_SET
+    if tools is None or tools.resolved is None:
+        return preset.tools_words
     names = ", ".join(tools.resolved) or "none"
     return f"{names} (all but {', '.join(preset.denied_tools)})" if preset.denied_tools else names
 
@@ -119,20 +115,13 @@ def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier],
     beside = next((other.path for other in others if _is_same(os.path.dirname(other.path), directory)), None)
     if beside is not None:
         what = f'the name "{one_line(name)}" is taken by {one_line(os.path.basename(beside), 80)} beside it'
-    elif is_new and file in _names_in(directory):
+    elif is_new and file in files.names(directory):
         what = f"there is a file {one_line(file, 80)} already, which this name would get"
     else:
         return
     fields = split_markdown(text).fields
     line = fields.pairs["name"].line if fields and "name" in fields.pairs else None
     raise ContentError(what, line=line, hint="choose another name")
-
-
-def _names_in(directory: str) -> frozenset[str]:
-    try:
-        return frozenset(map(os.path.basename, preset_files(directory)))
-    except OSError:
-        return frozenset()  # what keeps it from being read keeps the file from being written, and is said then
 
 
 def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Iterator[str]:

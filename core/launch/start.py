@@ -36,8 +36,15 @@ _IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 
 class _Launching(Struct):
     meta: RunMeta
-    lock: int
+    run_dir: str
+    activity_file: str
+    lock: int | None
     has_gone: HasGone | None = None
+
+    def release(self) -> None:
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
 
 def launch(
@@ -58,9 +65,8 @@ def launch(
     created: list[_Launching] = []
     try:
         for run in planned:
-            created.append(_Launching(run.meta, artifacts.create_run(project.runs, run.meta, run.prompt)))
-            _keep_session(project, run)
-            _touch(os.path.join(project.active, run.meta.run_id))
+            created.append(_create(project, run))
+            _keep_session(run, created[-1].run_dir)
         for launching in created:
             _start(project, launching, settings, on_created)
         standby.dismiss()  # none of these runs could use it, and no other will be launched soon
@@ -69,45 +75,35 @@ def launch(
             _await_first_event(project, launching, deadline)
     except BaseException:  # an interruption too: no run may be left without anybody who looks after it
         for launching in created:
-            _take_back(project, launching)
+            _take_back(launching)
         raise
 
 
-def _start(
-    project: paths.Project,
-    launching: _Launching,
-    settings: Settings,
-    on_created: Callable[[RunMeta], None] | None,
-) -> None:
+def _prepare(project: paths.Project) -> None:
     try:
-        if on_created:
-            on_created(launching.meta)
-        launching.has_gone = start_wrapper(_call(project, launching.meta), settings.tmux.socket)
-    except (SubdeckError, OSError) as error:
-        _let_go(launching)
-        _fail(project, launching.meta, str(error))
+        for directory in (project.home, project.runs, project.active, project.sessions):
+            files.make_private_directory(directory)
+        files.write_new(os.path.join(project.home, ".gitignore"), _IGNORED, mode=0o666)
+    except OSError:
+        return  # it is there already; what matters is said by the first run directory, with its path
 
 
-def _take_back(project: paths.Project, launching: _Launching) -> None:
-    """Delete a run unless its wrapper holds it or it has a result; one that comes too late finds nothing to do."""
-    run_dir = project.run_dir(launching.meta.run_id)
-    if not any(os.path.exists(os.path.join(run_dir, name)) for name in (paths.RUNNER, paths.RESULT)):
-        files.remove(os.path.join(project.active, launching.meta.run_id))
-        files.remove_tree(run_dir)
-    _let_go(launching)
+def _create(project: paths.Project, run: PlannedRun) -> _Launching:
+    lock = artifacts.create_run(project.runs, run.meta, run.prompt)
+    run_id = run.meta.run_id
+    launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), lock)
+    try:
+        os.close(files.open_private(launching.activity_file, os.O_WRONLY))
+    except OSError:
+        pass  # readers also sweep the sizes of open runs
+    return launching
 
 
-def _let_go(launching: _Launching) -> None:
-    if launching.lock >= 0:
-        os.close(launching.lock)
-        launching.lock = -1
-
-
-def _keep_session(project: paths.Project, run: PlannedRun) -> None:
+def _keep_session(run: PlannedRun, run_dir: str) -> None:
     if run.child_session is None:
         return
     try:
-        prepare(run.child_session, project.run_dir(run.meta.run_id), run.meta.cwd)
+        prepare(run.child_session, run_dir, run.meta.cwd)
     except OSError as error:
         raise LaunchError(
             f"the child session cannot be written: {error.strerror}",
@@ -116,41 +112,46 @@ def _keep_session(project: paths.Project, run: PlannedRun) -> None:
         ) from error
 
 
-def _prepare(project: paths.Project) -> None:
-    for directory in (project.home, project.runs, project.active, project.sessions):
-        try:
-            files.make_private_directory(directory)
-        except OSError:
-            return  # the first run directory says it with its path
-    path = os.path.join(project.home, ".gitignore")
-    try:
-        files.write_new(path, _IGNORED, mode=0o666)
-    except OSError:
-        return
-
-
-def _call(project: paths.Project, meta: RunMeta) -> WrapperCall:
-    run_dir = project.run_dir(meta.run_id)
+def _start(
+    project: paths.Project,
+    launching: _Launching,
+    settings: Settings,
+    on_created: Callable[[RunMeta], None] | None,
+) -> None:
+    meta = launching.meta
     session = ("--session", meta.session_lock) if meta.session_lock else ()
-    activity_file = os.path.join(project.active, meta.run_id)
-    return WrapperCall(
+    call = WrapperCall(
         meta=meta,
         project=project.root,
-        run_dir=run_dir,
-        arguments=(run_dir, activity_file, *session, *_slot_options(project, meta)),
+        run_dir=launching.run_dir,
+        arguments=(launching.run_dir, launching.activity_file, *session, *_slot_options(project, meta)),
         environment=dict(os.environ),
     )
+    try:
+        if on_created:
+            on_created(meta)
+        launching.has_gone = start_wrapper(call, settings.tmux.socket)
+    except (SubdeckError, OSError) as error:
+        launching.release()
+        _fail(launching, str(error))
+
+
+def _take_back(launching: _Launching) -> None:
+    """Delete a run unless its wrapper holds it or it has a result; one that comes too late finds nothing to do."""
+    if not any(os.path.exists(os.path.join(launching.run_dir, name)) for name in (paths.RUNNER, paths.RESULT)):
+        files.remove(launching.activity_file)
+        files.remove_tree(launching.run_dir)
+    launching.release()
 
 
 def _await_first_event(project: paths.Project, launching: _Launching, deadline: float) -> None:
     if launching.has_gone is None:
         return
     began = time.monotonic()
-    run_id = launching.meta.run_id
-    run_dir = project.run_dir(run_id)
+    run_dir = launching.run_dir
     events, result = os.path.join(run_dir, paths.EVENTS), os.path.join(run_dir, paths.RESULT)
     gone = False
-    while not (gone or _has_content(events) or os.path.exists(result)):
+    while not (gone or files.content(events) or os.path.exists(result)):
         if not os.path.isdir(run_dir):
             break  # deleted already: no event will come
         # With runner.json the wrapper holds its lock; its events may be kept out by the disk.
@@ -159,14 +160,15 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
             break
         gone = launching.has_gone()
         time.sleep(LOOK_INTERVAL_S)
-    _let_go(launching)
+    launching.release()
     if gone:
-        reconcile(project, run_id, by="launcher")
+        reconcile(project, launching.meta.run_id, by="launcher")
 
 
-def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
-    lock = hold(project.run_dir(meta.run_id))
-    files.remove(os.path.join(project.run_dir(meta.run_id), paths.ENVIRONMENT))
+def _fail(launching: _Launching, message: str) -> None:
+    meta, run_dir = launching.meta, launching.run_dir
+    lock = hold(run_dir)
+    files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     result = RunResult(
         run_id=meta.run_id,
         status=RunStatus.FAILED,
@@ -177,8 +179,8 @@ def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
         ended_at=paths.now_iso(),
     )
     try:
-        artifacts.write_result(project.run_dir(meta.run_id), result)
-        files.remove(os.path.join(project.active, meta.run_id))
+        artifacts.write_result(run_dir, result)
+        files.remove(launching.activity_file)
     except OSError:
         pass  # who looks next finds that nobody is responsible
     finally:
@@ -186,42 +188,26 @@ def _fail(project: paths.Project, meta: RunMeta, message: str) -> None:
             os.close(lock)
 
 
-def _has_content(path: str) -> bool:
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return False
-
-
-def _touch(path: str) -> None:
-    try:
-        os.close(files.open_private(path, os.O_WRONLY))
-    except OSError:
-        return  # readers also sweep the sizes of open runs
-
-
 def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:
     """Return the wrapper's options for the slots of its group, then those of the project."""
-    options: tuple[str, ...] = ()
+    options: list[str] = []
     if meta.group is not None:
-        options = ("--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id))
+        options += ["--slots", str(meta.group.max_parallel), os.path.join(project.slots, meta.group.id)]
     if meta.max_running is not None:
-        options = (*options, "--slots", str(meta.max_running), os.path.join(project.slots, _PROJECT))
-    return options
+        options += ["--slots", str(meta.max_running), os.path.join(project.slots, _PROJECT)]
+    return tuple(options)
 
 
 def remove_old_slots(project: paths.Project) -> None:
     """Remove the lock files of groups that are over: old, and neither a slot nor the door is held."""
+    oldest = time.time() - OLD_GROUP_S
     try:
         with os.scandir(project.slots) as entries:
-            groups = [entry.path for entry in entries if entry.name != _PROJECT and _is_old(entry)]
+            groups = [entry.path for entry in entries if entry.name != _PROJECT and entry.stat().st_mtime < oldest]
     except OSError:
-        return
+        return  # there are none, or another launcher removes them just now
     for group in groups:
-        try:
-            held = [_hold(os.path.join(group, name)) for name in os.listdir(group)]
-        except OSError:
-            continue
+        held = [_hold(os.path.join(group, name)) for name in files.names(group)]
         if None not in held:
             files.remove_tree(group)
         for lock in held:
@@ -242,10 +228,3 @@ def _hold(path: str) -> int | None:
         pass  # no locks there: then nobody can tell that it is free
     os.close(lock)
     return None
-
-
-def _is_old(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.stat().st_mtime < time.time() - OLD_GROUP_S
-    except OSError:
-        return False

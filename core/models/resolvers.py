@@ -104,22 +104,11 @@ def _may_have_resolvers(directory: str) -> bool:
 
     Each launch asks; importlib.metadata would take 12 ms to load only to find nothing.
     """
-    try:
-        names = os.listdir(directory or os.curdir)
-    except OSError:
-        return os.path.isfile(directory)  # an archive, perhaps
-    return any(
-        name.endswith(".egg") or GROUP.encode() in _content(os.path.join(directory, name, "entry_points.txt"))
-        for name in names
+    return os.path.isfile(directory) or any(  # a file may be an archive of packages
+        name.endswith(".egg") or GROUP.encode() in files.content(os.path.join(directory, name, "entry_points.txt"))
+        for name in files.names(directory or os.curdir)
         if name.endswith((".dist-info", ".egg-info", ".egg"))
     )
-
-
-def _content(path: str) -> bytes:
-    try:
-        return files.read(path)
-    except OSError:
-        return b""
 
 
 def _broken(error: str) -> Resolver:

@@ -63,6 +63,8 @@ def _names(key: str, node: Items) -> Iterator[str]:
 SUFFIX = ".md"
 NAME_LIMIT = 64
 """Characters."""
+OWN_SET = "the agent's own set"
+"""What a preset without a list of tools gets."""
 
 
 class Preset(Struct, frozen=True, kw_only=True):
@@ -97,6 +99,13 @@ class Preset(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     """As written; only what is below the settings' own limits counts."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def tools_words(self) -> str:
+        """Its tools as written, for a person."""
+        if self.denied_tools:
+            return f"all but {', '.join(self.denied_tools)}"
+        return OWN_SET if self.tools is None else ", ".join(self.tools) or "none"
 
 
 class PresetProblem(Struct, frozen=True, kw_only=True):

@@ -54,24 +54,17 @@ def read_facts(engine: EngineApi, preset: Preset | None) -> LaunchFacts:
 
 
 def _facts(preset: Preset, view: Preview | None, models: tuple[str, ...]) -> LaunchFacts:
-    tools = tools_words(preset, view.tools if view else None) or _written_tools(preset)
     limits = limits_words(view.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
     finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"
     thinking = (view.model.thinking if view and view.model else None) or preset.thinking
     return LaunchFacts(
         thinking=one_line(thinking or "", 40),
-        tools=one_line(tools, 300),
+        tools=one_line(tools_words(preset, view.tools if view else None), 300),
         limits=", ".join(filter(None, (limits, finalize if preset.finalize else ""))),
         warnings=_warnings((*preset.warnings, *(view.warnings if view else ()))),
         models=models,
     )
-
-
-def _written_tools(preset: Preset) -> str:
-    if preset.denied_tools:
-        return f"all but {', '.join(preset.denied_tools)}"
-    return "none" if preset.tools == () else "the agent's own set"
 
 
 def _warnings(warnings: tuple[str, ...]) -> str:

@@ -35,14 +35,14 @@ def summary(found: Preset | PresetProblem) -> str:
     if isinstance(found, PresetProblem):
         return _reason(found)
     model = found.model or "no model"
-    return " · ".join(filter(None, (*found.warnings, found.description, model, _tools(found))))
+    return " · ".join(filter(None, (*found.warnings, found.description, model, found.tools_words)))
 
 
 def fact_lines(found: Preset | PresetProblem, width: int, warnings: Sequence[str]) -> Cells:
     """Return in full, a line each, what the columns of its row leave out; `warnings` are about a run of it here."""
     if isinstance(found, PresetProblem):
         return [(row, BROKEN) for row in wrap(f"✗ {one_line(_reason(found))}", width - MARGIN)]
-    columns = () if width >= WIDE else (f"model: {found.model or 'none'}", f"tools: {_tools(found)}")
+    columns = () if width >= WIDE else (f"model: {found.model or 'none'}", f"tools: {found.tools_words}")
     texts = [
         *((f"! {warning}", WARNED) for warning in dict.fromkeys((*found.warnings, *warnings))),
         (found.description, ""),
@@ -66,19 +66,13 @@ def row_cells(found: Preset | PresetProblem, width: int, longest: int) -> Cells:
     rest = room - name_width
     if isinstance(found, PresetProblem):
         return [*cells, (" " + fit(one_line(_reason(found), 300), rest - 1), BROKEN), badge]
-    texts = [one_line(found.model or "no model", 200), one_line(_tools(found), 300)]
+    texts = [one_line(found.model or "no model", 200), one_line(found.tools_words, 300)]
     widths = [rest // 2, rest - rest // 2]
     if room >= ROOMY - BADGE_WIDTH:
         texts.append(one_line(found.description, 300))
         widths = [rest // 4, rest // 4, rest - 2 * (rest // 4)]
     columns = [(" " + fit(text, size - 1), MUTED) for text, size in zip(texts, widths, strict=True)]
     return [*cells, *columns, badge]
-
-
-def _tools(preset: Preset) -> str:
-    if preset.denied_tools:
-        return "all but " + ", ".join(preset.denied_tools)
-    return "the agent's own" if preset.tools is None else ", ".join(preset.tools) or "none"
 
 
 def _reason(problem: PresetProblem) -> str:
