@@ -175,7 +175,7 @@ def _built(values: Mapping[str, Any], notices: tuple[str, ...]) -> Settings:
 
 _HEAD = """\
 ## Settings of subdeck. Yours: ~/.config/subdeck/config.yaml (below XDG_CONFIG_HOME where that is set);
-## a project's: .pi/subagents/config.yaml, which may set only what is marked so here.
+## a project's: .pi/subagents/config.yaml, for the settings that are marked with [project: ...].
 ## They are read at start and again at each launch. Remove "# " before a line to set it.
 """
 
@@ -188,7 +188,7 @@ _PROJECT = {
 
 
 def example_settings() -> str:
-    """Return the text of the file; without the "# " before each line of YAML it is a valid one."""
+    """Return the text of a settings file in which every setting is commented out."""
     return _HEAD + "\n".join(_lines()) + "\n"
 
 
@@ -202,12 +202,12 @@ def example_of(key: str) -> str:
 
 def _lines() -> Iterator[str]:
     last = ""
-    for key, setting in ((key, entry.setting) for key, entry in KEYS.items()):
+    for key, entry in KEYS.items():
         section, _, name = key.rpartition(".")
         if not section or section != last:
             yield ""
         if section and section != last:
             yield f"# {section}:"
-        yield f"## {setting.meaning}{_PROJECT[setting.project]}"
+        yield f"## {entry.setting.meaning}{_PROJECT[entry.setting.project]}"
         yield f"# {'  ' if section else ''}{name}: {example_of(key)}"
         last = section

@@ -119,7 +119,7 @@ class Notifications(Struct, frozen=True):
             "osc9",
         ),
     ] = "off"
-    title: Annotated[Switch, Setting("Whether the window's title says what runs.")] = True
+    title: Annotated[Switch, Setting("Whether the terminal's title shows how many runs are running.")] = True
 
 
 class Retention(Struct, frozen=True):
@@ -131,7 +131,7 @@ class Retention(Struct, frozen=True):
             "Runs that ended longer ago go to the trash, at each start of the app; so with the next two rules.", "30"
         ),
     ] = None
-    keep: Annotated[Count | None, Setting("All finished runs but the newest so many go to the trash.", "500")] = None
+    keep: Annotated[Count | None, Setting("How many finished runs are kept; older ones go to the trash.", "500")] = None
     max_mb: Annotated[
         Megabytes | None,
         Setting("The oldest finished runs go to the trash until all runs take no more room than this.", "2000"),
@@ -172,7 +172,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         dict[Role, RoleModel],
         Spelling('lines of the form "role: provider/id"', dict),
         Setting(
-            'What "@fast" and the like stand for; overrides providers.json in the agent\'s directory.',
+            'Names for models: the model "@fast" is the one named "fast" here.'
+            " They override providers.json in the agent's directory.",
             "{fast: anthropic/claude-haiku-4-5, deep: anthropic/claude-opus-4-5:high}",
             _ADDS,
         ),
@@ -191,10 +192,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_running: Annotated[
         Count | None, Setting("How many runs of the project run at the same time.", "8", _LOWERS)
     ] = None
-    grace_seconds: Annotated[Seconds, Setting("How long a child may take to go away before it is killed.")] = 3.0
+    grace_seconds: Annotated[Seconds, Setting("Seconds that a stopped child has to exit before it is killed.")] = 3.0
     limits: LimitSettings = LimitSettings()
     max_attempts: Annotated[
-        Count, Setting("How often a finalization is asked for in all, with finalize: true.", "", _LOWERS)
+        Count, Setting("How often at most a child is asked for its result, with finalize: true.", "", _LOWERS)
     ] = 3
     inherit_context: Annotated[
         Switch,

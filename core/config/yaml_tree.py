@@ -156,14 +156,11 @@ class _Builder:
 
     def document(self) -> Node | None:
         node: Node | None = None
-        documents = 0
         for event in self._events:
             kind = type(event).__name__
-            if kind == "DocumentStartEvent":
-                documents += 1
-                if documents > 1:
-                    raise ContentError("a second document begins here", line=self._line(event), hint="remove it")
-            elif kind in ("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"):
+            if kind == "DocumentStartEvent" and node is not None:
+                raise ContentError("a second document begins here", line=self._line(event), hint="remove it")
+            if kind in ("ScalarEvent", "SequenceStartEvent", "MappingStartEvent", "AliasEvent"):
                 node = self._node(event, depth=0)
         return node
 

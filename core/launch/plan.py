@@ -39,7 +39,6 @@ from .model import INHERIT, ResolvedModel, resolve_model
 
 PREVIOUS = "{previous}"
 
-
 _PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited")
 """Of a plan: those that can raise, in the order in which a person would mend them."""
 
@@ -254,7 +253,7 @@ class Plan:
 
     @cached_property
     def max_attempts(self) -> int:
-        """How often a finalization is asked for in all; 1 where none is."""
+        """How many times at most the child is run; more than once only to ask for its result."""
         preset = self.preset
         return (preset.max_attempts or self._settings.max_attempts) if preset and preset.finalize else 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -51,15 +52,12 @@ class Catalog:
 
     def __init__(self, sources: Sequence[Callable[[], Listing]] = (), *, refresh: str = "") -> None:
         """`refresh` is the step that makes the catalog complete, for a person."""
-        self._sources = tuple(sources)
-        self._read: list[Listing] = []
+        self._sources = tuple(map(cache, sources))
         self.refresh_hint = refresh
 
     def listings(self) -> Iterator[Listing]:
-        for at, source in enumerate(self._sources):
-            if at == len(self._read):
-                self._read.append(source())
-            yield self._read[at]
+        """Yield what each source has to say; a source is read when it is reached for the first time."""
+        return (source() for source in self._sources)
 
     def models(self) -> Iterator[Model]:
         """Yield each model once, in catalog order."""
@@ -180,9 +178,9 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
         raise unusable(
             ref,
             f'is of the provider "{one_line(provider, 40)}", which the agent does not know',
-            _joined(nearest(provider, providers) or f"known are {', '.join(providers)}", catalog),
+            _joined(catalog, nearest(provider, providers) or f"known are {', '.join(providers)}"),
         )
-    text = _joined(f"{ref} is not known here, nor is its provider", catalog)
+    text = _joined(catalog, f"{ref} is not known here, nor is its provider")
     return Literal(ref, thinking, (text,) if catalog.has_own_list else ())
 
 
@@ -193,18 +191,16 @@ def _strange_id(ref: str, catalog: Catalog) -> tuple[str, ...]:
     if not ids and not catalog.has_own_list:
         return ()
     text = f"{ref} is not known of {provider}: the agent may take it as it is, or take a similar one"
-    return (_joined("; ".join(filter(None, (text, nearest(model_id, ids)))), catalog),)
+    return (_joined(catalog, text, nearest(model_id, ids)),)
 
 
 def _bare_hint(ref: str, catalog: Catalog) -> str:
     ids = tuple(dict.fromkeys(model.id for model in catalog.models()))
-    if not ids:
-        return _joined(_AS_LITERAL, catalog)
-    near = nearest(ref, ids)
     some = ", ".join(ids[:KNOWN_IDS]) + (" …" if len(ids) > KNOWN_IDS else "")
-    return _joined(f"{near} Known ids: {some}".strip(), catalog)
+    return _joined(catalog, f"{nearest(ref, ids)} Known ids: {some}".strip() if ids else _AS_LITERAL)
 
 
-def _joined(hint: str, catalog: Catalog) -> str:
-    more = (*catalog.problems, "" if catalog.is_complete else catalog.refresh_hint)
-    return one_line("; ".join(filter(None, (hint, *more))), 2000)
+def _joined(catalog: Catalog, *hints: str) -> str:
+    """Return the hints, and what is missing in the catalog, in one line."""
+    refresh = "" if catalog.is_complete else catalog.refresh_hint
+    return one_line("; ".join(filter(None, (*hints, *catalog.problems, refresh))), 2000)

@@ -1,4 +1,4 @@
-"""Every key of a preset's frontmatter: what its value must look like, what it does, where it goes."""
+"""Every key of a preset's frontmatter: what its value must look like, and what it does."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ class PresetField(Struct, frozen=True):
     """The type of its values, as `read_value` takes it."""
     meaning: str
     """For the author of a preset; also shown by editors."""
-    attribute: str = ""
-    """Of `Preset`; a dot leads into a struct. Empty where the file as a whole decides."""
 
 
 TOOLS = Annotated[
@@ -45,13 +43,9 @@ FIELDS: dict[str, PresetField] = {
     "name": PresetField(Words, "What the preset is called."),
     "description": PresetField(Words, "One sentence: what it is for and when to choose it."),
     "model": PresetField(
-        Words,
-        'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). A call may override it.',
-        "model",
+        Words, 'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). A call may override it.'
     ),
-    "thinking": PresetField(
-        Literal[LEVELS], "How hard the model thinks; a suffix of the model overrides it.", "thinking"
-    ),
+    "thinking": PresetField(Literal[LEVELS], "How hard the model thinks; a suffix of the model overrides it."),
     "tools": PresetField(
         TOOLS,
         "The only tools of the child, built-in and of extensions; [] for none. Without it: the agent's own set.",
@@ -61,37 +55,25 @@ FIELDS: dict[str, PresetField] = {
     "denied_tools": PresetField(
         TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
     ),
-    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter.", "prompt"),
-    "prompt_mode": PresetField(
-        PromptMode,
-        "Whether the prompt follows the agent's own or replaces it.",
-        "prompt_mode",
-    ),
+    "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
+    "prompt_mode": PresetField(PromptMode, "Whether the prompt follows the agent's own or replaces it."),
     "context_files": PresetField(
-        Switch,
-        "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces.",
-        "context_files",
+        Switch, "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces."
     ),
     "inherit_context": PresetField(
-        Switch,
-        "Whether a parent's conversation is put before the task. Without it: as the settings say.",
-        "inherit_context",
+        Switch, "Whether a parent's conversation is put before the task. Without it: as the settings say."
     ),
-    "finalize": PresetField(
-        Switch, "Whether the child has to hand in its result by the tool subagent_finalize.", "finalize"
-    ),
-    "max_attempts": PresetField(Count, "How often a result is asked for in all, with finalize.", "max_attempts"),
+    "finalize": PresetField(Switch, "Whether the child has to hand in its result by the tool subagent_finalize."),
+    "max_attempts": PresetField(Count, "How often at most the result is asked for, with finalize."),
     "sticky": PresetField(
-        Switch, "Whether one child session is continued from run to run, for this preset and directory.", "sticky"
+        Switch, "Whether one child session is continued from run to run, for this preset and directory."
     ),
     "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
-    "agent": PresetField(AgentName, "pi, offline, or an agent of your settings.", "agent"),
-    "runner": PresetField(RunnerKind, "How the child is run.", "runner"),
-    "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h.", "limits.timeout"),
-    "max_turns": PresetField(Count, "Ends the run after this many turns of the model.", "limits.max_turns"),
-    "stall": PresetField(
-        Duration, "Ends the run when the child is silent that long while no tool runs.", "limits.stall"
-    ),
+    "agent": PresetField(AgentName, "pi, offline, or an agent of your settings."),
+    "runner": PresetField(RunnerKind, "How the child is run."),
+    "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),
+    "max_turns": PresetField(Count, "Ends the run after this many turns of the model."),
+    "stall": PresetField(Duration, "Ends the run when the child is silent that long while no tool runs."),
 }
 
 

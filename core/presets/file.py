@@ -89,7 +89,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     """Whether a known parent's conversation goes before the task; None: as the settings have it."""
     finalize: bool = False
     max_attempts: int | None = None
-    """How often a finalization is asked for in all; None: as the settings have it."""
+    """How many times at most the result is asked for; None: as the settings have it."""
     sticky: bool = False
     """One child session of the preset and directory is continued from run to run."""
     keeps_session: bool = True
@@ -159,35 +159,31 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
         hint = 'begin the file with "---", name: and description:, and "---" again'
         raise ContentError("it has no frontmatter", line=1, hint=hint)
     fields = markdown.fields or Fields({}, 1)
-    stem = os.path.basename(path).removesuffix(SUFFIX)
-    name = _text(fields, "name") or (stem if lenient else _missing("name"))
-    check_name(name, fields.pairs["name"].line if "name" in fields.pairs else None)
-    description = _text(fields, "description") or ("" if lenient else _missing("description"))
     values = _values(fields)
+    if lenient:
+        stem = os.path.basename(path).removesuffix(SUFFIX)
+        values = {"name": stem, "description": "", **values}
+    for key in ("name", "description"):
+        if key not in values:
+            raise ContentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
+    check_name(values["name"], fields.pairs["name"].line if "name" in fields.pairs else None)
     prompt = without_blank_ends(values.get("prompt", ""))
     values["prompt"] = prompt or markdown.body
-    preset = Preset(name=name, description=description, source=source, path=path, **values)
+    preset = Preset(source=source, path=path, **values)
     _refuse_unkept(preset, fields)
     return structs.replace(preset, warnings=(*_unknown(fields), *_ineffective(preset, prompt, markdown.body)))
 
 
 def _values(fields: Fields) -> dict[str, Any]:
-    """Read every field but name and description into the attributes of a preset; blank ones are absent."""
-    values: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
-    for key, node in fields.pairs.items():
-        field = FIELDS.get(key)
-        if field is None or field.kind is TOOLS or is_blank(node):
-            continue
-        value = read_value(key, field.kind, node)
-        top, _, member = field.attribute.partition(".")
-        if member:
-            limits[member] = value
-        elif top:
-            values[top] = value
-    values["keeps_session"] = "session" not in fields.pairs or is_blank(fields.pairs["session"])
+    """Read the fields into the attributes of a preset; blank ones are absent."""
+    values: dict[str, Any] = {
+        key: read_value(key, FIELDS[key].kind, node)
+        for key, node in fields.pairs.items()
+        if key in FIELDS and FIELDS[key].kind is not TOOLS and not is_blank(node)
+    }
+    values["keeps_session"] = values.pop("session", None) is None
     values["tools"], values["denied_tools"] = read_tools(fields)
-    values["limits"] = Limits(**limits)
+    values["limits"] = Limits(**{key: values.pop(key, None) for key in Limits.__struct_fields__})
     return values
 
 
@@ -210,15 +206,6 @@ def check_name(name: str, line: int | None = None) -> None:
     else:
         return
     raise ContentError(what, line=line, hint="choose another name")
-
-
-def _missing(key: str) -> str:
-    raise ContentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
-
-
-def _text(fields: Fields, key: str) -> str:
-    node = fields.pairs.get(key)
-    return "" if node is None else read_value(key, FIELDS[key].kind, node)
 
 
 def _unknown(fields: Fields) -> Iterator[str]:

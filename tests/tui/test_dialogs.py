@@ -29,7 +29,6 @@ WAYS: dict[str, tuple[str, ...]] = {
     "EarlierTasksScreen": ("n", "ctrl+r"),
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
-    "LoadFileScreen": ("n", "ctrl+o"),
     "PresetEditorScreen": ("1", "c"),
     "ReadingScreen": ("M",),
     "RunDetailScreen": ("i",),

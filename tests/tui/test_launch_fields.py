@@ -14,7 +14,7 @@ from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
-from subdeck.tui.launch.fields import REST, by_field
+from subdeck.tui.launch.fields import REST
 from subdeck.tui.launch.form import LaunchForm
 from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
@@ -48,9 +48,7 @@ async def dialog_on(deck: Deck, key: str = "n") -> LaunchScreen:
 
 
 def problem_of(dialog: LaunchScreen, field: str) -> str:
-    place = dialog._fields._problem_of(field) if field else dialog.query_one("#problems", Problem)
-    assert place is not None
-    return place.text
+    return dialog.query_one(f"#{field}-problem", Problem).text
 
 
 # --- where -------------------------------------------------------------------------------------------------------
@@ -297,11 +295,19 @@ async def test_a_refused_launch_goes_to_the_field() -> None:
         assert dialog.focused is dialog.query_one("#model")
 
 
-def test_an_error_is_said_once() -> None:
-    """By field where the dialog has it, else at the foot with its place; hostile text is plain."""
-    tools = UsageError("no tool is left\x1b[31m", where="tools", hint="name one")
-    assert by_field([tools], ("tools",)) == {"tools": "no tool is left: name one"}
-    assert by_field([tools], ()) == {REST: "tools: no tool is left\n  name one"}
+@pytest.mark.parametrize(
+    ("key", "field", "expected"),
+    [("N", "tools", "! no tool is left: name one"), ("n", REST, "! tools: no tool is left\n  name one")],
+)
+async def test_an_error_is_said_once(key: str, field: str, expected: str) -> None:
+    """Beside its field where the dialog has it, else at the foot with its place; hostile text is plain."""
+    engine = FakeEngine(presets=[a_preset()])
+    engine.problems = (UsageError("no tool is left\x1b[31m", where="tools", hint="name one"),)
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck, key)
+        await deck.until(lambda: problem_of(dialog, field), "the problem")
+
+        assert [expected] == [problem.text for problem in dialog.query(Problem) if problem.text]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])
@@ -316,7 +322,7 @@ async def test_everything_is_reached_on_a_low_screen(size: tuple[int, int]) -> N
         name = dialog.query_one("#save-name", Input)
         name.value = "x"
         name.focus()
-        await deck.until(lambda: problem_of(dialog, ""), "the problems")
+        await deck.until(lambda: problem_of(dialog, REST), "the problems")
         await deck.until(lambda: name.region.y in range(*dialog._fields.region.line_span), "the field in sight")
         if size == (80, 24):
             assert dialog.query_one(".dialog").region.contains_region(dialog.query_one("#go", Button).region)

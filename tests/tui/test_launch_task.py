@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import RunRequest
+from subdeck.tui.dialogs.ask import AskScreen
 from subdeck.tui.launch import screen as launch_module
 from subdeck.tui.launch.inputs import PathInput
 from subdeck.tui.launch.memory import memory_file, read_memory
 from subdeck.tui.launch.screen import LaunchScreen
-from subdeck.tui.launch.tasks import LIMIT, EarlierTask, EarlierTasksScreen, LoadFileScreen, earlier_tasks, matching
-from subdeck.tui.widgets.form import Problem
+from subdeck.tui.launch.tasks import LIMIT, EarlierTask, EarlierTasksScreen, earlier_tasks, matching
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, stamp
@@ -33,7 +33,7 @@ async def loading(deck: Deck, path: str) -> LaunchScreen:
     dialog = await dialog_of(deck, "n")
     await deck.type("before")
     await deck.press("ctrl+o")
-    await deck.until(lambda: isinstance(deck.app.screen, LoadFileScreen), "the question")
+    await deck.until(lambda: isinstance(deck.app.screen, AskScreen), "the question")
     deck.app.screen.query_one(PathInput).value = path
     await deck.press("enter")
     return dialog
@@ -98,7 +98,7 @@ async def test_a_file_that_cannot_be_taken(tmp_path: Path, name: str, content: b
     async with opened(FakeEngine(presets=[a_preset()]), (120, 30)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         dialog = await loading(deck, str(tmp_path / name))
-        await deck.until(lambda: said in deck.app.screen.query_one(Problem).text, said)
+        await deck.until(lambda: said in str(deck.app.screen.query_one("#problems").render()), said)
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is dialog, "the launch dialog")
         assert text_of(dialog) == "before"

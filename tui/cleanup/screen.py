@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -22,10 +22,11 @@ from ...core.project.retention import DAY, Selection, Stock, Stored, choose, rea
 from ...core.project.trash import KEPT
 from ...core.run import artifacts
 from ...core.run.describe import runs_word, size_text
-from ...core.text.plain import one_line, plain
+from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
+from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge
-from ..widgets.form import Choice, Field
+from ..widgets.form import Choice, Field, Note
 
 TRASH, PURGE = "moved to the trash", "removed for good"
 FIELDS = {
@@ -36,8 +37,6 @@ FIELDS = {
 """By the name of each rule what stands before and behind its field, and what is expected in it."""
 
 T = TypeVar("T", int, float)
-Ask = Callable[[str, str, str], Coroutine[None, None, bool]]
-"""Asks a question, with its detail and the label of the yes button."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         self,
         bridge: Bridge,
         rule: Retention,
-        ask: Ask,
         *,
         needed: Collection[str],
         unread: Collection[str],
@@ -72,7 +70,6 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         self._bridge = bridge
         self._rule = rule
         self._needed = needed
-        self._ask = ask
         self._unread = frozenset(unread)
         self._keys = keys
         self._undo_key = undo_key
@@ -89,12 +86,12 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
                 field = Input(values[name], id=name, compact=True, max_length=12)
                 yield Field(label, field, Static(unit, classes="unit muted"), name=name)
             yield Field("They are", Choice((TRASH, PURGE), TRASH, name="how"), name="how")
-            yield Static("Reading the runs…", id="now")
-            yield Static("", id="taken")
-            yield Static("", id="ends", classes="muted")
-            yield Static("", id="spared", classes="muted")
-            yield Static("", id="room")
-            yield Static("", id="problems")
+            yield Note("Reading the runs…", name="now")
+            yield Note(name="taken")
+            yield Note(name="ends", classes="muted")
+            yield Note(name="spared", classes="muted")
+            yield Note(name="room")
+            yield Note(name="problems")
             with Horizontal(classes="buttons"):
                 yield Static(Content(self._keys), classes="muted", id="keys")
                 yield Button("Cancel", id="no", compact=True)
@@ -163,7 +160,8 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         detail = loss_text(selection, purge=purge, undo_key=self._undo_key)
         question = "Remove these runs for good?" if purge else "Move these runs to the trash?"
         try:
-            agreed = await self._ask(question, detail, "Remove" if purge else "Delete")
+            asked = ConfirmScreen(question, detail, "Remove" if purge else "Delete")
+            agreed = await self.app.push_screen_wait(asked)
         finally:
             self._asking = False
         if agreed:
@@ -174,9 +172,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
         self.dismiss(None)
 
     def _say(self, name: str, text: str) -> None:
-        static = self.query_one(f"#{name}", Static)
-        static.update(Content(plain(text)))
-        static.display = bool(text)
+        self.query_one(f"#{name}", Note).say(text)
 
 
 def _named(project: paths.Project, runs: tuple[Stored, ...]) -> str:

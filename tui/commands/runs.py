@@ -107,7 +107,6 @@ class RunCommands(Commands):
         screen = CleanUpScreen(
             self._bridge,
             engine.settings.retention,
-            self._confirmed,
             needed=deck.run_store.unseen | deck.run_store.marked,
             unread=deck.run_store.unread,
             keys=keys_line(KeyContext.CLEAN_UP, deck.actions),

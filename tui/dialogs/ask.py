@@ -68,14 +68,23 @@ class AskScreen(ModalScreen[None]):
     CSS_PATH = "dialogs.tcss"
 
     def __init__(
-        self, bridge: Bridge, title: str, take: Callable[[str], Awaitable[bool]], *, value: str = "", hint: str = ""
+        self,
+        bridge: Bridge,
+        title: str,
+        take: Callable[[str], Awaitable[bool]],
+        *,
+        value: str = "",
+        hint: str = "",
+        field: Input | None = None,
     ) -> None:
-        """`take` returns False to leave the dialog open; what it raises is shown in the dialog."""
+        """`take` returns False to leave the dialog open; what it raises is shown in the dialog. `field` asks for more
+        than any text.
+        """
         super().__init__()
         self._bridge = bridge
         self._title = title
         self._take = take
-        self._value = value
+        self._field = field or Input(value, compact=True, id="answer")
         self._hint = hint
         self._taking = False
 
@@ -83,12 +92,12 @@ class AskScreen(ModalScreen[None]):
         with Vertical(classes="dialog", id="ask") as dialog:
             dialog.border_title = Content(self._title)
             dialog.border_subtitle = Content("⏎ continue   esc cancel")
-            yield Input(self._value, compact=True, id="answer")
+            yield self._field
             yield Static(Content(self._hint), classes="muted", id="hint")
             yield Static("", id="problems")
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        self._field.focus()
 
     @on(Input.Changed)
     def forget_problem(self) -> None:

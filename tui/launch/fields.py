@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from textual import on
 from textual.app import ComposeResult
@@ -24,12 +24,11 @@ from .memory import LastValues
 from .start import LaunchFacts
 from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
-REST = ""
+REST = "other"
 """The foot of the dialog, for problems that are about no field."""
 FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
+"""Those beside which a problem can be said; most are the `where` of their errors."""
 NO_CONTEXT, AS_WRITTEN = "none", "as written"
-_FIELD_OF = {"task": "task", "previous": "task", "cwd": "cwd", "copies": "copies", "tools": "tools", "save": "save"}
-"""Field by the `where` of an error."""
 DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
 
 
@@ -85,7 +84,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         else:
             yield Fact("Context", "context-refusal", form.context_refusal or "")
         yield Note(name="notes")
-        yield Problem(name="problems")
+        yield Problem(name=f"{REST}-problem")
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "e.g. read, grep, find, ls; none; empty: the agent's own"
@@ -113,22 +112,28 @@ class LaunchFields(VerticalScroll, can_focus=False):
     def values(self) -> LaunchValues:
         save_as, name = None, self._written("save-name")
         if name.strip():
-            save_as = SaveAs(name, self.query_one("#save-where", Choice).value, self._written("save-description"))
+            save_as = SaveAs(name, self._written("save-where"), self._written("save-description"))
         return LaunchValues(
             task=self.task_area.text,
             model=self._written("model"),
             cwd=self._written("cwd"),
-            runner=self.query_one("#runner", Choice).value,
+            runner=self._written("runner"),
             copies=self._written("copies"),
             tools=self._written("tools"),
-            prompt="".join(area.text for area in self.query("#prompt").results(PlainTextArea)),
-            context=all(choice.value != NO_CONTEXT for choice in self.query("#context").results(Choice)),
-            previous=all(choice.value != AS_WRITTEN for choice in self.query("#previous").results(Choice)),
+            prompt=self._written("prompt"),
+            context=self._written("context") != NO_CONTEXT,
+            previous=self._written("previous") != AS_WRITTEN,
             save_as=save_as,
         )
 
     def _written(self, name: str) -> str:
-        return "".join(field.value for field in self.query(f"#{name}").results(Input))
+        """Return what is in a field; empty where the dialog has none of this name."""
+        for field in self.query(f"#{name}"):
+            if isinstance(field, TextArea):
+                return field.text
+            if isinstance(field, Input | Choice):
+                return field.value
+        return ""
 
     def remember(self, last: LastValues, draft: str) -> None:
         """Put the values of the last launch, and a draft, where nothing was typed yet."""
@@ -158,7 +163,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         now, shown = self.values, self._shown
         self._shown = values
         if now.model == shown.model:
-            self.query_one(ModelInput).value = values.model
+            self.query_one(ModelInput).put(values.model)
         if now.cwd == shown.cwd:
             self.query_one("#cwd", PathInput).put(values.cwd)
         if now.runner == shown.runner:
@@ -178,33 +183,41 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one(ModelInput).offer(facts.models)
         self._show_origin()
 
-    @property
-    def problem_fields(self) -> tuple[str, ...]:
-        """The fields beside which a problem can be said."""
-        return tuple(name for name in FIELDS if self._problem_of(name))
-
-    def show_problems(self, problems: Mapping[str, str]) -> None:
-        """Say these problems and no others, each beside its field."""
-        for name in self.problem_fields:
-            if problem := self._problem_of(name):
-                problem.say(problems.get(name, ""))
-        self.query_one("#problems", Problem).say(problems.get(REST, ""))
+    def show_problems(self, problems: Iterable[Exception]) -> None:
+        """Say these problems and no others, each beside its field, or at the foot with what it is about."""
+        said: dict[str, list[str]] = {}
+        for problem in problems:
+            field = self._field_of(problem)
+            text = format_error(problem)
+            if field != REST and isinstance(problem, SubdeckError):
+                text = one_line(": ".join(filter(None, (problem.what, problem.hint))), 600)
+            said.setdefault(field, []).append(text)
+        for field in (*FIELDS, REST):
+            for place in self.query(f"#{field}-problem").results(Problem):
+                place.say("\n".join(said.get(field, ())))
         self.call_after_refresh(self._keep_in_sight)
 
-    def go_to(self, name: str) -> None:
-        """Put the cursor into a field."""
+    def go_to(self, problem: Exception) -> None:
+        """Put the cursor into the field that a problem is about."""
+        name = self._field_of(problem)
         for field in self.query(f"#{'save-name' if name == 'save' else name}"):
             field.focus()
+
+    def _field_of(self, problem: Exception) -> str:
+        field: str = getattr(problem, "where", REST)
+        if isinstance(problem, ModelError):
+            field = "model"
+        elif isinstance(problem, RunnerUnavailable):
+            field = "runner"
+        elif field == "previous":
+            field = "task"
+        return field if field in FIELDS and self.query(f"#{field}-problem") else REST
 
     def _keep_in_sight(self) -> None:
         """Scroll to the field with the cursor when what is said has pushed it away."""
         focused = self.screen.focused if self.is_attached else None
         if focused is not None and self in focused.ancestors:
             self.scroll_to_widget(focused, animate=False)
-
-    def _problem_of(self, name: str) -> Problem | None:
-        query = f"#{name}-problem" if name in ("task", "copies") else f"#{name}-field Problem"
-        return next(iter(self.query(query).results(Problem)), None)
 
     @on(Input.Changed)
     @on(Choice.Changed)
@@ -244,31 +257,3 @@ class LaunchFields(VerticalScroll, can_focus=False):
         offered = f"↓ {len(model.known)} known" if model.known else ""
         said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
         self.query_one("#origin", Static).update(Content(said))
-
-
-# --- which field a problem is about ----------------------------------------------------------------------------------
-
-
-def by_field(problems: Iterable[Exception], fields: Iterable[str]) -> dict[str, str]:
-    """Return what to say beside each of these fields, and what is about none of them at `REST`."""
-    known, said = frozenset(fields), dict[str, list[str]]()
-    for problem in problems:
-        field = _field_of(problem)
-        if field in known and isinstance(problem, SubdeckError):
-            said.setdefault(field, []).append(beside(problem))
-        else:
-            said.setdefault(REST, []).append(format_error(problem))
-    return {field: "\n".join(texts) for field, texts in said.items()}
-
-
-def _field_of(problem: Exception) -> str:
-    if isinstance(problem, ModelError):
-        return "model"
-    if isinstance(problem, RunnerUnavailable):
-        return "runner"
-    return _FIELD_OF.get(getattr(problem, "where", ""), REST)
-
-
-def beside(problem: SubdeckError) -> str:
-    """Return what is wrong and what to do, for a place that shows where."""
-    return one_line(f"{problem.what}: {problem.hint}" if problem.hint else problem.what, 600)

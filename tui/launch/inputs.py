@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from itertools import islice
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.suggester import Suggester
 from textual.widgets import Input
+
+from ..widgets.form import ChoosingInput
 
 ENTRIES = 5000
 """Of how many entries of a directory the names are looked at."""
@@ -60,50 +63,26 @@ def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
     return tuple(head + name for name in sorted(found, key=str.lower))
 
 
-class PathInput(Input):
-    """Right or Tab takes the completion, down and up go through all there are; Tab goes on where nothing was typed."""
+class PathInput(ChoosingInput):
+    """Right or Tab takes the completion; Tab goes on where nothing was typed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "take_or_go", show=False),
-        Binding("down", "choose(1)", show=False),
-        Binding("up", "choose(-1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "take_or_go", show=False)]
 
     def __init__(self, value: str, base: str, *, name: str, files: bool = False, placeholder: str = "") -> None:
         """Take a path; `base` is where a relative one starts."""
-        super().__init__(value, id=name, compact=True, placeholder=placeholder)
+        super().__init__(value, name=name, placeholder=placeholder)
         self._base = base
         self._files = files
-        self.settled = value
-        """What was put here whole; nothing is added to it before more is typed."""
-        self._typed = value
-        """What was typed last, and not chosen."""
         self.suggester = _Completion(self)
 
-    def put(self, value: str) -> None:
-        """Set the path; it was not typed."""
-        self.settled = self._typed = value
-        self.value = value
-
-    async def choices(self, typed: str) -> tuple[str, ...]:
+    async def matching(self, typed: str) -> Sequence[str]:
         return await asyncio.to_thread(matching_paths, typed, self._base, files=self._files)
 
     def action_take_or_go(self) -> None:
         if self._suggestion and self.cursor_at_end and len(self._suggestion) > len(self.value):
             self.put(self._suggestion)
-            self.cursor_position = len(self.value)
         else:
             self.screen.focus_next()
-
-    async def action_choose(self, step: int) -> None:
-        if self.value != self.settled:
-            self._typed = self.value
-        matching = await self.choices(self._typed)
-        if not matching:
-            return
-        before = matching.index(self.value) if self.value in matching else (-1 if step > 0 else 0)
-        self.settled = self.value = matching[(before + step) % len(matching)]
-        self.cursor_position = len(self.value)
 
 
 class _Completion(Suggester):
@@ -116,4 +95,4 @@ class _Completion(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         if value == self._field.settled:
             return None
-        return next(iter(await self._field.choices(value)), None)
+        return next(iter(await self._field.matching(value)), None)

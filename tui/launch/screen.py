@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widgets import Button, Static
+from textual.worker import Worker
 
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ..actions import KeyContext, bindings
+from ..dialogs.ask import AskScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
-from ..text.format import format_error
+from ..text.format import format_error, notify_failure
 from ..widgets.form import PlainTextArea
-from .fields import LaunchFields, by_field
+from .fields import LaunchFields
+from .inputs import PathInput
 from .memory import Remembered
 from .start import FailedAfterSaving, Launched, launch, read_facts, what_would_fail, written_facts
-from .tasks import EarlierTask, EarlierTasksScreen, LoadFileScreen, earlier_tasks
+from .tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from .values import LaunchValues
 
 if TYPE_CHECKING:
@@ -43,16 +46,14 @@ AROUND = 4
 """Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
 
 
-def at_once(place: KeyContext) -> list[BindingType]:
-    """Return the bindings of a place so that no field comes before them: a text field has a ctrl+e of its own."""
-    return [replace(binding, priority=True) for binding in bindings(place) if isinstance(binding, Binding)]
-
-
 class LaunchScreen(ModalScreen[str]):
     """Returns the id of the (first) run that was launched, or None."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    BINDINGS = at_once(KeyContext.LAUNCH)
+    # Before those of the fields: a text field has a ctrl+e of its own.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        replace(binding, priority=True) for binding in bindings(KeyContext.LAUNCH) if isinstance(binding, Binding)
+    ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high"), (40, "-tall")]  # noqa: RUF012 - Textual declares it as it is
 
     def __init__(
@@ -73,13 +74,10 @@ class LaunchScreen(ModalScreen[str]):
         self._fields = LaunchFields(form, written_facts(form.preset))
         self._ready = asyncio.Event()
         """Set when everything that is put into the fields without being typed is there."""
-        self._check_timer: Timer | None = None
         self._checked: object = None
-        """What the engine was asked about last."""
-        self._checks = 0
-        """How often it was asked; an answer counts only until the next question."""
+        """What the engine has checked last."""
         self._problems: tuple[Exception, ...] = ()
-        """What the engine said of it."""
+        """What it said of that."""
         self._has_tried = False
         """Whether launching was tried: from then on a missing task is said too."""
         self._launching = False
@@ -136,28 +134,28 @@ class LaunchScreen(ModalScreen[str]):
     def _check_soon(self) -> None:
         self._show_problems()
         self._label_button()
-        if self._check_timer is not None:
-            self._check_timer.stop()
-        self._check_timer = self.set_timer(CHECK_AFTER, self._check)
+        if not self._launching:
+            self._check()
 
-    def _check(self) -> None:
+    @work(group="check", exclusive=True, exit_on_error=False)
+    async def _check(self) -> None:
+        await asyncio.sleep(CHECK_AFTER)
         values = self._fields.values
         asked = (self.form.to_check(values), values.save_as)
-        if asked != self._checked and not self._launching:
+        if asked != self._checked:
+            self._problems = await self._bridge.call(
+                what_would_fail, self._bridge.engine, self.form, values, self._saved
+            )
             self._checked = asked
-            self._checks += 1
-            self._bridge.spawn(self._ask_what_would_fail, values, self._checks)
-
-    async def _ask_what_would_fail(self, values: LaunchValues, check: int) -> None:
-        problems = await self._bridge.call(what_would_fail, self._bridge.engine, self.form, values, self._saved)
-        if self.is_attached and self._checks == check and not self._launching:
-            self._problems = problems
             self._show_problems()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        notify_failure(self, event)
 
     def _show_problems(self) -> None:
         own = self.form.problems(self._fields.values)
         shown = own if self._has_tried else tuple(problem for problem in own if problem.where != "task")
-        self._fields.show_problems(by_field((*shown, *self._problems), self._fields.problem_fields))
+        self._fields.show_problems((*shown, *self._problems))
 
     # --- fetching a task -----------------------------------------------------------------------------------------
 
@@ -175,7 +173,16 @@ class LaunchScreen(ModalScreen[str]):
 
     def action_load_task(self) -> None:
         if not self._launching:
-            self.app.push_screen(LoadFileScreen(self._bridge, self._bridge.engine.cwd), self._take_task)
+            path = PathInput("", self._bridge.engine.cwd, name="path", files=True)
+            title = "Load the task from a file"
+            self.app.push_screen(AskScreen(self._bridge, title, self._load, hint=FILE_HINT, field=path))
+
+    async def _load(self, path: str) -> bool:
+        if not path.strip():
+            return False
+        file = os.path.join(self._bridge.engine.cwd, os.path.expanduser(path.strip()))
+        self._take_task(await self._bridge.call(read_text, file))
+        return True
 
     def action_earlier_tasks(self) -> None:
         if not self._launching:
@@ -196,6 +203,7 @@ class LaunchScreen(ModalScreen[str]):
     def action_start(self) -> None:
         if not self._launching:
             self._set_launching(True)
+            self.workers.cancel_group(self, "check")
             self._bridge.spawn(self._start)
 
     async def _start(self) -> None:
@@ -204,8 +212,8 @@ class LaunchScreen(ModalScreen[str]):
         if problems := self.form.problems(values):
             self._has_tried = True
             self._set_launching(False)
-            self._show_problems()
-            self._fields.go_to(problems[0].where)
+            self._check_soon()
+            self._fields.go_to(problems[0])
             return
         form = self.form
         try:
@@ -227,12 +235,10 @@ class LaunchScreen(ModalScreen[str]):
             self._saved = error.preset
             error = error.reason
         self._set_launching(False)
-        self._checks += 1
         self._checked = (self.form.to_check(values), values.save_as)
         self._problems = (error,)
         self._show_problems()
-        if field := next(iter(by_field(self._problems, self._fields.problem_fields)), ""):
-            self._fields.go_to(field)
+        self._fields.go_to(error)
 
     def _say_launched(self, launched: Launched) -> None:
         if launched.saved:

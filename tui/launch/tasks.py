@@ -1,4 +1,4 @@
-"""Two dialogs that fetch a task: an earlier one, found by its words, and one from a file."""
+"""Where a task comes from when it is not typed: from earlier ones, found by their words, or from a file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from msgspec import Struct
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Button, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from ...core.errors import UsageError
 from ...core.text.plain import one_line, plain
 from ..actions import KeyContext, bindings
 from ..dialogs.loading import LoadingScreen
-from ..feed.bridge import Bridge
 from ..text.cells import fit
 from ..text.format import short_path
-from ..widgets.form import Field, Problem
-from .fields import beside
-from .inputs import PathInput
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
@@ -156,6 +151,7 @@ class _Words(Input):
 
 LIMIT = 256 * 1024
 """Bytes; more than that is no task but material, which an agent reads better by itself."""
+FILE_HINT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ goes through the files."
 
 
 def read_text(path: str) -> str:
@@ -182,59 +178,3 @@ def read_text(path: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{shown} is not UTF-8 text (line {line})", hint="save it as UTF-8 first") from error
-
-
-ABOUT = f"UTF-8 text, at most {LIMIT // 1024} KB. Tab completes, ↓ goes through the files."
-
-
-class LoadFileScreen(ModalScreen[str]):
-    """Returns the text, or None."""
-
-    CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]
-    BINDINGS = bindings(KeyContext.ASK)
-
-    def __init__(self, bridge: Bridge, base: str) -> None:
-        """Ask for a file; `base` is where a relative path starts."""
-        super().__init__()
-        self._bridge = bridge
-        self._base = base
-        self._reading = False
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog", id="load") as dialog:
-            dialog.border_title = "Load the task from a file"
-            dialog.border_subtitle = "esc cancel"
-            yield Static(Content(ABOUT), classes="muted", id="about")
-            yield Field("File", PathInput("", self._base, name="path", files=True), name="path")
-            with Horizontal(classes="buttons"):
-                yield Button("Load", id="go", variant="primary", compact=True)
-
-    def on_mount(self) -> None:
-        self.query_one(PathInput).focus()
-
-    @on(Input.Changed)
-    def forget_problem(self) -> None:
-        self.query_one(Problem).say("")
-
-    @on(Input.Submitted)
-    @on(Button.Pressed, "#go")
-    def read(self) -> None:
-        path = self.query_one(PathInput).value.strip()
-        if path and not self._reading:
-            self._reading = True
-            self._bridge.spawn(self._read, os.path.join(self._base, os.path.expanduser(path)))
-
-    async def _read(self, path: str) -> None:
-        try:
-            text = await self._bridge.call(read_text, path)
-        except UsageError as error:
-            if self.is_current:
-                self.query_one(Problem).say(beside(error))
-        else:
-            if self.is_current:
-                self.dismiss(text)
-        finally:
-            self._reading = False
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)

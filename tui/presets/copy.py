@@ -100,17 +100,12 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
                 model = usual if template.needs_model else preset.model
                 yield Field("Model", ModelInput(model or ""), name="model")
             yield Static("", id="file", classes="muted")
-            yield Static(Content(self._reason), id="problems")
+            role = one_line(preset.model or "", 40)
+            reason = f"The role {role} is not set here: name a model for the copy." if template.needs_model else ""
+            yield Static(Content(reason), id="problems")
             with Horizontal(classes="buttons"):
                 yield Static(Content(self._keys), classes="muted", id="keys")
                 yield Button("Copy", id="go", variant="primary", compact=True)
-
-    @property
-    def _reason(self) -> str:
-        if not self._template.needs_model:
-            return ""
-        role = one_line(self._template.preset.model or "", 40)
-        return f"The role {role} is not set here: name a model for the copy."
 
     async def fill(self, data: Template) -> None:
         self._template = data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
@@ -14,11 +15,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.timer import Timer
 from textual.widgets import Button, Static, TextArea
 from textual.worker import Worker
 
-from ...core.errors import SubdeckError
+from ...core.errors import ContentError, SubdeckError
 from ...core.text.plain import decode_unsafe, display_encoded, encode_unsafe, one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
@@ -57,7 +57,6 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
         super().__init__(partial(bridge.call, read))
         self._bridge = bridge
         self._keys = keys
-        self._check_timer: Timer | None = None
         self._busy = False
 
     def compose(self) -> ComposeResult:
@@ -89,9 +88,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
 
     @on(TextArea.Changed)
     def check_soon(self) -> None:
-        if self._check_timer:
-            self._check_timer.stop()
-        self._check_timer = self.set_timer(CHECK_AFTER, self._start_check)
+        self._check_after(CHECK_AFTER)
 
     @on(Choice.Changed)
     def show_target(self) -> None:
@@ -99,23 +96,15 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
         path = self._draft.path
         new = f"a file in {short_path(preset_dir(self._bridge.engine, self._where), 60)}"
         self.query_one("#file", Static).update(Content(new if path is None else short_path(path, 70)))
-        self._start_check()
+        self._check_after(0.0)
 
     @work(group="check", exclusive=True, exit_on_error=False)
-    async def _start_check(self) -> None:
-        content = self._content
-        checked = await self._check(content)
-        if content == self._content:
-            self._say(verdict(checked))
+    async def _check_after(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._say(verdict(await self._check(self._content)))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
-
-    def _stop_checking(self) -> None:
-        """Keep the next message until another key is typed."""
-        if self._check_timer:
-            self._check_timer.stop()
-        self.workers.cancel_group(self, "check")
 
     async def _check(self, content: bytes) -> PresetCheck:
         return await self._bridge.call(check, self._bridge.engine, self._draft, self._where, content)
@@ -129,7 +118,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             self._bridge.spawn(self._save)
 
     async def _save(self) -> None:
-        self._stop_checking()
+        self.workers.cancel_group(self, "check")  # what is said of saving stays until another key is typed
         try:
             content = self._content
             checked = await self._check(content)
@@ -151,12 +140,13 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
         except FileChanged as change:
             await self._resolve(change, name, content)
         except (SubdeckError, OSError) as error:
-            self._say(Content.assemble(("Not saved. ", "bold"), (f"✗ {_why(error)}", "$text-error")))
+            # Without the path, which is shown above the text.
+            why = one_line(error.advice) if isinstance(error, SubdeckError) else format_error(error)
+            self._say(Content.assemble(("Not saved. ", "bold"), (f"✗ {why}", "$text-error")))
         else:
             self.dismiss(path)
 
     async def _resolve(self, change: FileChanged, name: str, content: bytes) -> None:
-        from ...core.errors import ContentError
         from ...core.presets.text import GONE, text_of
 
         asked = ChangedFileScreen(change.what, short_path(change.where, 66), gone=change.content == GONE)
@@ -215,13 +205,6 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
     def _say(self, message: Content) -> None:
         self.query_one("#message", Static).update(message)
         self.query_one("#verdict").scroll_home(animate=False)
-
-
-def _why(error: Exception) -> str:
-    """Return what went wrong without the path, which is shown above the text."""
-    if isinstance(error, SubdeckError):
-        return one_line(error.advice)
-    return format_error(error)
 
 
 def verdict(checked: PresetCheck) -> Content:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.segment import Segment
 from textual import work
@@ -39,13 +39,10 @@ class PresetList(RowList):
         super().__init__(id=KeyContext.PRESETS)
         self._actions = actions
         self._engine = engine
-        self._presets: tuple[Preset, ...] = ()
-        self._problems: tuple[PresetProblem, ...] = ()
-        self._directories: tuple[str, ...] = ()
+        self._catalog: PresetCatalog | None = None
+        """None until it is known which presets there are."""
         self._missing: tuple[Check, ...] = ()
         """Programs that have to be installed; looked for only while there are no presets."""
-        self._has_read = False
-        """Whether it is known yet which presets there are."""
         self._wanted: str | None = None
         """A file to be selected as soon as it is there."""
         self._warnings: dict[Preset, tuple[str, ...]] = {}
@@ -56,7 +53,19 @@ class PresetList(RowList):
 
     @property
     def row_count(self) -> int:
-        return len(self._presets) + len(self._problems)
+        return len(self._all)
+
+    @property
+    def _presets(self) -> tuple[Preset, ...]:
+        return self._catalog.presets if self._catalog else ()
+
+    @property
+    def _all(self) -> tuple[Preset | PresetProblem, ...]:
+        return (*self._catalog.presets, *self._catalog.problems) if self._catalog else ()
+
+    @property
+    def highlighted(self) -> Preset | PresetProblem | None:
+        return self._all[self.cursor] if self.cursor < self.row_count else None
 
     @property
     def preset(self) -> Preset | None:
@@ -65,29 +74,19 @@ class PresetList(RowList):
 
     @property
     def problem(self) -> PresetProblem | None:
-        row = self.cursor - len(self._presets)
-        return self._problems[row] if 0 <= row < len(self._problems) else None
-
-    @property
-    def highlighted(self) -> Preset | PresetProblem | None:
-        return self.preset or self.problem
+        """The highlighted file where it is broken."""
+        return None if self.preset else cast("PresetProblem | None", self.highlighted)
 
     @property
     def names(self) -> frozenset[str]:
         """All names that are taken, by broken files too."""
         return frozenset(found.name for found in self._all)
 
-    @property
-    def _all(self) -> tuple[Preset | PresetProblem, ...]:
-        return (*self._presets, *self._problems)
-
     def named(self, name: str) -> Preset | None:
         return next((preset for preset in self._presets if preset.name == name), None)
 
     def show_presets(self, catalog: PresetCatalog) -> None:
-        before = self.highlighted
-        self._has_read = True
-        self._presets, self._problems, self._directories = catalog.presets, catalog.problems, catalog.places
+        before, self._catalog = self.highlighted, catalog
         self._warnings.clear()
         paths, names = [found.path for found in self._all], [found.name for found in self._all]
         if self._wanted in paths:
@@ -156,14 +155,13 @@ class PresetList(RowList):
     # --- drawing -------------------------------------------------------------------------------------------------
 
     def empty_lines(self) -> list[str]:
-        if not self._has_read:
+        if self._catalog is None:
             return []
         from .rows import first_steps  # after the first paint, for which nothing is read yet
 
         region = self.scrollable_content_region
-        return first_steps(
-            self._actions, self._directories, self._missing, width=region.width - 1, height=region.height
-        )
+        places = self._catalog.places
+        return first_steps(self._actions, places, self._missing, width=region.width - 1, height=region.height)
 
     def render_line(self, y: int) -> Strip:
         facts = self._facts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -24,6 +25,7 @@ class Field(Vertical):
 
     def __init__(self, label: str, *controls: Widget, name: str) -> None:
         super().__init__(id=f"{name}-field")
+        self._problem = f"{name}-problem"
         self._label = label
         self._controls = controls
 
@@ -31,7 +33,7 @@ class Field(Vertical):
         with Horizontal(classes="field"):
             yield Static(self._label, classes="label")
             yield from self._controls
-        yield Problem()
+        yield Problem(name=self._problem)
 
 
 class Fact(Horizontal):
@@ -137,44 +139,60 @@ class Choice(Widget, can_focus=True):
             self.post_message(self.Changed())
 
 
-PLACEHOLDER = "provider/id or @role"
-
-
-class ModelInput(Input):
-    """Right takes the completion; down and up go through the known models that have what was typed in them."""
+class ChoosingInput(Input):
+    """Down and up go through all that matches what was typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "choose(1)", show=False),
         Binding("up", "choose(-1)", show=False),
     ]
 
-    def __init__(self, value: str) -> None:
-        super().__init__(value, id="model", compact=True, placeholder=PLACEHOLDER)
-        self._known: tuple[str, ...] = ()
-        self._typed = ""
-        """What was written last, and not chosen."""
-        self._chosen = value
+    def __init__(self, value: str, *, name: str, placeholder: str) -> None:
+        super().__init__(value, id=name, compact=True, placeholder=placeholder)
+        self._typed = value
+        """What was typed last, and not chosen."""
+        self.settled = value
+        """What was put here or chosen whole."""
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        return self._known
+    async def matching(self, typed: str) -> Sequence[str]:
+        raise NotImplementedError
 
-    def offer(self, models: tuple[str, ...]) -> None:
-        """Know these models from now on; what is written stays as it is."""
-        self._known = models
-        self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
-        self.placeholder = f"{PLACEHOLDER}; ↓ for known ones" if models else PLACEHOLDER
+    def put(self, value: str) -> None:
+        """Set the value; it was not typed."""
+        self.settled = self._typed = self.value = value
+        self.cursor_position = len(value)
 
-    def action_choose(self, step: int) -> None:
-        if self.value != self._chosen:
-            self._typed = "" if self.value in self._known else self.value
-        typed = self._typed.strip().lower()
-        matching = [model for model in self._known if typed in model.lower()]
+    async def action_choose(self, step: int) -> None:
+        if self.value != self.settled:
+            self._typed = self.value
+        matching = await self.matching(self._typed)
         if not matching:
             return
         before = matching.index(self.value) if self.value in matching else (-1 if step > 0 else 0)
-        self._chosen = self.value = matching[(before + step) % len(matching)]
+        self.settled = self.value = matching[(before + step) % len(matching)]
         self.cursor_position = len(self.value)
+
+
+PLACEHOLDER = "provider/id or @role"
+
+
+class ModelInput(ChoosingInput):
+    """Right takes the completion; what was typed may be anywhere in a known model."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value, name="model", placeholder=PLACEHOLDER)
+        self._typed = ""
+        self.known: Sequence[str] = ()
+
+    def offer(self, models: Sequence[str]) -> None:
+        """Know these models from now on; what is written stays as it is."""
+        self.known = models
+        self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
+        self.placeholder = f"{PLACEHOLDER}; ↓ for known ones" if models else PLACEHOLDER
+
+    async def matching(self, typed: str) -> Sequence[str]:
+        part = "" if typed in self.known else typed.strip().lower()
+        return [model for model in self.known if part in model.lower()]
 
 
 class PlainTextArea(TextArea):
