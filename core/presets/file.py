@@ -160,11 +160,12 @@ def parse_preset(text: str, path: str, source: PresetSource) -> Preset:
         raise ContentError("it has no frontmatter", line=1, hint=hint)
     fields = markdown.fields or Fields({}, 1)
     values = _values(fields)
-    if lenient:
-        stem = os.path.basename(path).removesuffix(SUFFIX)
-        values = {"name": stem, "description": "", **values}
-    for key in ("name", "description"):
-        if key not in values:
+    stem = os.path.basename(path).removesuffix(SUFFIX)
+    for key, usual in (("name", stem), ("description", "")):
+        # As it is written: `null` and `~` are words here.
+        written = read_value(key, FIELDS[key].kind, fields.pairs[key]) if key in fields.pairs else ""
+        values[key] = written or (usual if lenient else "")
+        if not values[key] and not lenient:
             raise ContentError(f"{key} is missing", hint=f'add a line "{key}: …" to the frontmatter')
     check_name(values["name"], fields.pairs["name"].line if "name" in fields.pairs else None)
     prompt = without_blank_ends(values.get("prompt", ""))
