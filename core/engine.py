@@ -263,8 +263,8 @@ class Engine:
         return ours and run.has_ended and not run.newer_schema and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
-        """Return this session's background runs that have ended, which nobody was told."""
-        unreported = self._session.untold()
+        """Return this session's background runs whose end was not reported yet."""
+        unreported = self._session.unreported()
         runs = self.snapshots(unreported) if unreported else ()
         return tuple(run for run in runs if run.has_ended and not run.newer_schema)
 

@@ -75,7 +75,7 @@ def clean(
                 "purge": purge,
                 "all": {"runs": len(stock.runs), "bytes": stock.size},
                 "trash": {"runs": len(stock.trash), "bytes": stock.trash_size},
-                "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.untold},
+                "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.unreported},
                 "unfinished": selection.unfinished,
                 "moved": moved,
                 "left": [{"runId": run_id, "why": why} for run_id, why in left],
@@ -100,8 +100,8 @@ def _summary(stock: retention.Stock, selection: retention.Selection, purge: bool
         return [*lines, "nothing to delete"]
     span = going[0].run_id[-6:] if len(going) == 1 else f"{going[0].run_id} to {going[-1].run_id}"
     lines.append(f"to delete: {runs_word(len(going))}, {size_text(selection.size)} ({span})")
-    if selection.untold:
-        lines.append(f"! the end of {selection.untold} of them has not been seen by anybody")
+    if selection.unreported:
+        lines.append(f"! the end of {selection.unreported} of them has not been seen by anybody")
     if purge:
         lines.append(f"that frees {size_text(selection.size)} at once and cannot be undone")
     else:

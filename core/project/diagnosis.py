@@ -13,6 +13,7 @@ from ..run.describe import NOTHING, elapsed, moment
 from ..run.events import EventTail, Retry, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
+from ..run.outcome import REASONS
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
 from ..system import processes
 from ..system.line_file import LineFile
@@ -21,27 +22,6 @@ from .liveness import is_here
 
 MESSAGE = 300
 """Characters of a message of an end."""
-
-REASONS: dict[RunReason, str] = {
-    RunReason.DONE: "the agent finished its answer",
-    RunReason.TRUNCATED: "the answer stops at the model's length limit",
-    RunReason.FINALIZED: "the agent handed over its result",
-    RunReason.MODEL_ERROR: "the model answered with an error",
-    RunReason.EMPTY_ANSWER: "the agent finished without writing any text",
-    RunReason.AGENT_EXIT: "the agent went away before it had finished",
-    RunReason.AGENT_MISSING: "the agent's program was not found",
-    RunReason.START_FAILED: "the agent could not be started",
-    RunReason.FINALIZE_ERROR: "the agent handed over an error",
-    RunReason.FINALIZE_MISSING: "the agent handed over no result",
-    RunReason.LOST: "its wrapper died without a word",
-    RunReason.STOPPED: "somebody stopped it",
-    RunReason.KILLED: "somebody killed it",
-    RunReason.CANCELLED: "who waited for it gave up",
-    RunReason.SIGNAL: "its wrapper got a signal",
-    RunReason.TIMEOUT: "it ran longer than its time limit",
-    RunReason.MAX_TURNS: "it reached its limit of turns",
-    RunReason.STALLED: "it was silent longer than its stall limit",
-}
 
 _FOREIGN_MESSAGES = frozenset(
     (RunReason.MODEL_ERROR, RunReason.FINALIZE_ERROR, RunReason.AGENT_MISSING, RunReason.START_FAILED)

@@ -94,11 +94,11 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the ids of the runs on disk, newest first."""
-        return sorted(self._listed(self._project.runs, only=self._only), reverse=True)
+        return sorted(self._listed(self._project.runs), reverse=True)
 
     def active_names(self) -> list[str]:
         """Ids of the runs that are said to be unfinished; an activity file without such a run is removed."""
-        named = self._listed(self._project.active, only=self._only)
+        named = self._listed(self._project.active)
         unfinished = [name for name in named if name in self._open or _is_unfinished(self._project.run_dir(name))]
         for stale in set(named).difference(unfinished) if self._by is not None else ():
             files.remove(f"{self._project.active}/{stale}")
@@ -219,7 +219,7 @@ class Registry:
             return []
         from ..run.fold import OpenRun
 
-        for run_id in self._listed(self._project.active, only=None):
+        for run_id in artifacts.run_ids(self._project.active):
             if run_id not in self._only and run_id not in self._siblings:
                 meta = artifacts.read_meta(self._project.run_dir(run_id))
                 self._siblings[run_id] = OpenRun(self._project, replace(meta, run_id=run_id)) if meta else None
@@ -230,9 +230,8 @@ class Registry:
                     self._siblings[run_id] = None
         return [sibling for sibling in self._siblings.values() if sibling]
 
-    def _listed(self, directory: str, only: frozenset[str] | None) -> list[str]:
-        listed = filter(paths.is_run_id, files.names(directory))
-        return [name for name in listed if only is None or name in only]
+    def _listed(self, directory: str) -> list[str]:
+        return [name for name in artifacts.run_ids(directory) if self._only is None or name in self._only]
 
 
 def _age(run: RunSnapshot) -> tuple[str, str, str]:

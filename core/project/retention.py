@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
 from .. import paths
 from ..config.settings import Retention
-from ..errors import SubdeckError
+from ..errors import SubdeckError, UsageError
 from ..run import artifacts
 from ..system import files
 from . import trash
@@ -36,7 +37,7 @@ class Stock(Struct, frozen=True):
     runs: tuple[Stored, ...]
     trash: tuple[Stored, ...] = ()
     """Deleted ones; `ended` is when they were deleted."""
-    untold: frozenset[str] = frozenset()
+    unreported: frozenset[str] = frozenset()
     """Ids of runs whose end was not reported yet."""
 
     @property
@@ -56,7 +57,7 @@ class Selection(Struct, frozen=True):
     """They are never taken."""
     needed: int
     """How many a rule would take if nobody needed them."""
-    untold: int
+    unreported: int
     """How many of those that go have an end that was not reported yet."""
 
     @property
@@ -95,7 +96,7 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
         going,
         unfinished=len(stock.runs) - len(finished),
         needed=len(taken.intersection(needed)),
-        untold=sum(run.run_id in stock.untold for run in going),
+        unreported=sum(run.run_id in stock.unreported for run in going),
     )
 
 
@@ -112,8 +113,8 @@ class Cleaned(Struct, frozen=True):
 
 def read_stock(project: paths.Project) -> Stock:
     """Look at every run directory without opening a file in it: 10,000 runs take a fraction of a second."""
-    stored = (Stored(run_id, *_measured(project.run_dir(run_id))) for run_id in _run_ids(project.runs))
-    return Stock(tuple(stored), tuple(_deleted(project.trash)), _untold(project))
+    stored = (Stored(run_id, *_measured(project.run_dir(run_id))) for run_id in artifacts.run_ids(project.runs))
+    return Stock(tuple(stored), tuple(_deleted(project.trash)), _unreported(project))
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, purge: bool) -> Cleaned:
@@ -135,22 +136,18 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, purge: bool) -> Cle
 def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
     """Move to the trash what the rules of the settings take; what was not reported yet stays, for nobody is asked."""
     stock = read_stock(project)
-    selection = choose(stock, rule, now, needed=stock.untold)
+    selection = choose(stock, rule, now, needed=stock.unreported)
     own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
     return selection, clean(project, own, purge=False)
 
 
 def _deleted(trash_dir: str) -> Iterator[Stored]:
-    for run_id in _run_ids(trash_dir):
+    for run_id in artifacts.run_ids(trash_dir):
         path = f"{trash_dir}/{run_id}"
         try:
             yield Stored(run_id, _measured(path)[0], os.stat(path).st_mtime)
         except OSError:
             continue  # purged meanwhile
-
-
-def _run_ids(directory: str) -> list[str]:
-    return list(filter(paths.is_run_id, files.names(directory)))
 
 
 def _measured(run_dir: str) -> tuple[int, float | None]:
@@ -173,14 +170,12 @@ def _measured(run_dir: str) -> tuple[int, float | None]:
     return size, ended
 
 
-def _untold(project: paths.Project) -> frozenset[str]:
-    """Return the background runs whose end their session has not been told."""
+def _unreported(project: paths.Project) -> frozenset[str]:
+    """Return the background runs whose end was not reported to their session."""
     from .session import SessionFile
 
-    untold: set[str] = set()
+    unreported: set[str] = set()
     for name in files.names(project.sessions):
-        try:
-            untold.update(SessionFile(project, name.removesuffix(".jsonl")).untold())
-        except SubdeckError:
-            continue  # not a file of ours
-    return frozenset(untold)
+        with suppress(UsageError):  # not a file of ours
+            unreported.update(SessionFile(project, name.removesuffix(".jsonl")).unreported())
+    return frozenset(unreported)

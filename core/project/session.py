@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -59,14 +59,14 @@ class SessionFile:
         self._path = project.session_file(session)
         self._tail = LineTail(self._path)
         self._launched: dict[str, None] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._reading = threading.RLock()
 
-    def untold(self) -> tuple[str, ...]:
+    def unreported(self) -> tuple[str, ...]:
         """Ids of the session's background runs whose end was not reported yet."""
         with self._reading:
             self._read()
-            return tuple(run_id for run_id in self._launched if run_id not in self._told)
+            return tuple(run_id for run_id in self._launched if run_id not in self._reported)
 
     def add_run(self, meta: RunMeta) -> None:
         with _locked(self._path) as descriptor:
@@ -77,23 +77,16 @@ class SessionFile:
 
         Where the disk refuses the claim, each process reports once: twice is better than never.
         """
+        run_id = snapshot.run_id
         with self._reading:
-            try:
-                return self._claim(snapshot)
-            except OSError:
-                is_first = snapshot.run_id not in self._told
-                self._told.add(snapshot.run_id)
-                return is_first
-
-    def _claim(self, snapshot: RunSnapshot) -> bool:
-        with _locked(self._path) as descriptor:
-            self._read()
-            if snapshot.run_id in self._told:
-                return False
-            done = _stamped(type="custom_message", **end_message(snapshot))
-            _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), done))
-            self._told.add(snapshot.run_id)
-            return True
+            with suppress(OSError), _locked(self._path) as descriptor:
+                self._read()
+                if run_id not in self._reported:
+                    done = _stamped(type="custom_message", **end_message(snapshot))
+                    _write(descriptor, (_custom(BG_UPDATE, end_data(snapshot)), done))
+            is_first = run_id not in self._reported
+            self._reported.add(run_id)
+            return is_first
 
     def _read(self) -> None:
         """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
@@ -105,7 +98,7 @@ class SessionFile:
             if entry.custom_type == BG_RUN:
                 self._launched[entry.data.run_id] = None
             elif entry.custom_type == BG_UPDATE:
-                self._told.add(entry.data.run_id)
+                self._reported.add(entry.data.run_id)
 
 
 def _custom(kind: str, data: dict[str, Any]) -> dict[str, Any]:

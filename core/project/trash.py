@@ -45,7 +45,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
 
 def names(project: paths.Project) -> list[str]:
     """Return the ids of the deleted runs that can be restored."""
-    return sorted(filter(paths.is_run_id, files.names(project.trash)), reverse=True)
+    return sorted(artifacts.run_ids(project.trash), reverse=True)
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:

@@ -64,17 +64,8 @@ class _Versioned(Struct, rename="camel"):
     schema_version: int = SCHEMA_VERSION
 
 
-_encoder = msgspec.json.Encoder()
-_version = msgspec.json.Decoder(_Versioned)
-_meta = msgspec.json.Decoder(RunMeta)
-_result = msgspec.json.Decoder(RunResult)
-_stop = msgspec.json.Decoder(StopRequest)
-_runner = msgspec.json.Decoder(RunnerFacts)
-_activity_record = msgspec.json.Decoder(ActivityRecord)
-
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
-
 _RESERVED_BYTES = 64 * 1024
 _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
@@ -82,18 +73,15 @@ _SHRINK = (None, 24_000, 1_000, 0)
 
 def read_meta(run_dir: str) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
-    meta, version = _versioned(_meta, f"{run_dir}/{paths.META}")
+    meta, version = _versioned(RunMeta, f"{run_dir}/{paths.META}")
     if version > SCHEMA_VERSION:
         return unreadable_meta(os.path.basename(run_dir), newer_schema(version), version)
     return meta
 
 
 def read_result(run_dir: str) -> RunResult | None:
-    """Read `result.json`; None when it is missing or broken, as one is whose status or reason nobody knows.
-
-    Of a newer schema only the id and the version are kept.
-    """
-    result, version = _versioned(_result, f"{run_dir}/{paths.RESULT}")
+    """Read `result.json` likewise; one whose status or reason nobody knows is broken."""
+    result, version = _versioned(RunResult, f"{run_dir}/{paths.RESULT}")
     if version > SCHEMA_VERSION:
         return unreadable_result(os.path.basename(run_dir), newer_schema(version), version)
     return result if result and result.status.is_known and result.reason.is_known else None
@@ -139,24 +127,24 @@ def unreadable_result(
 
 
 def read_stop(run_dir: str) -> StopRequest | None:
-    return _decoded(_stop, files.content(f"{run_dir}/{paths.STOP}"))
+    return _decoded(StopRequest, files.content(f"{run_dir}/{paths.STOP}"))
 
 
 def read_runner(run_dir: str) -> RunnerFacts | None:
-    return _decoded(_runner, files.content(f"{run_dir}/{paths.RUNNER}"))
+    return _decoded(RunnerFacts, files.content(f"{run_dir}/{paths.RUNNER}"))
 
 
 def decode_activity(content: bytes) -> ActivityRecord:
     """Decode the content of an `active/` file; what is torn or missing says nothing."""
-    return _decoded(_activity_record, content.partition(b"\n")[0]) or ActivityRecord()
+    return _decoded(ActivityRecord, content.partition(b"\n")[0]) or ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
-    files.write_whole(os.path.join(run_dir, paths.STOP), _encoder.encode(request))
+    files.write_whole(os.path.join(run_dir, paths.STOP), msgspec.json.encode(request))
 
 
 def write_runner(run_dir: str, facts: RunnerFacts) -> None:
-    files.write_whole(os.path.join(run_dir, paths.RUNNER), _encoder.encode(facts))
+    files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
 
 
 def reserve_result(run_dir: str) -> None:
@@ -171,8 +159,7 @@ def reserve_result(run_dir: str) -> None:
 def write_result(run_dir: str, result: RunResult) -> bool:
     """Write `result.json` unless there is one; False when another was first.
 
-    When the disk or a file size limit leaves too little room the answer is cut, and the result says so.
-    Raises OSError when not even the shortest form could be written.
+    Where there is too little room the answer is cut, and the result says so. Raises OSError when not even that fits.
     """
     files.remove(os.path.join(run_dir, RESERVE))
     for keep in _SHRINK:
@@ -221,6 +208,11 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
         ) from error
 
 
+def run_ids(directory: str) -> list[str]:
+    """Return the names in a directory that are run ids."""
+    return list(filter(paths.is_run_id, files.names(directory)))
+
+
 def present(run_dir: str) -> dict[str, str]:
     """Return the files of a run that exist, name to path."""
     found = {name: os.path.join(run_dir, name) for name in sorted(files.names(run_dir)) if not name.startswith(".")}
@@ -228,7 +220,7 @@ def present(run_dir: str) -> dict[str, str]:
 
 
 def _pretty(record: Struct) -> bytes:
-    return msgspec.json.format(_encoder.encode(record), indent=1)
+    return msgspec.json.format(msgspec.json.encode(record), indent=1)
 
 
 def _shortened(result: RunResult, keep: int | None) -> RunResult:
@@ -241,16 +233,16 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     )
 
 
-def _versioned(decoder: msgspec.json.Decoder[Record], path: str) -> tuple[Record | None, int]:
+def _versioned(kind: type[Record], path: str) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
     content = files.content(path)
-    record = _decoded(decoder, content)
-    versioned = record or _decoded(_version, content)
+    record = _decoded(kind, content)
+    versioned = record or _decoded(_Versioned, content)
     return record, versioned.schema_version if versioned else SCHEMA_VERSION
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], content: bytes) -> T | None:
+def _decoded(kind: type[T], content: bytes) -> T | None:
     try:
-        return decoder.decode(content)
+        return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None

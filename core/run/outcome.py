@@ -131,11 +131,27 @@ class Outcome(Struct, frozen=True):
     stop_reason: str | None = None
 
 
-_LIMITS: dict[RunReason, str] = {
+REASONS: dict[RunReason, str] = {
+    RunReason.DONE: "the agent finished its answer",
+    RunReason.TRUNCATED: "the answer stops at the model's length limit",
+    RunReason.FINALIZED: "the agent handed over its result",
+    RunReason.MODEL_ERROR: "the model answered with an error",
+    RunReason.EMPTY_ANSWER: "the agent finished without writing any text",
+    RunReason.AGENT_EXIT: "the agent went away before it had finished",
+    RunReason.AGENT_MISSING: "the agent's program was not found",
+    RunReason.START_FAILED: "the agent could not be started",
+    RunReason.FINALIZE_ERROR: "the agent handed over an error",
+    RunReason.FINALIZE_MISSING: "the agent handed over no result",
+    RunReason.LOST: "its wrapper died without a word",
+    RunReason.STOPPED: "somebody stopped it",
+    RunReason.KILLED: "somebody killed it",
+    RunReason.CANCELLED: "who waited for it gave up",
+    RunReason.SIGNAL: "its wrapper got a signal",
     RunReason.TIMEOUT: "it ran longer than its time limit",
     RunReason.MAX_TURNS: "it reached its limit of turns",
-    RunReason.STALLED: "nothing came from the agent for longer than its stall limit",
+    RunReason.STALLED: "it was silent longer than its stall limit",
 }
+"""How a run ended, in words for a person."""
 
 
 def decide(
@@ -162,7 +178,7 @@ def decide(
     elif stop is not None:
         reason, message = stopped(stop)
     elif limit is not None:
-        reason, message = limit, _LIMITS.get(limit, "it reached a limit")
+        reason, message = limit, REASONS[limit]
     elif signal is not None:
         reason, message = RunReason.SIGNAL, f"its wrapper was ended by {signal}"
     elif failure is not None:

@@ -76,10 +76,10 @@ def test_needed_runs_never_go() -> None:
     assert (selection.needed, selection.size) == (1, 2 * MB)
 
 
-def test_untold_ends_are_counted() -> None:
+def test_unreported_ends_are_counted() -> None:
     """Of what goes it is said how many ends nobody was told of."""
-    stock = Stock(RUNS, untold=frozenset({stored(5).run_id, stored(1).run_id}))
-    assert choose(stock, Retention(days=3), NOW).untold == 1
+    stock = Stock(RUNS, unreported=frozenset({stored(5).run_id, stored(1).run_id}))
+    assert choose(stock, Retention(days=3), NOW).unreported == 1
 
 
 def test_a_clock_that_went_back() -> None:
@@ -149,15 +149,15 @@ def test_the_stock_of_a_new_project(project: Project) -> None:
     assert not os.path.exists(project.home)
 
 
-def test_untold_ends_are_read_from_the_sessions(project: Project) -> None:
-    """A background run of any session is untold until that session was told; a foreign file there says nothing."""
-    told, untold = finished(project), finished(project)
+def test_unreported_ends_are_read_from_the_sessions(project: Project) -> None:
+    """A background run of any session is unreported until that session was told; a foreign file there says nothing."""
+    told, unreported = finished(project), finished(project)
     session = SessionFile(project, "pi-1")
-    for meta in (told, untold):
+    for meta in (told, unreported):
         session.add_run(meta)
     session.claim(make_snapshot(told))
     Path(project.sessions, "not ours.jsonl").write_text("{}\n")
-    assert read_stock(project).untold == {untold.run_id}
+    assert read_stock(project).unreported == {unreported.run_id}
 
 
 def test_to_the_trash_and_for_good(project: Project) -> None:
@@ -194,18 +194,18 @@ def test_hostile_names_are_no_paths(project: Project) -> None:
 
 def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
     """The settings' rules, kept without asking, take no run whose end was told to nobody, and go to the trash only."""
-    old, untold = finished(project, 40), finished(project, 50)
+    old, unreported = finished(project, 40), finished(project, 50)
     new = finished(project)
-    SessionFile(project, "operator").add_run(untold)
+    SessionFile(project, "operator").add_run(unreported)
     selection, cleaned = apply_retention(project, Retention(days=30), time.time())
     assert (cleaned.moved, selection.needed) == ((old.run_id,), 1)
-    assert {run.run_id for run in read_stock(project).runs} == {new.run_id, untold.run_id}
+    assert {run.run_id for run in read_stock(project).runs} == {new.run_id, unreported.run_id}
     assert [run.run_id for run in read_stock(project).trash] == [old.run_id]
 
 
 def test_a_directory_that_goes_while_it_is_measured(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What somebody takes away during the look does not end it."""
     meta = make_meta()
-    monkeypatch.setattr(cleaning, "_run_ids", lambda directory: [meta.run_id])
+    monkeypatch.setattr(artifacts, "run_ids", lambda directory: [meta.run_id])
     assert [run.size for run in read_stock(project).runs] == [0]
     assert read_stock(project).trash == ()

@@ -59,12 +59,12 @@ def test_the_file_is_private(project: Project, session: SessionFile) -> None:
 
 
 def test_told_once(session: SessionFile) -> None:
-    """A second claim of the same end is refused, and the end is no longer untold."""
+    """A second claim of the same end is refused, and the end is no longer unreported."""
     run = make_snapshot()
     session.add_run(run.meta)
-    assert (run.run_id,) == session.untold()
+    assert (run.run_id,) == session.unreported()
     assert [True, False] == [session.claim(run), session.claim(run)]
-    assert () == session.untold()
+    assert () == session.unreported()
 
 
 def test_another_reader_sees_it(project: Project, session: SessionFile) -> None:
@@ -72,9 +72,9 @@ def test_another_reader_sees_it(project: Project, session: SessionFile) -> None:
     run = make_snapshot()
     other, stranger = SessionFile(project, "one"), SessionFile(project, "two")
     session.add_run(run.meta)
-    assert (run.run_id,) == other.untold()
+    assert (run.run_id,) == other.unreported()
     assert other.claim(run)
-    assert ((), ()) == (session.untold(), stranger.untold())
+    assert ((), ()) == (session.unreported(), stranger.unreported())
     assert not session.claim(run)
 
 
@@ -86,10 +86,10 @@ def test_a_torn_last_line(project: Project, session: SessionFile, torn: bytes) -
     with open(project.session_file("one"), "ab") as file:
         file.write(torn)
     session.add_run(second.meta)
-    assert (first.run_id, second.run_id) == session.untold()
+    assert (first.run_id, second.run_id) == session.unreported()
     assert session.claim(second)
     fresh = SessionFile(project, "one")
-    assert (first.run_id,) == fresh.untold() == session.untold()
+    assert (first.run_id,) == fresh.unreported() == session.unreported()
     assert not fresh.claim(second)
 
 
@@ -98,7 +98,7 @@ def test_foreign_entries_say_nothing(project: Project, session: SessionFile) -> 
     session.add_run(make_meta())
     with open(project.session_file("one"), "ab") as file:
         file.write(b'{"type":"session","version":3}\n{"customType":"pi-subagents:bg-run","data":null}\n"x"\n\n')
-    assert 1 == len(session.untold())
+    assert 1 == len(session.unreported())
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_one_thread_tells(project: Project, hasty_threads: None) -> None:
     def claim_all() -> None:
         together.wait()
         for run in runs:
-            session.untold()
+            session.unreported()
             if session.claim(run):
                 won.append(run.run_id)
 

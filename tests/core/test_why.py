@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.project.diagnosis import REASONS, WINDOW, DiagnosisReader, Evidence, Process, ago, explain
+from subdeck.core.project.diagnosis import WINDOW, DiagnosisReader, Evidence, Process, ago, explain
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (
@@ -23,6 +23,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.model import RunReason, StopRequest
+from subdeck.core.run.outcome import REASONS
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import processes
 

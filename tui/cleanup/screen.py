@@ -104,7 +104,7 @@ class CleanUpScreen(ModalScreen[CleanUp | None]):
     async def _look(self) -> None:
         stock = await self._bridge.call(read_stock, self._bridge.engine.project)
         if self.is_attached:
-            self._stock = structs.replace(stock, untold=stock.untold | self._unread)
+            self._stock = structs.replace(stock, unreported=stock.unreported | self._unread)
             self.show_what_goes()
 
     @on(Input.Changed)
@@ -237,8 +237,8 @@ def spared_line(selection: Selection) -> str:
         parts.append(f"Kept: {runs_word(selection.unfinished)} not finished yet.")
     if selection.needed:
         parts.append(f"Kept: {runs_word(selection.needed)} that you marked or that need you.")
-    if selection.untold:
-        parts.append(f"! You have not yet looked at the end of {selection.untold} of those to be deleted.")
+    if selection.unreported:
+        parts.append(f"! You have not yet looked at the end of {selection.unreported} of those to be deleted.")
     return " ".join(parts)
 
 
@@ -264,8 +264,8 @@ def loss_text(selection: Selection, *, purge: bool, undo_key: str) -> str:
         f"{runs_word(len(selection.going))} with transcripts, answers, logs and child sessions, "
         f"{size_text(selection.size)}."
     ]
-    if selection.untold:
-        lines.append(f"You have not yet looked at the end of {selection.untold} of them.")
+    if selection.unreported:
+        lines.append(f"You have not yet looked at the end of {selection.unreported} of them.")
     if purge:
         lines.append("They are removed for good and cannot be restored.")
     else:

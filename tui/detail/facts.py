@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from ...core.delegation.report import model_name
-from ...core.project.diagnosis import REASONS
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import NOTHING, elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
 from ...core.run.events import UsageReported
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
+from ...core.run.outcome import REASONS
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line, plain
 from ..text.cells import fit, wrap
