@@ -18,7 +18,6 @@ from . import paths
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
-from .project import trash
 from .project.registry import Registry
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, newer_schema
@@ -137,7 +136,10 @@ class Engine:
 
         With `deleted` they are looked for in the trash.
         """
-        names = trash.names(self.project) if deleted else Registry(self.project, by=self._looks_by).names()
+        if deleted:
+            names = sorted(artifacts.run_ids(self.project.trash), reverse=True)
+        else:
+            names = Registry(self.project, by=self._looks_by).names()
         return tuple(dict.fromkeys(_found(word, names) for word in words))
 
     def snapshots(self, run_ids: Iterable[str] | None = None, *, last: int | None = None) -> tuple[RunSnapshot, ...]:
@@ -270,6 +272,8 @@ class Engine:
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Move finished runs to the trash; return their ids. Raises RunBusy for one that has not ended."""
+        from .project import trash
+
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
             if not run.has_ended and not run.elsewhere:
@@ -278,10 +282,14 @@ class Engine:
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Take deleted runs back; return the ids of those that could be."""
+        from .project import trash
+
         return trash.restore(self.project, run_ids)
 
     def purge(self, run_ids: Iterable[str] | None = None) -> None:
         """Remove deleted runs for good: these, or all that were deleted more than a day ago."""
+        from .project import trash
+
         if run_ids is None:
             trash.purge_old(self.project)
         else:

@@ -15,7 +15,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
-from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot, RunState
+from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
 from subdeck.core.system import processes
 
 from .waiting import wait_until
@@ -156,7 +156,7 @@ def make_snapshot(meta: RunMeta | None = None, status: str = "completed", **fiel
     return RunSnapshot(meta=meta or make_meta(), state=make_state(status, **fields), **own)
 
 
-def make_state(status: str, **fields: Any) -> RunState:
+def make_state(status: str, **fields: Any) -> Queued | Running | Ended:
     match status:
         case "queued":
             return Queued(**fields)

@@ -11,7 +11,7 @@ from ..config.settings import Retention
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
-from ..project import retention
+from ..project import trash
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
 from .output import document, is_terminal, json_option, note, say
@@ -55,8 +55,8 @@ def clean(
         raise UsageError("no rule says which runs are old", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
         raise UsageError("--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT)
-    stock = retention.read_stock(engine.project)
-    selection = retention.choose(stock, rule, time.time())
+    stock = trash.read_stock(engine.project)
+    selection = trash.choose(stock, rule, time.time())
     if not as_json:
         say("\n".join(_summary(stock, selection, purge)))
     moved: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def clean(
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
             return
-        cleaned = retention.clean(engine.project, selection.run_ids, purge=purge)
+        cleaned = trash.clean(engine.project, selection.run_ids, for_good=purge)
         moved, left = cleaned.moved, cleaned.left
     if as_json:
         document(
@@ -90,7 +90,7 @@ def clean(
         note(f"! {runs_word(len(left) - NAMED)} more not deleted")
 
 
-def _summary(stock: retention.Stock, selection: retention.Selection, purge: bool) -> list[str]:
+def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> list[str]:
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
         f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"

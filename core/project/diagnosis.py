@@ -10,10 +10,11 @@ from msgspec import Struct
 from .. import paths
 from ..run import artifacts
 from ..run.describe import NOTHING, elapsed, moment
-from ..run.events import EventTail, Retry, ToolCall, decode_event
+from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
 from ..run.outcome import REASONS
+from ..run.progress import tool_word
 from ..run.snapshot import Ended, Queued, Running, RunSnapshot
 from ..system import processes
 from ..system.line_file import LineFile
@@ -22,7 +23,6 @@ from .liveness import is_here
 
 MESSAGE = 300
 """Characters of a message of an end."""
-
 _FOREIGN_MESSAGES = frozenset(
     (RunReason.MODEL_ERROR, RunReason.FINALIZE_ERROR, RunReason.AGENT_MISSING, RunReason.START_FAILED)
 )
@@ -40,20 +40,19 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """What is known beside the snapshot, as of one look."""
 
     wrapper: Process | None = None
-    """None where no pid was written, or those written are not of this machine, boot and pid namespace."""
+    """None where no pid was written, or one of another machine, boot or pid namespace."""
     child: Process | None = None
     elsewhere: str = ""
     """The host that holds the run when it is not this one."""
     calls: tuple[str, ...] = ()
     """Tool calls without a result, oldest first: `bash: pytest -q`."""
     retry: str = ""
-    """What is being tried again, when that was the last event."""
+    """What is being tried again, while that is the last event."""
     stop: StopRequest | None = None
     result: RunResult | None = None
 
 
 def explain(run: RunSnapshot, evidence: Evidence, now: datetime) -> str:
-    """Return the line, with nothing in it that a screen must not get."""
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     parts = _elsewhere(run, evidence, now) if run.elsewhere else _parts(run, evidence, now)
@@ -119,7 +118,6 @@ def _queue(queued: Queued) -> str:
 
 
 def _processes(evidence: Evidence) -> str:
-    """Say of the nearest process that is known whether it lives; that the wrapper has gone outweighs the rest."""
     wrapper, child = evidence.wrapper, evidence.child
     if wrapper is not None and not wrapper.alive:
         return f"its wrapper, pid {wrapper.pid}, is gone: it is about to be reported as lost"
@@ -181,7 +179,7 @@ class DiagnosisReader:
         for event in self._events.read():
             self._fold.apply(event)
             self._calls.apply(event)
-        retry, child = self._fold.retry, self._fold.child
+        child = self._fold.child
         facts = artifacts.read_runner(self._run_dir)
         is_ours = facts is not None and is_here(facts)
         return Evidence(
@@ -189,7 +187,7 @@ class DiagnosisReader:
             child=_process(child.child_pid, child.child_pid_started) if child and is_ours else None,
             elsewhere=facts.host if facts and not is_ours else "",
             calls=tuple(map(_named, self._calls)),
-            retry=_retry(retry) if retry else "",
+            retry=self._fold.activity if self._fold.is_retrying else "",
             stop=artifacts.read_stop(self._run_dir),
         )
 
@@ -206,14 +204,9 @@ class DiagnosisReader:
         return EventTail(path, file.line_start(mark.size - WINDOW, mark.size))
 
 
-def _retry(event: Retry) -> str:
-    seconds = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
-    return f"retries{seconds}: {one_line(event.reason, SUBJECT)}"
-
-
 def _named(call: ToolCall) -> str:
     """Say which tool works on what: `bash: pytest -q`."""
-    name = one_line(call.tool_name, 60) or "a tool"
+    name = tool_word(call.tool_name)
     texts = {key: value for key, value in call.args.items() if isinstance(value, str) and value.strip()}
     subject = next((texts[key] for key in (*_SUBJECTS, *texts) if key in texts), "")
     return f"{name}: {one_line(subject, SUBJECT)}" if subject else name

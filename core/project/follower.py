@@ -50,7 +50,7 @@ class Stop(Protocol):
 class Update(Struct, frozen=True):
     """What changed since the update before; the first one has the newest runs and all unfinished ones.
 
-    One comes at least five times a second, so that whoever follows gets a turn; `is_quiet` when nothing changed.
+    One comes at least five times a second, `is_quiet` when nothing changed, so that whoever follows gets a turn.
     """
 
     runs: tuple[RunSnapshot, ...]
@@ -62,14 +62,13 @@ class Update(Struct, frozen=True):
     counts: Counts
     """Of all runs known so far."""
     background: Counts
-    """Of the background runs known so far."""
+    """Of those, the background runs."""
     complete: bool
     """Every run directory has been read."""
     presets_changed: bool
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing changed."""
         return not (self.runs or self.removed or self.presets_changed)
 
 
@@ -83,10 +82,7 @@ class Follower:
         preset_dirs: Callable[[], tuple[str, ...]],
         shown: Callable[[], Container[str]] | None = None,
     ) -> None:
-        """`shown` returns the ids of the runs that somebody looks at: the others are read at most every `REST` seconds.
-
-        Without it all are read at once.
-        """
+        """`shown` returns the ids of the runs that somebody looks at: the others are read only every `REST` seconds."""
         self._project = project
         self._registry = registry
         self._preset_dirs = preset_dirs

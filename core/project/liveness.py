@@ -182,11 +182,9 @@ def hold(run_dir: str) -> int | None:
         lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
-    try:
+    with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks
         if _take(lock, run_dir, FINISHING_S):
             return lock
-    except OSError:
-        pass  # the directory has gone, or its file system has no locks
     os.close(lock)
     return None
 
@@ -194,9 +192,8 @@ def hold(run_dir: str) -> int | None:
 def _take(lock: int, run_dir: str, patience: float) -> bool:
     """Take the lock exclusively; False when its launcher or wrapper has it, or a prober for `patience` seconds.
 
-    They hold it shared and probers exclusively, so that a shared try tells them apart as long as no other prober is
-    at it: probers ask one after the other, by a lock on the directory. One that has taken the lock is about to finish
-    the run and is waited for. Raises OSError when the directory has gone or nothing can be locked there.
+    They hold it shared and probers exclusively: a shared try tells them apart while no other prober is at it, which a
+    lock on the directory sees to. Raises OSError when the directory has gone or nothing can be locked there.
     """
     deadline = time.monotonic() + patience
     while True:

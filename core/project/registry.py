@@ -35,8 +35,7 @@ class Registry:
     ) -> None:
         """`by` signs the results of lost runs that are found here; with None nothing is written.
 
-        With `looks_again` another process that is about to finish a lost run is hardly waited for, and wrappers are
-        watched.
+        `looks_again` watches wrappers, and hardly waits for another process that is about to finish a lost run.
         """
         self._project = project
         self._by = by
@@ -56,12 +55,11 @@ class Registry:
 
     @property
     def counts(self) -> Counts:
-        """Of all runs known so far."""
         return _counts(self._tally)
 
     @property
     def background(self) -> Counts:
-        """Of the background runs known so far."""
+        """The counts of background runs alone."""
         return _counts(self._background_tally)
 
     @property
@@ -271,7 +269,6 @@ def _meta(run_dir: str, run_id: str) -> RunMeta:
 
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:
-    """Count runs by status."""
     return _counts(Counter(snapshot.status for snapshot in snapshots))
 
 

@@ -90,7 +90,7 @@ def read_result(run_dir: str) -> RunResult | None:
 def is_newer(run_dir: str) -> bool:
     """Return whether a newer subdeck wrote a run's meta or its result."""
     records = (read_meta(run_dir), read_result(run_dir))
-    return any(record is not None and record.is_newer for record in records)
+    return any(record is not None and record.schema_version > SCHEMA_VERSION for record in records)
 
 
 def unreadable_meta(

@@ -25,8 +25,6 @@ WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting 
 """What a queued run does, by what it waits for."""
 
 NOTHING = "–"
-
-
 NEWER = "newer"
 """The word for a run that a newer subdeck wrote: its status is not known here."""
 
@@ -96,7 +94,7 @@ def elapsed(run: RunSnapshot, now: datetime) -> str:
 
 
 def _between(begin: datetime | None, end: datetime | None) -> str:
-    return NOTHING if begin is None or end is None else clock((end - begin).total_seconds())
+    return clock((end - begin).total_seconds()) if begin and end else NOTHING
 
 
 def clock(seconds: float) -> str:
@@ -161,7 +159,6 @@ def limits_words(limits: Limits) -> str:
 
 
 def prompt_mode_words(mode: PromptMode) -> str:
-    """Say what becomes of the agent's own system prompt."""
     return "replaces the agent's own" if mode == PromptMode.REPLACE else "appended to the agent's own"
 
 

@@ -137,18 +137,17 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(line: bytes) -> Event | None:
     """Decode one line; None when it is not an event (torn, or not JSON)."""
-    try:
-        return _decoder.decode(line)
-    except msgspec.ValidationError:
+    for decoder in (_decoder, _header_decoder):
         try:
-            return _header_decoder.decode(line)
-        except msgspec.DecodeError:
-            return None
-    except (msgspec.DecodeError, RecursionError):
-        return None
+            return decoder.decode(line)
+        except msgspec.ValidationError:
+            continue  # JSON, but of another type
+        except (msgspec.DecodeError, RecursionError):
+            break
+    return None
 
 
-_LAST_ESCAPE = rb"\\(?:u[0-9a-fA-F]{0,4}|.?)$"
+_LAST_ESCAPE = rb"(?s)\\(?:u[0-9a-fA-F]{0,4}|.?)$"
 _ENDS = (b'[\xe2\x80\xa6]"}', b'[\xe2\x80\xa6]"}}', b'"]}}')
 """What closes a line that was cut within the text of an event, or within an argument of a call."""
 _TRIES = 4
@@ -162,8 +161,8 @@ def decode_beginning(line: bytes) -> Event | None:
         for end in _ENDS:
             if event := decode_event(text + end):
                 return event
-        escape = re.compile(_LAST_ESCAPE, re.DOTALL).search(text, max(0, len(text) - 8))
-        text = text[: escape.start()] if escape else text[:-1]
+        escape = re.search(_LAST_ESCAPE, text[-8:])
+        text = text[: -len(escape[0])] if escape else text[:-1]
     return None
 
 
@@ -187,10 +186,6 @@ class EventTail(LineTail):
 
 _HEAD = 4096
 """Bytes of a line within which its `seq`, its `ts` and the id of its call stand, in this order."""
-_SEQ = rb'"seq":(\d{1,15})'
-_TS = rb'"ts":"([^"\\]{1,40})"'
-_CALL_ID = rb'"toolCallId":"(?:[^"\\]|\\.)*"'
-# Compiled at their first use, by `re.search`: no wrapper and no list of runs looks at lines in this way.
 
 
 def line_prefix(kind: type[KnownEvent]) -> bytes:
@@ -200,20 +195,23 @@ def line_prefix(kind: type[KnownEvent]) -> bytes:
 
 def seq_of_line(line: bytes) -> int:
     """Return an event's number without decoding it; 0 where the line has none."""
-    found = re.search(_SEQ, line[:_HEAD])
-    return int(found[1]) if found else 0
+    return int(_in_head(rb'"seq":(\d{1,15})', line) or 0)
 
 
 def ts_of_line(line: bytes) -> str:
     """Return an event's time without decoding it; empty where the line has none."""
-    found = re.search(_TS, line[:_HEAD])
-    return found[1].decode("ascii", "replace") if found else ""
+    return _in_head(rb'"ts":"([^"\\]{1,40})"', line).decode("ascii", "replace")
 
 
 def call_id_of_line(line: bytes) -> bytes:
     """Return the bytes by which a call and its result name the call; empty where there are none."""
-    found = re.search(_CALL_ID, line[:_HEAD])
-    return found[0] if found else b""
+    return _in_head(rb'("toolCallId":"(?:[^"\\]|\\.)*")', line)
+
+
+def _in_head(pattern: bytes, line: bytes) -> bytes:
+    # Compiled at its first use, by `re.search`: no wrapper and no list of runs looks at lines in this way.
+    found = re.search(pattern, line[:_HEAD])
+    return found[1] if found else b""
 
 
 _ERROR_MARKS = (b'"isError":true', line_prefix(ErrorReported), line_prefix(RunEnded))

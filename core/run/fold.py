@@ -69,8 +69,8 @@ class Fold:
         self.attempt = 1
         self.waits_for: WaitsFor | None = None
         self.activity = ""
-        self.retry: Retry | None = None
-        """What is being tried again, while that is the last event."""
+        self.is_retrying = False
+        """Whether the last event is that something is tried again; `activity` says what."""
         self.final_text: str | None = None
         self.usage = Usage()
         self.model = ""
@@ -80,7 +80,7 @@ class Fold:
     def apply(self, event: Event) -> None:
         self.last_seq = event.seq
         self.last_event_at = event.ts
-        self.retry = None
+        self.is_retrying = isinstance(event, Retry)
         if isinstance(event, UnknownEvent):
             return
         if text := self._formatter.text(event):
@@ -99,8 +99,6 @@ class Fold:
             case UsageReported():
                 self.usage = add_usage(self.usage, event)
                 self.model = event.model or self.model
-            case Retry():
-                self.retry = event
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():

@@ -7,10 +7,7 @@ from typing import Self
 
 
 class OpenEnum(StrEnum):
-    """A closed set for who writes it, an open one for who reads: a word that a newer subdeck wrote stands for itself.
-
-    Such a word is a value of the type without being one of its members.
-    """
+    """A closed set for who writes it; who reads takes the word of a newer subdeck as a value that is no member."""
 
     __hash__ = str.__hash__  # that of Enum is written in Python, and a list looks every run up by its status
 
@@ -29,14 +26,11 @@ class OpenEnum(StrEnum):
 
 class RunnerKind(OpenEnum):
     PROCESS = "process"
-    """A plain process that nobody sees."""
     TMUX = "tmux"
     """A pane that a person can attach to."""
 
 
 class LauncherKind(OpenEnum):
-    """Which part of subdeck launched a run."""
-
     APP = "app"
     CLI = "cli"
     MCP = "mcp"
@@ -45,29 +39,24 @@ class LauncherKind(OpenEnum):
 
 
 class StopReason(OpenEnum):
-    """Why somebody asks a run to end."""
-
     STOPPED = "stopped"
     CANCELLED = "cancelled"
     """Who waited for it gave up."""
 
 
 class PromptMode(OpenEnum):
-    """What becomes of the agent's own system prompt."""
+    """How a preset's prompt relates to the agent's own system prompt."""
 
     APPEND = "append"
-    """The preset's prompt follows it."""
     REPLACE = "replace"
-    """The preset's prompt stands in its place."""
 
 
 class ToolPolicy(OpenEnum):
+    """Which tools a run has: the agent's own set, only those that the preset lists, or all but those."""
+
     AGENT = "agent"
-    """The agent's own set."""
     ALLOW = "allow"
-    """Only the tools that the preset lists."""
     DENY = "deny"
-    """All but the tools that the preset lists."""
 
 
 class NoticeLevel(OpenEnum):

@@ -1,4 +1,4 @@
-"""A whole run as one markdown document, piece by piece; pure but for `run_markdown`, which reads.
+"""A whole run as one markdown document, piece by piece.
 
 What a child said stays the markdown it is. All else is quoted, fenced or escaped, so that no tool output, task or file
 name can become a heading, a link or the end of its own block.
@@ -7,8 +7,7 @@ name can become a heading, a link or the end of its own block.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..text.plain import one_line, plain
 from .describe import clock, moment, state, tokens, unreadable_lines
@@ -16,6 +15,7 @@ from .events import (
     AssistantText,
     ErrorReported,
     Event,
+    EventTail,
     Notice,
     RunEnded,
     RunStarted,
@@ -26,11 +26,8 @@ from .events import (
     UsageReported,
 )
 from .model import NoticeLevel, RunResult
-from .progress import ProgressFormatter, arguments_text
+from .progress import ProgressFormatter, arguments_text, tool_word
 from .snapshot import RunSnapshot
-
-if TYPE_CHECKING:
-    from .events import EventTail
 
 TITLE_LENGTH = 100
 """Characters of the task in the heading."""
@@ -43,8 +40,8 @@ _TICKS = re.compile(r"`{3,}")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
-def markdown(run: RunSnapshot, events: Iterable[Event], result: RunResult | None = None) -> Iterator[str]:
-    """Yield the document's pieces in their order: facts, task, then what happened; each ends with an empty line.
+def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) -> Iterator[str]:
+    """Yield the document's pieces in their order: facts, task, then all that was written up to now.
 
     `result` has the whole error where the snapshot has one line.
     """
@@ -52,25 +49,16 @@ def markdown(run: RunSnapshot, events: Iterable[Event], result: RunResult | None
     yield "\n".join(f"- {name}: {escaped(one_line(value))}" for name, value in _facts(run, result) if value) + "\n\n"
     yield f"## Task\n\n{fenced(run.meta.task)}\n\n## Transcript\n\n"
     formatter = ProgressFormatter()
-    for event in events:
-        if said := _said(event, formatter):
-            yield f"{said}\n\n"
-    if not run.has_ended:
-        yield f"*The run was {run.status} when this was written.*\n"
-
-
-def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) -> Iterator[str]:
-    """Yield the document of a run with all the events that it has written up to now."""
-    yield from markdown(run, _events(tail), result)
-    if unreadable := unreadable_lines(tail.unreadable):
-        yield f"*{unreadable}.*\n"
-
-
-def _events(tail: EventTail) -> Iterator[Event]:
     before = -1
     while tail.offset != before:
         before = tail.offset
-        yield from tail.read(PIECE)
+        for event in tail.read(PIECE):
+            if said := _said(event, formatter):
+                yield f"{said}\n\n"
+    if not run.has_ended:
+        yield f"*The run was {run.status} when this was written.*\n"
+    if unreadable := unreadable_lines(tail.unreadable):
+        yield f"*{unreadable}.*\n"
 
 
 def escaped(text: str) -> str:
@@ -152,8 +140,7 @@ def _line(event: Event, formatter: ProgressFormatter) -> str:
     text = escaped(one_line(formatter.text(event) or ""))
     match event:
         case ToolCall(tool_name=name):
-            tool = escaped(one_line(name, 60) or "tool")
-            return f"{_time(event.ts)}**{tool}** {text}"
+            return f"{_time(event.ts)}**{escaped(tool_word(name))}** {text}"
         case ToolResult(exit_code=code, duration_ms=took):
             facts = (f"exit code {code}" if code is not None else "", f"{took} ms" if took is not None else "")
             line = " · ".join(filter(None, (text, *facts)))

@@ -26,9 +26,8 @@ SCHEMA_VERSION = 1
 
 def newer_schema(version: int) -> str:
     """Say that a record is not for this version to read, and what to do about it."""
-    return (
-        f"written by a newer subdeck (schema {version}, this one reads up to {SCHEMA_VERSION}): use that version for it"
-    )
+    known = f"schema {version}, this one reads up to {SCHEMA_VERSION}"
+    return f"written by a newer subdeck ({known}): use that version for it"
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -181,7 +180,6 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
-        """Those of the run as a whole and of its tools."""
         return (*self.warnings, *self.tools.warnings)
 
     @property
@@ -255,11 +253,6 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: str = ""
     duration_ms: int | None = None
     artifact_errors: tuple[str, ...] = ()
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether a newer subdeck wrote it; then nothing else of it was read."""
-        return self.schema_version > SCHEMA_VERSION
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

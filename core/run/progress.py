@@ -99,14 +99,14 @@ class ProgressFormatter:
             return "\n\n".join(filter(None, (_words(event.args.get(key)) for key in ("error", "result"))))
         wording = _WORDINGS.get(event.tool_name)
         if wording is None or not subject:
-            return f"Running {_tool(event.tool_name)}"
+            return f"Running {tool_word(event.tool_name)}"
         return one_line(wording.call.replace("{}", subject), LINE_LIMIT)
 
     def _result(self, event: ToolResult) -> str:
         tool_name, subject = self._subjects.pop(event.tool_call_id, ("", ""))
         wording = _WORDINGS.get(event.tool_name)
         if wording is None or tool_name != event.tool_name or not subject:
-            return f"{_tool(event.tool_name)} {'failed' if event.is_error else 'finished'}"
+            return f"{tool_word(event.tool_name)} {'failed' if event.is_error else 'finished'}"
         sentence = wording.failed if event.is_error else wording.finished
         return one_line(sentence.replace("{}", subject), LINE_LIMIT)
 
@@ -126,7 +126,7 @@ def _words(text: object) -> str:
     return plain(text).rstrip().lstrip("\n") if isinstance(text, str) else ""
 
 
-def _tool(name: str) -> str:
+def tool_word(name: str) -> str:
     return one_line(name, 60) or "tool"
 
 

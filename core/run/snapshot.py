@@ -57,14 +57,11 @@ class Ended(Struct, frozen=True, kw_only=True):
         return STATUS_OF[self.reason]
 
 
-RunState = Queued | Running | Ended
-
-
 class RunSnapshot(Struct, frozen=True, kw_only=True):
     """A run at one moment; frozen, replaced by a newer one, compared by `==`."""
 
     meta: RunMeta
-    state: RunState
+    state: Queued | Running | Ended
     elsewhere: bool = False
     """True where another machine or pid namespace holds the run: its state is the last one written."""
     newer_schema: int | None = None

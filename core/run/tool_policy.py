@@ -58,10 +58,9 @@ def resolve_tools(
 ) -> Tools:
     """Decide what the child is told to offer.
 
-    `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are the active tools of a
-    parent that says so, and bound both. Where a name may come from an extension it is kept with a warning, else it
-    is left out with one. A denial without a parent starts from the agent's default set, because not every agent can
-    be told "all but these". Raises UsageError when nothing is left although the list was not written empty.
+    `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are a parent's active
+    tools, if it names them, and bound both. A denial without a parent starts from the agent's default set, because not
+    every agent can be told "all but these". Raises UsageError when nothing is left of a list that is not empty.
     """
     if allow is not None:
         return _allowed(allow, offer, parent)

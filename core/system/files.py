@@ -126,16 +126,12 @@ def remove_tree(directory: str) -> None:
 
 
 def write_state(path: str, content: bytes) -> None:
-    """Write a file that remembers something for a user whole, in directories of this user's own. Raises OSError.
-
-    No two threads may do so for one file at the same time.
-    """
+    """Write a file that remembers something for this user, and the directories above it. Raises OSError."""
     make_private_directory(os.path.dirname(path))
     write_whole(path, content)
 
 
 def open_lock(path: str) -> int:
-    """Open a lock file, made where there is none. Raises OSError."""
     return open_private(path, os.O_RDWR)
 
 

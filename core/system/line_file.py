@@ -59,7 +59,6 @@ class HeldFile:
         return status
 
     def read(self, length: int, offset: int) -> bytes:
-        """Return these bytes, fewer where the file ends."""
         try:
             return os.pread(self._descriptor, length, offset) if self._open() else b""
         except OSError:
@@ -167,7 +166,6 @@ class LineFile:
         self.path = path
 
     def mark(self) -> FileMark | None:
-        """Return what is there now; None for no file."""
         try:
             status = os.stat(self.path)
         except OSError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.project.retention import DAY
+from subdeck.core.project.trash import DAY
 from subdeck.core.run.model import RunMeta
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck

@@ -14,7 +14,7 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.delegation.parent import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.project import retention
+from subdeck.core.project import trash
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.follower import Update
 from subdeck.core.project.session import SessionFile
@@ -107,7 +107,7 @@ def test_retention_leaves_it(engine: Engine) -> None:
     own, newer = make_finished(engine.project), make_finished(engine.project)
     rewrite(engine, newer.run_id, paths.META)
 
-    _, cleaned = retention.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
+    _, cleaned = trash.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
     assert (own.run_id,) == cleaned.moved
 
 

@@ -10,9 +10,9 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
-from subdeck.core.project import retention as cleaning
-from subdeck.core.project.retention import DAY, MB, Stock, Stored, apply_retention, choose, clean, read_stock
 from subdeck.core.project.session import SessionFile
+from subdeck.core.project.trash import DAY, MB, Stock, Stored, apply_retention, choose, clean, read_stock
+from subdeck.core.run import artifacts
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta
 
@@ -164,11 +164,11 @@ def test_to_the_trash_and_for_good(project: Project) -> None:
     """Runs go to the trash, where their room still shows, or at once for good."""
     one, other = finished(project, kilobytes=100), finished(project)
     before = read_stock(project).size
-    assert clean(project, [one.run_id], purge=False).moved == (one.run_id,)
+    assert clean(project, [one.run_id], for_good=False).moved == (one.run_id,)
     stock = read_stock(project)
     assert stock.size + stock.trash_size == before
     assert [run.run_id for run in stock.trash] == [one.run_id]
-    assert clean(project, [other.run_id], purge=True).moved == (other.run_id,)
+    assert clean(project, [other.run_id], for_good=True).moved == (other.run_id,)
     assert [run.run_id for run in read_stock(project).trash] == [one.run_id]
     assert read_stock(project).runs == ()
 
@@ -177,8 +177,8 @@ def test_what_cannot_go_keeps_nothing_else(project: Project) -> None:
     """A run that somebody holds stays and is named; one that has gone meanwhile is passed over."""
     gone, other = finished(project), finished(project)
     held, lock = make_run(project)
-    clean(project, [gone.run_id], purge=True)
-    cleaned = clean(project, [gone.run_id, held.run_id, other.run_id], purge=True)
+    clean(project, [gone.run_id], for_good=True)
+    cleaned = clean(project, [gone.run_id, held.run_id, other.run_id], for_good=True)
     os.close(lock)
     assert cleaned.moved == (other.run_id,)
     assert [run_id for run_id, _ in cleaned.left] == [held.run_id]
@@ -188,7 +188,7 @@ def test_what_cannot_go_keeps_nothing_else(project: Project) -> None:
 
 def test_hostile_names_are_no_paths(project: Project) -> None:
     """What is not a run id is left, whoever asks."""
-    cleaned = clean(project, ["../../..", "/etc"], purge=True)
+    cleaned = clean(project, ["../../..", "/etc"], for_good=True)
     assert [run_id for run_id, _ in cleaned.left] == ["../../..", "/etc"]
 
 

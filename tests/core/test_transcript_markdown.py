@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from subdeck.core.run.events import (
     ToolResult,
     encode_event,
 )
-from subdeck.core.run.markdown import closed, fenced, markdown, run_markdown
+from subdeck.core.run.markdown import closed, fenced, run_markdown
 from subdeck.core.run.model import RunReason, Usage
 
 from ..factories import make_meta, make_result, make_snapshot
@@ -31,7 +32,10 @@ RUN_ID = "20260304-050607-7f3a9c"
 
 def document(*events: Event, task: str = "look", **fields: Any) -> str:
     meta = make_meta(RUN_ID, task=task, preset="repo-scout", resolved_model="fake/test")
-    return "".join(markdown(make_snapshot(meta, **fields), events))
+    with NamedTemporaryFile() as file:
+        file.write(b"".join(map(encode_event, events)))
+        file.flush()
+        return "".join(run_markdown(make_snapshot(meta, **fields), EventTail(file.name), None))
 
 
 def outside_fences(text: str) -> str:
@@ -62,7 +66,7 @@ def test_the_head_has_the_facts() -> None:
         duration_ms=42_000,
     )
     result = make_result(RUN_ID, RunReason.MODEL_ERROR, error_message="401\nInvalid key", usage=usage)
-    head = "".join(markdown(run, (), result))
+    head = "".join(run_markdown(run, EventTail("/nowhere"), result))
     assert head.startswith("# repo-scout 7f3a9c: find it\n")
     for fact in (
         f"- run: {RUN_ID}",

@@ -79,7 +79,7 @@ def test_a_running_run() -> None:
         (Evidence(), {"attempt": 2}, "running 1:07 (try 2)"),
         (Evidence(), {"sentence": "I look"}, "· writing"),
         (Evidence(), {}, "no tool runs: waiting for the model"),
-        (Evidence(retry="retries in 4 s: 529"), {}, "· retries in 4 s: 529"),
+        (Evidence(retry="Retrying 1/3 in 4 s: 529"), {}, "· Retrying 1/3 in 4 s: 529"),
         (Evidence(stop=StopRequest(by="pi-1", force=False, at="")), {}, "asked to stop by pi-1"),
         (Evidence(stop=StopRequest(by="", force=True, at="")), {}, "to be killed"),
     ],
@@ -200,7 +200,7 @@ def test_a_retry_is_told_until_something_else_happens(project: Project) -> None:
     """The last event decides whether something is being tried again."""
     scene = Scene(project)
     scene.write(begun(), Retry(attempt=1, max_attempts=3, delay_ms=4000, reason="529 overloaded"))
-    assert scene.look().retry == "retries in 4 s: 529 overloaded"
+    assert scene.look().retry == "Retrying 1/3 in 4 s: 529 overloaded"
     scene.write(AssistantText(text="here I am"))
     assert (scene.look().retry, scene.reader.text) == ("", "here I am")
 

@@ -14,8 +14,8 @@ from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
-from subdeck.core.project.retention import DAY, MB, Stock, Stored, choose
 from subdeck.core.project.session import SessionFile
+from subdeck.core.project.trash import DAY, MB, Stock, Stored, choose
 from subdeck.core.run.model import RunMeta
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.cleanup import screen as clean_up

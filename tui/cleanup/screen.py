@@ -18,8 +18,7 @@ from textual.widgets import Button, Input, Static
 from ...core import paths
 from ...core.config.settings import Retention
 from ...core.errors import UsageError
-from ...core.project.retention import DAY, Selection, Stock, Stored, choose, read_stock
-from ...core.project.trash import KEPT
+from ...core.project.trash import DAY, KEPT, Selection, Stock, Stored, choose, read_stock
 from ...core.run import artifacts
 from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line

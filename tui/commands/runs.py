@@ -18,7 +18,7 @@ from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
-    from ...core.project.retention import Cleaned
+    from ...core.project.trash import Cleaned
     from ...core.run.snapshot import RunSnapshot
     from ...core.runners.tmux import AttachInfo
     from ..engine_api import EngineApi
@@ -100,7 +100,7 @@ class RunCommands(Commands):
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
 
     async def clean_up(self) -> None:
-        from ...core.project.retention import clean
+        from ...core.project.trash import clean
         from ..cleanup.screen import CleanUpScreen
 
         engine, deck = self._bridge.engine, self._deck
@@ -117,7 +117,7 @@ class RunCommands(Commands):
             return
         busy = self.app.set_timer(BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(wanted.run_ids))}…"))
         try:
-            cleaned = await self._bridge.call(clean, engine.project, wanted.run_ids, purge=wanted.purge)
+            cleaned = await self._bridge.call(clean, engine.project, wanted.run_ids, for_good=wanted.purge)
         finally:
             busy.stop()
         self._report(cleaned, purge=wanted.purge)

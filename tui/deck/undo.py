@@ -14,7 +14,7 @@ from ...core.run.describe import runs_word, size_text
 from ..actions import Action, key_of
 
 if TYPE_CHECKING:
-    from ...core.project.retention import Cleaned, Selection
+    from ...core.project.trash import Cleaned, Selection
     from ..feed.bridge import Bridge
 
 
@@ -64,7 +64,7 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
         rule = bridge.engine.settings.retention
         if not rule.is_set:
             return
-        from ...core.project.retention import apply_retention
+        from ...core.project.trash import apply_retention
 
         selection, cleaned = await bridge.call(apply_retention, bridge.engine.project, rule, time.time())
     except (SubdeckError, OSError) as error:
