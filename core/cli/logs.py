@@ -144,7 +144,7 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
     import shutil
     import tempfile
 
-    from ..wrapper import replay as recordings
+    from ..wrapper.replay import replay as record
 
     if events and as_json:
         raise UsageError("--events and --json cannot both go to stdout", where="replay", hint="leave one of them out")
@@ -156,8 +156,8 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
     directory = tempfile.mkdtemp(prefix="subdeck-replay-")
     is_kept = False
     try:
-        run_dir = recordings.replay(recordings.Recording(file, agent, stderr, exit_code), directory, show=show)
-        result = recordings.replayed(run_dir)
+        result = record(file, directory, agent=agent, stderr=stderr, returncode=exit_code, show=show)
+        run_dir = os.path.join(directory, result.run_id)
         if events:
             with open(os.path.join(run_dir, paths.EVENTS), "rb") as lines:
                 for line in lines:

@@ -49,7 +49,7 @@ class Step(Enum):
 
 
 class StopEscalation:
-    """Pure: it is given what happens and when, and returns the step that is due. Times are monotonic seconds.
+    """It is given what happens and when, and returns the step that is due.
 
     A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished gets the
     grace to exit by itself first. Repeating a request never brings a step forward.

@@ -9,8 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from msgspec import Struct
-
 from .. import paths
 from ..agents.pi.stream import PiStream
 from ..errors import UsageError
@@ -26,26 +24,24 @@ CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"
 
 
-class Recording(Struct, frozen=True):
-    """What is left of a child that ended long ago."""
+def replay(
+    stdout: str,
+    directory: str,
+    *,
+    agent: str = "pi",
+    stderr: str | None = None,
+    returncode: int = 0,
+    show: Callable[[bytes], None] = lambda piece: None,
+) -> RunResult:
+    """Replay what a child wrote as a new run below `directory`; return its result.
 
-    stdout: str
-    """Path of what it wrote, as it is or packed by gzip."""
-    agent: str = "pi"
-    stderr: str | None = None
-    returncode: int = 0
-    """As `Popen.returncode`: negative for a signal."""
-
-
-def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None] = lambda piece: None) -> str:
-    """Replay a recording into a new run directory below `directory`; return its path.
-
-    `show` gets each piece of transcript. Raises UsageError where a file cannot be read.
+    `stdout` and `stderr` are paths of files, as they are or packed by gzip; `returncode` is as that of Popen; `show`
+    gets each piece of transcript. Raises UsageError where a file cannot be read, or the result cannot be written.
     """
-    stdout = _chunks(recording.stdout)
-    first = next(stdout, b"")  # a file that cannot be read is reported before anything exists
-    stderr = b"".join(_chunks(recording.stderr)) if recording.stderr is not None else b""
-    meta = _meta(recording)
+    chunks = _chunks(stdout)
+    first = next(chunks, b"")  # a file that cannot be read is reported before anything exists
+    complaints = b"".join(_chunks(stderr)) if stderr is not None else b""
+    meta = _meta(stdout, agent)
     run_dir = os.path.join(directory, meta.run_id)
     os.close(artifacts.create_run(directory, meta, meta.task))
     caps = (meta.log_caps.stdout, meta.log_caps.stderr)
@@ -54,30 +50,25 @@ def replay(recording: Recording, directory: str, *, show: Callable[[bytes], None
     started_at, started = paths.now_iso(), time.monotonic()
     stream = PiStream()
     intake = Intake(stream, records)
-    intake.stderr(stderr)
-    for chunk in chain((first,), stdout):
+    intake.stderr(complaints)
+    for chunk in chain((first,), chunks):
         intake.stdout(chunk)
     intake.rest()
-    outcome = decide(stream.facts, exit=ChildExit.of(recording.returncode), stderr=intake.last_words)
+    outcome = decide(stream.facts, exit=ChildExit.of(returncode), stderr=intake.last_words)
     duration_ms = round((time.monotonic() - started) * 1000)
     conclude(run_dir, records, result_of(meta, stream.facts, outcome, started=(started_at, duration_ms)))
-    return run_dir
-
-
-def replayed(run_dir: str) -> RunResult:
-    """Return the result of a replayed run. Raises UsageError when the disk had no room for it."""
     result = artifacts.read_result(run_dir)
     if result is None:
         raise UsageError("the result could not be written", where=run_dir, hint="check disk space and rights")
     return result
 
 
-def _meta(recording: Recording) -> RunMeta:
+def _meta(stdout: str, agent: str) -> RunMeta:
     return RunMeta(
         run_id=paths.new_run_id(),
-        task=f"(a replay of {one_line(os.path.basename(recording.stdout), 200)})",
-        cwd=os.path.dirname(os.path.abspath(recording.stdout)).encode("utf-8", "replace").decode(),
-        agent=recording.agent,
+        task=f"(a replay of {one_line(os.path.basename(stdout), 200)})",
+        cwd=os.path.dirname(os.path.abspath(stdout)).encode("utf-8", "replace").decode(),
+        agent=agent,
         agent_command=(),
         runner=RunnerKind("replay"),
         created_at=paths.now_iso(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import UsageError
-from subdeck.core.wrapper.replay import Recording, replay, replayed
+from subdeck.core.wrapper.replay import replay
 
 from tests import replay as recorded
 from tests.core.command_line import subdeck
@@ -21,17 +21,19 @@ def stdout_of(case: str) -> Path:
     return next((RECORDINGS / case).glob("stdout.jsonl*"))
 
 
-def recording_of(case: str) -> Recording:
+def recording_of(case: str) -> tuple[str, str, int]:
+    """Return the files of stdout and stderr, and the return code."""
     directory = RECORDINGS / case
     code = json.loads((directory / "exit.txt").read_text())["rc"]
-    return Recording(str(stdout_of(case)), "pi", str(directory / "stderr.txt"), code)
+    return str(stdout_of(case)), str(directory / "stderr.txt"), code
 
 
 @pytest.mark.parametrize("case", recorded.cases())
 def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
     """Each recorded pi leaves the run directory that its living form would have left, with its honest outcome."""
-    run_dir = Path(replay(recording_of(case), str(tmp_path)))
-    result = replayed(str(run_dir))
+    stdout, stderr, returncode = recording_of(case)
+    result = replay(stdout, str(tmp_path), stderr=stderr, returncode=returncode)
+    run_dir = tmp_path / result.run_id
     status, reason, said = EXPECTED[case]
     assert (status, reason) == (result.status, result.reason)
     assert said in (result.error_message or result.final_text or "")
@@ -49,9 +51,8 @@ def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ["0.73.1/c_edit_write", "1.5.2/f_401", "0.73.1/h_sigterm"])
 def test_cli_replays(case: str, project_dir: Path) -> None:
     """The command prints transcript and answer, or the result, or the events, and leaves nothing behind."""
-    recording = recording_of(case)
-    assert recording.stderr is not None
-    words = ("replay", recording.stdout, "--exit-code", str(recording.returncode), "--stderr", recording.stderr)
+    stdout, stderr, returncode = recording_of(case)
+    words = ("replay", stdout, "--exit-code", str(returncode), "--stderr", stderr)
     status, reason, said = EXPECTED[case]
     code = {"completed": 0, "failed": 1}[status]
     shown = subdeck(*words, cwd=project_dir)
@@ -76,17 +77,17 @@ def test_last_line_needs_no_newline(tmp_path: Path) -> None:
     """What stands after the last newline counts, as it does with a living child."""
     torn = tmp_path / "recording"
     torn.write_bytes(stdout_of("0.73.1/a_text").read_bytes().removesuffix(b"\n"))
-    assert "completed" == replayed(replay(Recording(str(torn)), str(tmp_path / "runs"))).status
+    assert "completed" == replay(str(torn), str(tmp_path / "runs")).status
 
 
 def test_packed_recording(tmp_path: Path) -> None:
     """A recording may be packed by gzip, whatever its name; a torn one is an error."""
     packed = tmp_path / "recording"
     packed.write_bytes(gzip.compress(stdout_of("0.73.1/a_text").read_bytes()))
-    assert "completed" == replayed(replay(Recording(str(packed)), str(tmp_path / "runs"))).status
+    assert "completed" == replay(str(packed), str(tmp_path / "runs")).status
     packed.write_bytes(packed.read_bytes()[:200])
     with pytest.raises(UsageError, match="no whole gzip file"):
-        replay(Recording(str(packed)), str(tmp_path / "runs"))
+        replay(str(packed), str(tmp_path / "runs"))
 
 
 @pytest.mark.parametrize("name", ["nowhere", "."])

@@ -48,14 +48,18 @@ class _Role(Struct):
     role: str = ""
 
 
-class _Header(Struct, rename="camel"):
+class Header(Struct, rename="camel"):
+    """What a line of a session file is, the first one included."""
+
     type: str = ""
     id: str = ""
+    version: int = 1
+    """Of the first line; pi gave version 1 no number."""
     parent_id: str | None = None
     message: _Role | None = None
 
 
-_decode_header = msgspec.json.Decoder(_Header).decode
+decode_header = msgspec.json.Decoder(Header).decode
 
 
 def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[Entry]:
@@ -101,10 +105,10 @@ def _parsed(descriptor: int, line: Line) -> Entry | None:
         return None
     data = os.pread(descriptor, line.length, line.offset)
     try:
-        header = _decode_header(data)
+        header = decode_header(data)
     except UNREADABLE:
         try:
-            header = msgspec.convert(decode(data), _Header)
+            header = msgspec.convert(decode(data), Header)
         except msgspec.ValidationError:
             return None
     role = header.message.role if header.message else ""

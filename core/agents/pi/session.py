@@ -8,13 +8,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from ...errors import UsageError
 from ...system.files import NotRegularError, open_regular
 from ..conversation import Conversation, Message, Text, Turn
-from .entries import LINE_LIMIT, Entry, branch, fields_of, has_compaction, message_of, with_content
+from .entries import (
+    LINE_LIMIT,
+    Entry,
+    Header,
+    branch,
+    decode_header,
+    fields_of,
+    has_compaction,
+    message_of,
+    with_content,
+)
 from .lines import UNREADABLE, mapping, string
 
 _HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
@@ -24,16 +31,6 @@ _ANSWERS = frozenset({"assistant", "toolResult"})
 
 class SessionFileError(UsageError):
     """A file cannot be read as a session of pi."""
-
-
-class _Header(Struct):
-    type: str = ""
-    id: str = ""
-    version: int = 1
-    """pi gave version 1 no number."""
-
-
-_decode_header = msgspec.json.Decoder(_Header).decode
 
 
 @contextmanager
@@ -72,9 +69,9 @@ def _version(descriptor: int, path: str) -> int:
     """Read the header, which is the first line."""
     first = os.pread(descriptor, 64 * 1024, 0).partition(b"\n")[0]
     try:
-        header = _decode_header(first)
+        header = decode_header(first)
     except UNREADABLE:
-        header = _Header()
+        header = Header()
     if header.type != "session" or not header.id:
         what = "this is not a session file of pi: its first line is not a session header"
         raise SessionFileError(what, where=path, hint=_HINT)
