@@ -90,12 +90,10 @@ def state_file(*names: str) -> str:
 
 
 def cache_dir() -> str:
-    """Return the directory of what can be found out again."""
     return _own_dir("XDG_CACHE_HOME", ".cache")
 
 
 def _own_dir(variable: str, usual: str) -> str:
-    """Return subdeck's own directory in one of those that XDG names."""
     base = os.environ.get(variable) or os.path.join(os.path.expanduser("~"), usual)
     return os.path.join(base, "subdeck")
 

@@ -105,7 +105,12 @@ class Follower:
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
         self._complete = len(names) <= NEWEST
         yield self._update(first, presets_changed=True)
-        yield from self._older(names[NEWEST:], stop)
+        for start in range(NEWEST, len(names), BATCH):
+            if stop.is_set():
+                return
+            touched = self._registry.look(names[start : start + BATCH])
+            self._complete = start + BATCH >= len(names)
+            yield self._update(touched)
         for changes in watch(self._project, self._preset_dirs, stop):
             self._waiting |= changes.runs
             touched = self._registry.look(due) if (due := self._due()) else set[str]()
@@ -114,14 +119,6 @@ class Follower:
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             yield self._update(touched, presets_changed=changes.presets)
-
-    def _older(self, names: list[str], stop: Stop) -> Iterator[Update]:
-        for start in range(0, len(names), BATCH):
-            if stop.is_set():
-                return
-            touched = self._registry.look(names[start : start + BATCH])
-            self._complete = start + BATCH >= len(names)
-            yield self._update(touched)
 
     def _due(self) -> set[str]:
         """Return which of the waiting runs are to be looked at now."""

@@ -45,8 +45,6 @@ class Registry:
         self._only = None if only is None else frozenset(only)
         self._snapshots: dict[str, RunSnapshot] = {}
         self._open: dict[str, OpenRun] = {}
-        self._queued: set[str] = set()
-        """Of the open ones, those that have not started."""
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._changed: set[str] = set()
@@ -124,23 +122,17 @@ class Registry:
 
     def _look_at(self, run_id: str, prove: bool) -> None:
         run = self._open.get(run_id)
-        if run is None:
-            if run_id not in self._snapshots:
-                self._take_in(run_id)
-        elif prove:
+        if run is None and run_id in self._snapshots:
+            return
+        run_dir = self._project.run_dir(run_id)
+        if run is None and (result := artifacts.read_result(run_dir)):
+            self._finish(_meta(run_dir, run_id), result)
+        elif run is None or prove:
             self._prove(run_id, run)
         elif run.drain():
             self._show(run)
-        if run and run.may_have_ended and (result := artifacts.read_result(self._project.run_dir(run_id))):
+        if run and run.may_have_ended and (result := artifacts.read_result(run_dir)):
             self._finish(run.meta, result)
-
-    def _take_in(self, run_id: str) -> None:
-        """Read a run for the first time."""
-        run_dir = self._project.run_dir(run_id)
-        if result := artifacts.read_result(run_dir):
-            self._finish(_meta(run_dir, run_id), result)
-        else:
-            self._prove(run_id, None)
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
@@ -168,10 +160,7 @@ class Registry:
 
     def _show(self, run: OpenRun) -> None:
         """Make known how an open run stands; a queued one when all are numbered."""
-        if run.is_queued:
-            self._queued.add(run.meta.run_id)
-        else:
-            self._queued.discard(run.meta.run_id)
+        if not run.is_queued:
             self._put(run.snapshot())
 
     def _finish(self, meta: RunMeta, result: RunResult) -> None:
@@ -180,7 +169,6 @@ class Registry:
 
     def _close(self, run_id: str) -> None:
         self._open.pop(run_id, None)
-        self._queued.discard(run_id)
         if self._wrappers is not None:
             self._wrappers.forget(run_id)
 
@@ -201,13 +189,13 @@ class Registry:
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
-        if not self._queued:
+        ours = [run for run in self._open.values() if run.is_queued]
+        if not ours:
             return
-        ours = [self._open[run_id] for run_id in self._queued]
         lines: Counter[str] = Counter()
         for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta)):
             line = _line(run.meta)
-            if run.meta.run_id in self._queued:
+            if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0))
             lines[line] += 1
 

@@ -41,9 +41,6 @@ class _Entry(Struct, frozen=True, rename="camel"):
     data: _Data = _Data()
 
 
-_decoder = msgspec.json.Decoder(_Entry)
-
-
 def checked_session(session: str) -> str:
     """Return a session id that is fit for a file name; raises UsageError."""
     if not _ID.fullmatch(session):
@@ -92,7 +89,7 @@ class SessionFile:
         """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
         for line in self._tail.lines():
             try:
-                entry = _decoder.decode(line)
+                entry = msgspec.json.decode(line, type=_Entry)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             if entry.custom_type == BG_RUN:

@@ -174,11 +174,6 @@ def background_counts(counts: Counts) -> str:
 def counted(counts: Counts) -> str:
     """`12 runs: 2 running (1 queued), 9 completed, 1 failed`; what there is none of is not named."""
     running = f"{counts.running} running" + (f" ({counts.queued} queued)" if counts.queued else "")
-    figures = (
-        (counts.running, running),
-        (counts.completed, f"{counts.completed} completed"),
-        (counts.failed, f"{counts.failed} failed"),
-        (counts.aborted, f"{counts.aborted} aborted"),
-    )
-    named = ", ".join(text for count, text in figures if count)
-    return f"{runs_word(counts.total)}: {named}" if named else runs_word(counts.total)
+    named = [running] if counts.running else []
+    named += [f"{count} {word}" for word in ("completed", "failed", "aborted") if (count := getattr(counts, word))]
+    return f"{runs_word(counts.total)}: {', '.join(named)}" if named else runs_word(counts.total)

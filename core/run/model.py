@@ -59,7 +59,6 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     isolated: bool | None = None
     """True for a run without its parent's context, False for one with it; None leaves it to preset and settings."""
     rerun: str | None = None
-    """The run that this one repeats."""
     follow_up: str | None = None
     """The run whose child session this one continues, where that is known."""
     child_session: str | None = None
@@ -76,8 +75,6 @@ class Group(Struct, frozen=True, rename="camel"):
 
 
 class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The tool policy of a run."""
-
     policy: ToolPolicy = ToolPolicy.AGENT
     resolved: tuple[str, ...] | None = None
     """What the child is told to offer; None means no flag at all, empty means no tools."""
@@ -161,7 +158,6 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     session_lock: str | None = None
     """Lock of a session that several runs share; None for one of the run's own."""
     inherited: InheritedContext | None = None
-    """None where nothing was handed over."""
     isolated: bool | None = None
     finalize: bool = False
     max_attempts: int = 1
@@ -188,7 +184,6 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def title(self) -> str:
-        """The preset's name, or what an ad hoc run is called."""
         return self.preset or "ad hoc"
 
 
@@ -225,7 +220,6 @@ class Finalized(Struct, frozen=True, omit_defaults=True):
     result: str | None = None
     """The answer; with ERROR partial findings, or None."""
     error: str | None = None
-    """None with SUCCESS."""
 
 
 class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -167,10 +167,9 @@ def decide(
 ) -> Outcome:
     """Decide status and reason of a run from what is known when its child is gone.
 
-    `finalize` says that the child had to hand over its result by a tool; then that alone is its answer.
-    `exit` is None when there never was a child, `signal` is the name of one that the wrapper got with no stop
-    request behind it, `stderr` the end of what the child wrote there. A child that had finished before somebody or
-    something ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
+    With `finalize` what the child handed over by the tool is its only answer. `exit` is None when there never was a
+    child, `signal` names one that the wrapper got without a stop request. A child that had finished before something
+    ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
     message: str | None
     if facts.finished and facts.stop_reason != "aborted":

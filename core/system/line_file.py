@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 FIRST_BYTES = 16 * 1024
-"""Bytes read first of what was appended: mostly all of it."""
+"""Read first of what was appended: mostly all of it."""
 CHUNK = 64 * 1024
 """Bytes of a chunk, a little more where a line is longer: what is decoded at once because it is shown."""
 BLOCK = 256 * 1024
@@ -48,10 +48,7 @@ class HeldFile:
         self.close()
 
     def status(self) -> os.stat_result | None:
-        """Return what the path names now: None for no file, another one where that has taken its place.
-
-        A descriptor that has become useless (a network file system that was lost for a while) is opened anew.
-        """
+        """Return what the path names now, None for no file; a lost network file system is opened anew."""
         status = self._status()
         if status is None or not status.st_nlink:
             self.close()
@@ -94,10 +91,7 @@ class HeldFile:
 
 
 class LineTail:
-    """Hands out whole lines as they appear; a torn last line waits for its rest.
-
-    A file that is missing has no lines yet. One that shrank or was replaced is read from its beginning.
-    """
+    """Hands out whole lines as they appear; a file that shrank or was replaced is read from its beginning."""
 
     def __init__(self, path: str, offset: int = 0, *, held: bool = False) -> None:
         """`held` keeps the file open between two reads."""

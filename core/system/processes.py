@@ -90,10 +90,7 @@ def send(pid: int, number: int, started: int | None = None) -> bool:
 
 
 def end_all(alive: Callable[[], Iterable[int]], patience: float) -> list[int]:
-    """End the processes that `alive` names: TERM, up to `patience` seconds, then KILL until none is left.
-
-    Return the pids that were there at first. Blocks for `patience` plus 2 s at the most.
-    """
+    """End the processes that `alive` names: TERM, `patience` seconds, then KILL for up to 2 s; return the first."""
     first = list(alive())
     for pid in first:
         send(pid, signal.SIGTERM)

@@ -59,10 +59,7 @@ def can_encode_unsafe(text: str) -> bool:
 
 
 def encode_unsafe(text: str) -> str:
-    """Put a placeholder where each unsafe character is, so that an editor can hold the text and give it back exactly.
-
-    A line stays a line, a cell is a character, and nothing raw reaches the terminal.
-    """
+    """Put a placeholder where each unsafe character is, so that an editor can hold the text and give it back."""
     return re.sub(UNSAFE, lambda found: chr(_PLANE + ord(found[0])), text)
 
 
