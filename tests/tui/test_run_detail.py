@@ -15,7 +15,7 @@ from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, 
 from subdeck.core.run.model import RunReason, Tools, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import screen as run_detail
-from subdeck.tui.detail.page import PageView, Tab
+from subdeck.tui.detail.page import Page, PageView, Tab
 from subdeck.tui.detail.screen import RunDetailScreen
 
 from tests.factories import make_finished, make_meta, make_result
@@ -237,9 +237,11 @@ async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.M
     shown: list[str] = []
     show = RunDetailScreen._show
 
-    def watch(screen: RunDetailScreen, look: run_detail.TabContent, run: RunSnapshot) -> None:
-        shown.append(str(look.page.rows[0]) if look.page.more else "")
-        show(screen, look, run)
+    def watch(screen: RunDetailScreen, tab: Tab, why: str, page: Page, run: RunSnapshot) -> None:
+        show(screen, tab, why, page, run)
+        shown.append(str(page.rows[0]) if page.more else "")
+        if page.more and tab is Tab.USAGE:
+            screen.action_copy_shown()
 
     monkeypatch.setattr(RunDetailScreen, "_show", watch)
     async with opened(over.engine, (120, 30)) as deck:
@@ -247,6 +249,7 @@ async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.M
         await tab(deck, screen, "5", Tab.USAGE)
         assert any("reading… " in row for row in shown)
         await deck.until_text("(the newest 5,000 of 9,000 messages)")
+        assert set(deck.toasts) == {"The usage is still being read."}
 
 
 async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,5 +389,6 @@ def test_nothing_is_started_by_looking(project_dir: Path, monkeypatch: pytest.Mo
     scene = Scene(project_dir, a_run(1))
     scene.write(RunStarted(seq=1, ts=stamp(1), pid=1, child_pid=2, attempt=1, max_attempts=1))
     reader = DetailReader(scene.engine.project, scene.run.run_id)
-    looks = [reader.read(scene.run, tab, 80) for tab in Tab]
-    assert {look.tab for look in looks} == set(Tab)
+    for tab in Tab:
+        why, _ = reader.read(scene.run, tab, 80)
+        assert why

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
-from subdeck.tui.feed.coalesce import FRAME_S, RECENTLY_S, SLOWEST_S, FramePace, merged
+from subdeck.tui.feed.bridge import FRAME_S, RECENTLY_S, SLOWEST_S, FramePace, merged
 from subdeck.tui.runs.store import RunStore
 
 from ..factories import changed

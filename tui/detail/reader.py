@@ -27,15 +27,6 @@ FILE_LIMIT = 256 * 1024
 MOST_PROMPTS = 99
 
 
-class TabContent(Struct, frozen=True):
-    """What a tab shows at one moment."""
-
-    tab: Tab
-    why: str
-    """Why the run is not done, or how it ended, in one line."""
-    page: Page
-
-
 PIECE_BYTES = 8 * 1024 * 1024
 """Events read at a time, to count the lines of them that cannot be read."""
 
@@ -51,9 +42,10 @@ class DetailReader:
         self._answer: tuple[object, list[Row]] = (None, [])
         """The last answer laid out, and what it was made of."""
 
-    def read(self, run: RunSnapshot, tab: Tab, width: int) -> TabContent:
+    def read(self, run: RunSnapshot, tab: Tab, width: int) -> tuple[str, Page]:
+        """Return why the run is not done, or how it ended, in one line, and what the tab shows."""
         now = datetime.now(UTC)
-        line = explain(run, self._diagnosis.read(run), now)
+        why = explain(run, self._diagnosis.read(run), now)
         match tab:
             case Tab.TRANSCRIPT:
                 page = self._tail(paths.TRANSCRIPT, width, "Nothing has been written yet.")
@@ -69,7 +61,7 @@ class DetailReader:
                 page = Page(files=list_files(self._run_dir))
             case Tab.EVENTS:
                 page = self._tail(paths.EVENTS, width, "There are no events yet.")
-        return TabContent(tab, line, page)
+        return why, page
 
     def _answer_page(self, run: RunSnapshot, width: int) -> Page:
         if not run.has_ended:

@@ -21,13 +21,13 @@ from ...core.run.describe import size_text, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings, key_of, keys_line
-from ..feed.bridge import Bridge
+from ..feed.bridge import Bridge, Repeater
 from ..terminal.handover import page_file
 from ..text.cells import cells, fit
 from ..text.format import format_error
 from ..widgets.line_view import RowList
 from .page import FileRow, Page, PageView, Tab, note
-from .reader import DetailReader, TabContent
+from .reader import DetailReader
 
 REFRESH_SECONDS = 1.0
 """Between two readings of a run that has not ended."""
@@ -35,8 +35,8 @@ MARGIN = 3
 """Cells beside a page: the edges and the scrollbar."""
 COPY_LIMIT = 2_000_000
 """Characters that are copied at most: terminals drop more."""
-
-
+UNREAD = Page([note("reading…")], more=True)
+"""Stands for the page of a tab until it is read."""
 SIZE_CELLS, AGE_CELLS = 10, 12
 """Columns of the list of files."""
 
@@ -132,11 +132,10 @@ class RunDetailScreen(ModalScreen[bool]):
         self._actions = actions
         self._tab = Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
         self._reader = DetailReader(bridge.engine.project, run.run_id)
-        self._page = Page()
+        self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
         """What was read last."""
-        self._reading = False
-        self._read_again = False
+        self._reading = Repeater(bridge, self._read)
         self._gone = False
 
     def compose(self) -> ComposeResult:
@@ -152,10 +151,10 @@ class RunDetailScreen(ModalScreen[bool]):
             yield Static(Content(keys_line(KeyContext.DETAIL, self._actions)), id="detail-keys", classes="muted")
 
     def on_mount(self) -> None:
-        self.query_one(PageView).show_page(Page([note("reading…")]), is_new_tab=True)
+        self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
         self._show_title()
         self._show_views()
-        self.call_after_refresh(self._read_soon)
+        self.call_after_refresh(self._reading.ask)
         self.set_interval(REFRESH_SECONDS, self._tick)
 
     # --- reading -------------------------------------------------------------------------------------------------
@@ -170,45 +169,36 @@ class RunDetailScreen(ModalScreen[bool]):
             self._gone, self._shown = False, None
         over = run.has_ended and self._shown == (self._tab, run)
         if not over or self._tab is Tab.FILES:
-            self._read_soon()
+            self._reading.ask()
 
-    def _read_soon(self) -> None:
-        if self._reading:
-            self._read_again = True
-            return
-        self._reading = True
-        self._run = self._current() or self._run
+    async def _read(self) -> None:
+        self._run = run = self._current() or self._run
+        tab = self._tab
         # The page itself is not laid out while the files are shown in its place.
         width = max(1, self.size.width - MARGIN)
-        self._bridge.spawn(self._read, self._run, self._tab, width)
-
-    async def _read(self, run: RunSnapshot, tab: Tab, width: int) -> None:
         try:
-            content = await self._bridge.call(self._reader.read, run, tab, width)
+            why, page = await self._bridge.call(self._reader.read, run, tab, width)
         except (SubdeckError, OSError) as error:
             if self.is_attached:
                 self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
             return
-        finally:
-            self._reading = False
         if not self.is_attached:
             return
-        if content.tab is self._tab and not self._gone:
-            self._show(content, run)
-        if content.page.more or self._read_again:
-            self._read_again = False
-            self._read_soon()
+        if tab is self._tab and not self._gone:
+            self._show(tab, why, page, run)
+        if page.more:
+            self._reading.ask()
 
-    def _show(self, content: TabContent, run: RunSnapshot) -> None:
-        is_new_tab = self._shown is None or self._shown[0] is not content.tab
-        self._shown = None if content.page.more else (content.tab, run)
-        self._page = content.page
+    def _show(self, tab: Tab, why: str, page: Page, run: RunSnapshot) -> None:
+        is_new_tab = self._shown is None or self._shown[0] is not tab
+        self._shown = None if page.more else (tab, run)
+        self._page = page
         self._show_title()
-        self.query_one("#why", Static).update(Content(content.why))
-        if content.tab is Tab.FILES:
-            self.query_one(FileList).show_files(content.page.files)
+        self.query_one("#why", Static).update(Content(why))
+        if tab is Tab.FILES:
+            self.query_one(FileList).show_files(page.files)
         else:
-            self.query_one(PageView).show_page(content.page, is_new_tab=is_new_tab)
+            self.query_one(PageView).show_page(page, is_new_tab=is_new_tab)
 
     def _show_title(self) -> None:
         run = self._run
@@ -230,7 +220,7 @@ class RunDetailScreen(ModalScreen[bool]):
 
     @on(Resize)
     def fit_width(self) -> None:
-        self.call_after_refresh(self._read_soon)
+        self.call_after_refresh(self._reading.ask)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------
 
@@ -238,10 +228,10 @@ class RunDetailScreen(ModalScreen[bool]):
         tab = Tab(name)
         if tab is self._tab:
             return
-        self._tab = tab
+        self._tab, self._page = tab, UNREAD
         self.query_one(TabBar).show_tab(tab)
         self._show_views()
-        self._read_soon()
+        self._reading.ask()
 
     def action_turn(self, step: int) -> None:
         tabs = list(Tab)
@@ -271,7 +261,8 @@ class RunDetailScreen(ModalScreen[bool]):
         else:
             text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab}"
         if not text:
-            self._say("There is nothing to copy here.")
+            is_unread = self._page.more and self._tab is not Tab.FILES
+            self._say(f"The {self._tab} is still being read." if is_unread else "There is nothing to copy here.")
             return
         self.app.copy_to_clipboard(text)
         self._say(f"Copied {what}: {one_line(text, 60)}")

@@ -1,4 +1,5 @@
-"""What reaches the screen: updates of the engine as messages, and the files of the shown run in pieces.
+"""Updates of the engine as messages, and the files of the shown run in pieces.
 
-The only package of the app that calls the engine.
+Anybody may import `bridge`, through which alone the app calls the engine, and the messages that it posts. `lines` and
+`reader` are for what shows a transcript. It knows nothing of screens, keys or how anything is drawn.
 """

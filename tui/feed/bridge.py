@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from msgspec import structs
 from textual import on
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
@@ -17,19 +18,8 @@ from ...core.errors import SubdeckError
 from ...core.system.log import log_fault
 from ...core.text.plain import plain
 from ..terminal.process import freeze_once
-from .coalesce import FramePace, merged
 from .lines import View
-from .messages import (
-    AgentChosen,
-    EngineFailed,
-    PieceArrived,
-    PresetsRead,
-    ProjectWent,
-    RunsChanged,
-    TranscriptRead,
-    UnseenFound,
-    UpdateArrived,
-)
+from .messages import AgentChosen, EngineFailed, PresetsRead, ProjectWent, RunsChanged, TranscriptRead, UnseenFound
 from .reader import RunReader
 
 if TYPE_CHECKING:
@@ -39,6 +29,69 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
+
+FRAME_S = 1 / 40
+"""Seconds between two frames at the least."""
+PER_RUN_S = 1 / 1200
+"""Seconds more for each run that changes."""
+SLOWEST_S = 1 / 8
+RECENTLY_S = 0.5
+"""The runs that nobody looks at come all at once, a few times a second: frames in between are not to be faster."""
+
+
+class FramePace:
+    """Says how long to wait between two frames: the longer, the more runs change."""
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._most_at = 0.0
+
+    def next_after(self, now: float, changed: int) -> float:
+        """Return when the next frame is due after one at `now` in which so many runs have changed."""
+        if changed >= self._most or now - self._most_at > RECENTLY_S:
+            self._most, self._most_at = changed, now
+        return now + min(SLOWEST_S, FRAME_S + self._most * PER_RUN_S)
+
+
+def merged(earlier: Update | None, later: Update) -> Update:
+    """Return one update that says what both say: the later state of each run, every end."""
+    if earlier is None:
+        return later
+    gone = set(later.removed)
+    runs = {run.run_id: run for run in earlier.runs if run.run_id not in gone}
+    runs.update((run.run_id, run) for run in later.runs)
+    removed = dict.fromkeys((*earlier.removed, *later.removed))
+    return structs.replace(
+        later,
+        runs=tuple(runs.values()),
+        removed=tuple(run_id for run_id in removed if run_id not in runs),
+        ended=(*earlier.ended, *later.ended),
+        presets_changed=earlier.presets_changed or later.presets_changed,
+    )
+
+
+class Repeater:
+    """Does some work whenever it is asked for, never twice at a time; asked for meanwhile, once more afterwards."""
+
+    def __init__(self, bridge: Bridge, work: Callable[[], Awaitable[None]]) -> None:
+        self._bridge = bridge
+        self._work = work
+        self._is_wanted = False
+        self._is_running = False
+
+    def ask(self) -> None:
+        self._is_wanted = True
+        if not self._is_running:
+            self._is_running = True
+            self._bridge.spawn(self._run)
+
+    async def _run(self) -> None:
+        try:
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._work()
+        finally:
+            self._is_running = False
 
 
 class Bridge(Widget):
@@ -69,8 +122,7 @@ class Bridge(Widget):
         """True while a timer will take what is pending."""
         self._project_is_here = False
         self._reader: RunReader | None = None
-        self._reading = False
-        self._read_again = False
+        self._reading = Repeater(self, self._read_piece)
 
     def start(self) -> None:
         """Begin following the engine; called after the first paint."""
@@ -114,7 +166,7 @@ class Bridge(Widget):
                 is_first = self._pending is None
                 self._pending = merged(self._pending, update)
             if is_first:
-                self.post_message(UpdateArrived())
+                self.call_later(self._take_when_due)
 
     def _shown_runs(self) -> tuple[str, ...]:
         """Return the run that is read along: of the others the list shows a line each."""
@@ -157,8 +209,7 @@ class Bridge(Widget):
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"The session's file could not be written: {error}"))
 
-    @on(UpdateArrived)
-    def take_when_due(self) -> None:
+    def _take_when_due(self) -> None:
         if self._waiting:
             return
         due = self._due_at - time.monotonic()
@@ -172,7 +223,7 @@ class Bridge(Widget):
         self._waiting = False
         with self._lock:
             update, self._pending = self._pending, None
-        self.hand_out_pieces()
+        self._hand_out_pieces()
         if update is not None:
             self._due_at = self._pace.next_after(time.monotonic(), len(update.runs))
             self.post_message(RunsChanged(update))
@@ -188,18 +239,16 @@ class Bridge(Widget):
 
     def read_on(self) -> None:
         """Read the next piece of the shown run, one at a time; it comes as `TranscriptRead`."""
-        if self._reader is None:
-            return
-        if self._reading:
-            self._read_again = True
-            return
-        self._reading = True
-        self.run_worker(self._read_piece, thread=True, group="transcript", exit_on_error=False)
+        if self._reader is not None:
+            self._reading.ask()
 
-    def _read_piece(self) -> None:
+    async def _read_piece(self) -> None:
+        await self.call(self._read_next_locked)
+        self._hand_out_pieces()
+
+    def _read_next_locked(self) -> None:
         with self._file_lock:
             self._read_next()
-        self.post_message(PieceArrived())
 
     def _read_along(self, update: Update) -> None:
         """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
@@ -224,8 +273,7 @@ class Bridge(Widget):
             with self._lock:
                 self._pieces.append(TranscriptRead(reader, piece))
 
-    @on(PieceArrived)
-    def hand_out_pieces(self) -> None:
+    def _hand_out_pieces(self) -> None:
         with self._lock:
             pieces, self._pieces = self._pieces, []
         for message in pieces:
@@ -243,8 +291,3 @@ class Bridge(Widget):
         if event.state is WorkerState.ERROR and error is not None and not self._stop.is_set():
             log_fault(f"in the worker {event.worker.name or event.worker.group}", error)
             self.post_message(EngineFailed(plain(str(error)) or type(error).__name__))
-        if event.worker.group == "transcript" and event.worker.is_finished:
-            self._reading = False
-            if self._read_again:
-                self._read_again = False
-                self.read_on()

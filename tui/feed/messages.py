@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from .reader import Piece, RunReader
 
 
-class UpdateArrived(Message, bubble=False):
-    """The engine has something; the bridge itself takes it when the next frame is due."""
-
-
-class PieceArrived(Message, bubble=False):
-    """Something of the shown run was read; the bridge itself hands it out."""
-
-
 class RunsChanged(Message):
     """Everything that changed since the message before, merged."""
 
