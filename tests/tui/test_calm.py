@@ -12,7 +12,7 @@ from subdeck.tui.deck.toasts import ends_text
 from subdeck.tui.runs.columns import RowFlags, run_cells
 from subdeck.tui.runs.memory import ListLayout, RunListMemory
 from subdeck.tui.runs.order import Sort
-from subdeck.tui.transcript.query import highlighter
+from subdeck.tui.transcript.matches import highlighter
 from subdeck.tui.transcript.rows import Painter
 
 from .deck import opened

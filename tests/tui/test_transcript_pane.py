@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import ErrorReported, encode_event
-from subdeck.tui.transcript.query import highlighter
+from subdeck.tui.transcript.matches import highlighter
 from textual.geometry import Offset
 
 from .reading_app import Pane, call, reading, result, text, thought

@@ -19,15 +19,14 @@ from ..feed.lines import View
 from ..terminal.handover import page_file
 from ..text.format import short_path
 from ..transcript.export import exists, file_name, full_path, save, text_of
-from ..transcript.query import error_matcher
-from ..transcript.scanner import find
+from ..transcript.matches import error_matcher, find
 from ..transcript.time import FORMS, offset_at, parse_time
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
-    from ..transcript.scanner import Match
+    from ..transcript.matches import Match
 
 CLIPBOARD = 74_994
 """Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""

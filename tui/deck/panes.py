@@ -157,8 +157,9 @@ class Panes:
         """The pane that has the focus, or lends it to a line of its own."""
         focused = self._screen.focused
         ancestors = focused.ancestors if focused else ()
-        lent = next((node.pane for node in ancestors if isinstance(node, SearchLine)), None)
-        return next((place for place, pane in self._panes.items() if pane.has_focus), lent or KeyContext.RUNS)
+        is_searching = any(isinstance(node, SearchLine) for node in ancestors)
+        lent = KeyContext.TRANSCRIPT if is_searching else KeyContext.RUNS
+        return next((place for place, pane in self._panes.items() if pane.has_focus), lent)
 
     @property
     def zoomed(self) -> KeyContext | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from ...core.system.line_file import LineFile
 from ...core.text.plain import one_line
@@ -14,8 +14,8 @@ from ..widgets.prompt_line import PromptLine
 
 if TYPE_CHECKING:
     from ..feed.bridge import Bridge
+    from .matches import Match
     from .pane import Transcript
-    from .scanner import Match
 
 RECOUNT_SECONDS = 0.4
 """Between two looks at whether the file has grown, only while there is a search."""
@@ -33,8 +33,7 @@ class Search:
     """One search: its words in one view of one run."""
 
     def __init__(self, words: str, shown: Shown, path: str) -> None:
-        from .query import Query
-        from .scanner import Count
+        from .matches import Count, Query
 
         self.words = words
         self.shown = shown
@@ -64,8 +63,6 @@ class SearchLine(PromptLine):
     """Searches as one types: each change of the words begins a search, which lasts until something else is shown."""
 
     PLACEHOLDER = "words in the transcript"
-    pane: ClassVar[KeyContext] = KeyContext.TRANSCRIPT
-    """The pane it belongs to."""
 
     def __init__(self, bridge: Bridge, transcript: Transcript, changed: Callable[[], None]) -> None:
         """Search nothing yet; `changed` is called when a search begins or ends."""
@@ -88,7 +85,7 @@ class SearchLine(PromptLine):
         """Return where the keys are, when `pane` has them or lends them to this line."""
         if self.is_open:
             return KeyContext.FILTER
-        return KeyContext.SEARCH if pane is self.pane and self.is_active else pane
+        return KeyContext.SEARCH if pane is KeyContext.TRANSCRIPT and self.is_active else pane
 
     def allows(self, action_id: str) -> bool:
         """Return whether an action is possible as far as the search is concerned."""
@@ -102,7 +99,7 @@ class SearchLine(PromptLine):
 
     def typed(self, text: str) -> None:
         """Search for other words, from where the search began."""
-        from .query import highlighter
+        from .matches import highlighter
 
         self._give_up()
         shown = self._transcript.shown
@@ -164,7 +161,7 @@ class SearchLine(PromptLine):
 
     async def _run(self, search: Search, origin: int) -> None:
         """Go to the first match, then count the matches until the search is over."""
-        from .scanner import find
+        from .matches import find
 
         over = search.over.is_set
         try:
@@ -181,7 +178,7 @@ class SearchLine(PromptLine):
             search.over.set()
 
     async def _step(self, search: Search, by: int) -> None:
-        from .scanner import find
+        from .matches import find
 
         async with search.stepping:
             cursor = self._transcript.cursor_offset

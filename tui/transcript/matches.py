@@ -1,0 +1,306 @@
+"""Matches in a run's files, of words or of errors: what a line must hold, the next one, how many there are.
+
+Only lines that may match are decoded. Of the words that a person reads, three kinds are not in the bytes of their line
+and need care: subdeck's own words, the subject of the call that a result belongs to, and text that only comes together
+when control characters are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...core.run.events import (
+    ErrorReported,
+    RunEnded,
+    ToolCall,
+    ToolResult,
+    call_id_of_line,
+    line_prefix,
+    may_report_error,
+)
+from ...core.run.model import RunStatus
+from ...core.run.progress import ProgressFormatter, vocabulary
+from ..feed.lines import LINE_TEXTS, View, entry_of_line, event_of, full_text
+
+if TYPE_CHECKING:
+    from ...core.system.line_file import FileMark, LineFile
+
+Cancelled = Callable[[], bool]
+
+Matcher = Callable[[int, bytes], list[int]]
+"""Returns where matching lines begin in a block of whole lines; the first argument is where the block begins.
+
+It gets the blocks of a file in their order, and may remember what it saw.
+"""
+NewMatcher = Callable[[], Matcher]
+
+OWN_WORDS = vocabulary(*LINE_TEXTS)
+"""Every word that is written around what a child says, calls and gets, so that it may be read where no byte says it."""
+
+_OWN_GLYPHS = frozenset("✓✗⊘●◌▸·…")
+_PLAIN_WORD = re.compile(r"[a-z0-9_]+")
+
+_CONTROLS = bytes((*range(9), *range(11, 32), 127))
+_ESCAPED = (b"\\u", b"\\r", b"\\b", b"\\f")
+_HIDDEN = re.compile(
+    rb"\xc2[\x80-\x9f]|\xe2\x80[\x8b\x8e\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbb]"
+)
+"""What is taken out of a text before it is shown: as it is, as JSON writes it, and beyond ASCII as UTF-8 writes it."""
+
+_CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
+
+_MOST_CALLS = 200
+"""Calls that are remembered until their result comes, as many as the formatter remembers."""
+
+
+def is_case_sensitive(words: str) -> bool:
+    """Return whether the case of words counts: a capital letter is among them."""
+    return words != words.lower()
+
+
+def highlighter(words: str) -> re.Pattern[str] | None:
+    """Return what finds the words within a row, to mark them; None for no words."""
+    return re.compile(re.escape(words), re.NOFLAG if is_case_sensitive(words) else re.IGNORECASE) if words else None
+
+
+class Query:
+    """Words as they were typed, searched for in one view; their case counts when a capital letter is among them."""
+
+    def __init__(self, words: str, view: str) -> None:
+        self.view = view
+        self._exact = is_case_sensitive(words)
+        self._sought = words if self._exact else words.lower()
+        self.needle = _needle(words, view)
+        """Bytes in lower case that every line which holds the words has too; empty when no such bytes are known."""
+
+    def matcher(self) -> Matcher:
+        """Return what goes through a file from one offset on; it remembers which calls may hold the words."""
+        return partial(self._matches, ProgressFormatter(), {})
+
+    def is_in(self, text: str) -> bool:
+        return self._sought in (text if self._exact else text.lower())
+
+    def _matches(self, formatter: ProgressFormatter, called: dict[bytes, bool], start: int, block: bytes) -> list[int]:
+        """Return where the lines with the words begin; `called` has the ids of calls whose results say them too."""
+        low = block.lower()
+        if self.needle not in low and not called and not _hides(block):
+            return []
+        matches: list[int] = []
+        for line, low_line in zip(block.split(b"\n")[:-1], low.split(b"\n"), strict=False):
+            if self._may_be_in(line, low_line, called) and self.is_in(searched_text(self.view, line, formatter)):
+                matches.append(start)
+            start += len(line) + 1
+        return matches
+
+    def _may_be_in(self, line: bytes, low_line: bytes, called: dict[bytes, bool]) -> bool:
+        if self.needle not in low_line and not _hides(line):
+            return bool(called) and line.startswith(_RESULT) and called.pop(call_id_of_line(line), False)
+        if self.needle and line.startswith(_CALL) and (call := call_id_of_line(line)):
+            if len(called) >= _MOST_CALLS:
+                del called[next(iter(called))]
+            called[call] = True
+        return True
+
+
+def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
+    """Return what a person can read of a line, opened or not; empty where it is not shown."""
+    if view == View.READABLE:
+        return full_text(view, line, formatter)
+    entry = entry_of_line(view, line, formatter)
+    return entry.text if entry else ""
+
+
+def _needle(words: str, view: str) -> bytes:
+    """Choose the longest part of the words that a line's bytes must have."""
+    low = words.lower()
+    if view != View.READABLE:
+        parts = low.split()
+        candidates = [part for part in parts if part.isascii() or _caseless(part)]
+    else:
+        candidates = [part for part in _PLAIN_WORD.findall(low) if not any(part in word for word in OWN_WORDS)]
+        if not candidates:
+            foreign = re.findall(r"[^\x00-\x7f]+", words)
+            candidates = [part for part in foreign if _caseless(part) and not _OWN_GLYPHS & set(part)]
+    return max(candidates, key=len, default="").encode("utf-8", "replace")
+
+
+def _caseless(text: str) -> bool:
+    return text.isprintable() and text == text.lower() == text.upper()
+
+
+def _hides(block: bytes) -> bool:
+    """Whether something may be taken out of these bytes before they are shown."""
+    if any(escape in block for escape in _ESCAPED) or len(block.translate(None, _CONTROLS)) != len(block):
+        return True
+    return not block.isascii() and _HIDDEN.search(block) is not None
+
+
+def error_matcher() -> Matcher:
+    """Match errors, failed tools and an end other than completed."""
+    return _errors
+
+
+def _errors(start: int, block: bytes) -> list[int]:
+    if not may_report_error(block):
+        return []
+    matches: list[int] = []
+    for line in block.split(b"\n")[:-1]:
+        if may_report_error(line) and _is_error(line):
+            matches.append(start)
+        start += len(line) + 1
+    return matches
+
+
+def _is_error(line: bytes) -> bool:
+    match event_of(line):
+        case ErrorReported() | ToolResult(is_error=True):
+            return True
+        case RunEnded(status=status):
+            return status != RunStatus.COMPLETED
+        case _:
+            return False
+
+
+WARM = 256 * 1024
+"""Bytes before the start of a search that a matcher sees first: they hold the calls whose results come after it."""
+
+REGION = 4 * 1024 * 1024
+"""Bytes that are searched at once where a search goes backward."""
+
+_BEYOND = 1 << 62
+"""Farther than any file goes."""
+
+
+class Match(NamedTuple):
+    """The result of a search for the next or the previous match."""
+
+    offset: int | None
+    """Where the matching line begins; None for no match in the whole file."""
+    wrapped: bool = False
+    """Whether the search went around the end of the file."""
+
+
+def scan(
+    file: LineFile, start: int, end: int, matcher: Matcher, cancelled: Cancelled
+) -> Iterator[tuple[list[int], int]]:
+    """Search the lines that begin at `start` or after it and before `end`, a block at a time, until cancelled.
+
+    Yields the matches in each block, and where the block ends. `start` is the beginning of a line.
+    """
+    for position, block, following in file.blocks(start):
+        if position >= end or cancelled():
+            return
+        yield [match for match in matcher(position, block) if match < end], following
+
+
+def find(file: LineFile, new_matcher: NewMatcher, offset: int, step: int, cancelled: Cancelled) -> Match:
+    """Return the first match from this byte on (`step` 1) or the last before it (-1), around the end of the file."""
+    mark = file.mark()
+    size = mark.size if mark else 0
+    if step > 0:
+        match = first_match(file, new_matcher, offset, size, cancelled)
+        other = None if match is not None else first_match(file, new_matcher, 0, min(offset, size), cancelled)
+    else:
+        match = last_match(file, new_matcher, offset, cancelled)
+        other = None if match is not None else last_match(file, new_matcher, file.end_of_lines(size), cancelled)
+    return Match(match) if match is not None else Match(other, True)
+
+
+def first_match(file: LineFile, new_matcher: NewMatcher, start: int, end: int, cancelled: Cancelled) -> int | None:
+    """Return where the first matching line at or after `start` and before `end` begins."""
+    begin = file.end_of_lines(max(0, start - WARM))
+    found = scan(file, begin, end, new_matcher(), cancelled)
+    return next((match for matches, _ in found for match in matches if match >= start), None)
+
+
+def last_match(file: LineFile, new_matcher: NewMatcher, end: int, cancelled: Cancelled) -> int | None:
+    """Return where the last matching line before `end`, the beginning of a line, begins."""
+    position = end
+    while position > 0 and not cancelled():
+        region = file.end_of_lines(max(0, position - REGION))
+        begin = file.end_of_lines(max(0, region - WARM))
+        found = scan(file, begin, position, new_matcher(), cancelled)
+        if all_matches := [match for matches, _ in found for match in matches if match >= region]:
+            return all_matches[-1]
+        position = region
+    return None
+
+
+MOST = 10_000
+"""Matches that are counted; those beyond have no number."""
+
+PIECE = 8 * 1024 * 1024
+"""Bytes that are searched in one call."""
+
+
+class Count:
+    """The matches from the beginning of a file as far as it was searched.
+
+    `read_on` runs in threads, one at a time; the event loop may ask for all else meanwhile.
+    """
+
+    def __init__(self, file: LineFile, new_matcher: NewMatcher) -> None:
+        self._file = file
+        self._new_matcher = new_matcher
+        self._mark: FileMark | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._matcher = self._new_matcher()
+        self.matches = array("q")
+        self.end = 0
+        """Up to here all matches are known."""
+        self._caught_up = False
+        """Whether the end of the file was reached once."""
+
+    @property
+    def full(self) -> bool:
+        return len(self.matches) >= MOST
+
+    @property
+    def complete(self) -> bool:
+        return self._caught_up and not self.full
+
+    @property
+    def total(self) -> str:
+        """`17`, and `17+` when there may be more."""
+        return f"{len(self.matches)}{'' if self.complete else '+'}"
+
+    def read_on(self, cancelled: Cancelled) -> bool:
+        """Search the next piece; return whether there was one. A file that was replaced is searched anew."""
+        mark, before = self._file.mark(), self._mark
+        if mark is None or (before and (mark.inode != before.inode or mark.size < self.end)):
+            self._begin()
+        self._mark = mark
+        start = self.end
+        for matches, end in scan(self._file, start, _BEYOND, self._matcher, cancelled):
+            self.matches.extend(matches[: MOST - len(self.matches)])
+            self.end = end
+            if end - start >= PIECE or self.full:
+                return True
+        self._caught_up = self._caught_up or not cancelled()
+        return self.end > start
+
+    def number(self, match: int) -> int | None:
+        index = bisect_left(self.matches, match)
+        return index + 1 if index < len(self.matches) and self.matches[index] == match else None
+
+    def match_from(self, offset: int, step: int) -> Match | None:
+        """Return the match after this byte (`step` 1) or before it (-1), around the end; None while it is not known."""
+        matches = self.matches
+        if step > 0:
+            index = bisect_right(matches, offset)
+            if index < len(matches):
+                return Match(matches[index])
+        else:
+            index = bisect_left(matches, offset) - 1
+            if index >= 0 and offset <= (matches[-1] if self.full else self.end):
+                return Match(matches[index])
+        if self.complete and offset <= self.end:
+            return Match(matches[0 if step > 0 else -1] if matches else None, True)
+        return None
