@@ -201,7 +201,7 @@ class DiagnosisReader:
         for line in file.read(0, HEAD).split(b"\n")[:2]:
             if event := decode_event(line):
                 self._fold.apply(event)
-        return EventTail(path, file.line_start(mark.size - WINDOW, mark.size))
+        return EventTail(path, file.line_start(mark.size - WINDOW) or mark.size)
 
 
 def _named(call: ToolCall) -> str:

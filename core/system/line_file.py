@@ -26,8 +26,6 @@ LONGEST = 4 * 1024 * 1024
 HEAD = 512
 """Bytes of a line that `lines_backward` hands out with it."""
 
-_BEYOND = 1 << 62
-"""Farther than any file goes."""
 _OPEN_LIMIT = os.sysconf("SC_OPEN_MAX")
 """Files that this process may have open at a time, usually 1,024; -1 where there is no limit."""
 MOST_HELD = 400 if _OPEN_LIMIT < 0 else min(400, _OPEN_LIMIT // 4)
@@ -188,17 +186,17 @@ class LineFile:
             position = start
         return 0
 
-    def line_start(self, position: int, end: int) -> int:
-        """Return where the first line at or after `position` begins; `end` when none does before it."""
+    def line_start(self, position: int) -> int | None:
+        """Return where the first line at or after `position` begins; None while no newline is before it."""
         if position <= 0:
             return 0
         position -= 1  # a newline right there means that a line begins at the position itself
-        while position < end and (block := self.read(position, min(BLOCK, end - position))):
+        while block := self.read(position, BLOCK):
             newline = block.find(b"\n")
             if newline >= 0:
                 return position + newline + 1
             position += len(block)
-        return end
+        return None
 
     def blocks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
         """Yield whole lines from `start` on, mostly `BLOCK` bytes: where they begin, they, where the next begin.
@@ -222,8 +220,8 @@ class LineFile:
             if len(block) < size:
                 return b"", position
             if size >= LONGEST:
-                following = self.line_start(position + size, _BEYOND)
-                return (block + b"\n", following) if following < _BEYOND else (b"", position)
+                following = self.line_start(position + size)
+                return (b"", position) if following is None else (block + b"\n", following)
             size *= 4
 
     def line_at(self, offset: int) -> bytes:

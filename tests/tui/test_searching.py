@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.run.events import AssistantText, ErrorReported, Event, ToolCall, ToolResult
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.commands import transcript as transcript_commands
+from subdeck.tui.feed.lines import UNREADABLE
 from textual.events import Paste
 from textual.widgets import Input
 
@@ -252,13 +254,15 @@ async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcript_commands, "page_file", read)
     call = ToolCall(seq=1, ts=stamp(1), tool_call_id="1", tool_name="bash", args={"command": "cat \x1b[2Jx"})
     result = ToolResult(seq=2, ts=stamp(2), tool_call_id="1", tool_name="bash", is_error=True, content="in\x1b[31mside")
-    async with opened(an_engine(call, result, text(3, "a\nb"))) as deck:
+    engine = an_engine(call, result, text(3, "a\nb"))
+    engine.write_lines(run_id(1), paths.EVENTS, b"garbage\n")
+    async with opened(engine) as deck:
         await deck.until_text("a")
         await deck.press("v")
         await deck.until(lambda: seen, "the pager")
         ((path, shown, others),) = seen
         assert "inside" in shown and "command: cat x" in shown and "\x1b" not in shown
-        assert shown.splitlines()[-1] == "          b"
+        assert shown.splitlines()[-2:] == ["          b", f"          {UNREADABLE.text}"]
         assert others == 0
         await deck.until(lambda: not path.exists(), "the file to go")
 

@@ -20,7 +20,7 @@ def text(seq: int, said: str) -> AssistantText:
 def laid_text(deck: Deck) -> str:
     """All entries that are laid out, and what stands below them."""
     transcript = deck.main.transcript
-    laid = [entry.text for rows in transcript.document.laid for entry in rows.entries]
+    laid = [entry.text for rows in transcript.document._laid.values() for entry in rows.entries]
     return "\n".join([*laid, *transcript.live_rows])
 
 
@@ -42,12 +42,10 @@ def test_events_become_lines_of_a_kind() -> None:
 
 def test_rows_map_back_to_lines() -> None:
     """Every row belongs to one line, at each width and without wrapping."""
-    rows = Rows(12)
     formatter = ProgressFormatter()
     entries = [entry for n in range(30) if (entry := entry_of(text(n + 1, "word " * n + "end\nx"), formatter))]
-    rows.extend(entries)
     for width in (12, 40, 0):
-        rows.lay_out(width)
+        rows = Rows(width, entries)
         cut = [len(rows.cut(entry)) for entry in rows.entries]
         assert rows.height == sum(cut)
         assert [rows.at(row)[1:] for row in range(rows.height)] == [

@@ -10,9 +10,8 @@ from subdeck.core.run.events import AssistantText, Event, ToolCall, ToolResult, 
 from subdeck.core.system.line_file import CHUNK, Chunk, LineFile
 from subdeck.tui.feed import reader as reading
 from subdeck.tui.feed.lines import View
-from subdeck.tui.feed.reader import RunReader
+from subdeck.tui.feed.reader import Part, RunReader
 from subdeck.tui.transcript.document import FEW, KEPT, Document
-from subdeck.tui.transcript.position import first, laid_out_row, last, moved, nearest, position_at, row_of
 from subdeck.tui.transcript.rows import TextPosition
 
 from .fake_engine import stamp
@@ -64,7 +63,7 @@ def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
     """What stands in the rows of a view."""
     rows: list[tuple[TextPosition, str]] = []
     for row in range(top, top + VIEW):
-        place = laid_out_row(document, row)
+        place = document.laid_out_row(row)
         if place is not None:
             rows.append((place.position, place.rows.cut(place.entry)[place.part].text))
     return rows
@@ -92,7 +91,7 @@ def test_going_up_shows_every_row_once(tmp_path: Path) -> None:
 
 
 def shown_row(document: Document, row: int) -> list[tuple[TextPosition, str]]:
-    place = laid_out_row(document, row)
+    place = document.laid_out_row(row)
     return [(place.position, place.rows.cut(place.entry)[place.part].text)] if place else []
 
 
@@ -100,12 +99,12 @@ def test_only_what_is_seen_is_laid_out(tmp_path: Path) -> None:
     """Opening a big file lays out its end; going through it keeps a bounded part of it."""
     file = a_file(tmp_path, *(said(n, 40) for n in range(1, 40_000)))
     document = opened(file)
-    assert len(document.laid) == 1
+    assert len(document._laid) == 1
     assert document.table.lines == 39_999
     top = document.settle(0, VIEW, at_end=True)
     for _ in range(200):
         top = document.settle(top - 300, VIEW)
-    assert len(document.laid) == KEPT
+    assert len(document._laid) == KEPT
     assert not document.table.exact[0]
 
 
@@ -115,7 +114,7 @@ def test_a_small_file_is_no_guess(tmp_path: Path) -> None:
     assert 1 < len(document.table) <= FEW
     for width in (40, 20, 80):
         document.lay_out(width, 0)
-        assert document.height == sum(rows.height for rows in document.laid)
+        assert document.height == sum(rows.height for rows in document._laid.values())
 
 
 def test_what_is_written_is_read_once(tmp_path: Path) -> None:
@@ -123,7 +122,7 @@ def test_what_is_written_is_read_once(tmp_path: Path) -> None:
     file = a_file(tmp_path, *(said(n) for n in range(1, 200)))
     reader = RunReader("run", View.READABLE, file)
     document = read_all(reader, Document())
-    rows = document.laid[0]
+    rows = document._laid[0]
     read: list[int] = []
     read_file = file.read
 
@@ -135,7 +134,7 @@ def test_what_is_written_is_read_once(tmp_path: Path) -> None:
     size = os.path.getsize(file.path)
     append(file, said(200), said(201))
     assert read_all(reader, document) is document
-    assert document.laid[0] is rows
+    assert document._laid[0] is rows
     assert [entry.text.split()[1] for entry in rows.entries] == [str(n) for n in range(1, 202)]
     assert min(read) >= size
     assert document.height == rows.height
@@ -152,7 +151,7 @@ def test_growth_begins_new_chunks(tmp_path: Path) -> None:
     sizes = [end - start for start, end in map(document.table.bytes_of, range(len(document.table)))]
     assert max(sizes) < 2 * CHUNK
     assert document.table.lines == 6001
-    assert last(document) == position_at(document, document.height - 1)
+    assert document.last() == document.position_at(document.height - 1)
 
 
 def test_far_behind_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +185,8 @@ def test_a_result_knows_its_call_across_a_chunk(tmp_path: Path) -> None:
     document = Document(file)
     document.lay_out(40, None)
     start = len(b"".join(map(encode_event, (call, other, *silent))))
-    document.put_before((Chunk(0, start, 302), Chunk(start, os.path.getsize(file.path), 2)))
+    document.put_after(Part(Chunk(start, os.path.getsize(file.path), 2), None))
+    document.put_before((Chunk(0, start, 302),))
     assert document.rows(1).entries[0].text == "  Finished reading src/auth.ts"
 
 
@@ -195,19 +195,19 @@ def test_steps_go_over_chunks_and_silent_lines(tmp_path: Path) -> None:
     silent = [usage(n) for n in range(1500)]
     file = a_file(tmp_path, *(said(n) for n in range(1, 900)), *silent, *(said(n) for n in range(900, 1800)))
     document = opened(file)
-    begin, end = first(document), last(document)
+    begin, end = document.first(), document.last()
     assert begin is not None and end is not None
     down, position = [begin], begin
     while position != end:
-        position = moved(document, position, 1) or position
+        position = document.moved(position, 1) or position
         down.append(position)
-    assert down == [position_at(document, row) for row in range(document.height)]
+    assert down == [document.position_at(row) for row in range(document.height)]
     up = [end]
     while up[-1] != begin:
-        up.append(moved(document, up[-1], -1) or begin)
+        up.append(document.moved(up[-1], -1) or begin)
     assert up[::-1] == down
-    assert moved(document, begin, -5) == begin
-    assert moved(document, end, 5) == end
+    assert document.moved(begin, -5) == begin
+    assert document.moved(end, 5) == end
 
 
 def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
@@ -215,11 +215,11 @@ def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
     events = [said(1), usage(2), usage(3), said(4)]
     offsets = [sum(len(encode_event(event)) for event in events[:n]) for n in range(4)]
     document = opened(a_file(tmp_path, *events))
-    assert [nearest(document, offset) for offset in (0, offsets[1], offsets[3], 10**9)] == [
+    assert [document.nearest(offset) for offset in (0, offsets[1], offsets[3], 10**9)] == [
         TextPosition(0),
         TextPosition(offsets[3]),
         TextPosition(offsets[3]),
-        last(document),
+        document.last(),
     ]
 
 
@@ -227,13 +227,13 @@ def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
     """At another width heights are guessed anew from what is in sight, and that line is found again."""
     document = opened(a_file(tmp_path, *(said(n, 60) for n in range(1, 20_000))))
     top = document.settle(document.height // 2, VIEW)
-    position = position_at(document, top)
+    position = document.position_at(top)
     assert position is not None
     for width in (23, 90, 40):
         document.lay_out(width, position.offset)
         guessed = document.height
-        top = document.settle(row_of(document, position), VIEW)
-        found = position_at(document, top)
+        top = document.settle(document.row_of(position), VIEW)
+        found = document.position_at(top)
         assert found is not None and found.offset == position.offset
         rows = sum(document.rows(index).height for index in range(len(document.table)))
         assert abs(guessed - rows) < rows / 5
@@ -270,7 +270,7 @@ def test_a_huge_event_is_shown_by_its_beginning(tmp_path: Path) -> None:
     huge = AssistantText(seq=2, ts=stamp(2), text='a "quoted" wörd\n' * 700_000)
     file = a_file(tmp_path, said(1), huge, said(3))
     document = opened(file)
-    entries = [entry.text for rows in document.laid for entry in rows.entries]
+    entries = [entry.text for rows in document._laid.values() for entry in rows.entries]
     assert [text[:5] for text in entries] == ["line ", 'a "qu', "line "]
     assert len(entries[1]) < 300_000
     assert document.full_text(len(encode_event(said(1)))) == huge.text.strip("\n")

@@ -239,39 +239,33 @@ class Bridge(Widget):
 
     def read_on(self) -> None:
         """Read the next piece of the shown run, one at a time; it comes as `TranscriptRead`."""
-        if self._reader is not None:
-            self._reading.ask()
+        self._reading.ask()
 
     async def _read_piece(self) -> None:
-        await self.call(self._read_next_locked)
+        await self.call(self._read_next)
         self._hand_out_pieces()
-
-    def _read_next_locked(self) -> None:
-        with self._file_lock:
-            self._read_next()
 
     def _read_along(self, update: Update) -> None:
         """Read what the shown run has written, so that it is drawn in one frame with its row in the list.
 
         Not while a piece is being read anyway: who gets it asks for the next one.
         """
-        reader = self._reader
-        if reader is None or all(run.run_id != reader.run_id for run in update.runs):
-            return
-        if self._file_lock.acquire(blocking=False):
-            try:
-                self._read_next()
-            except OSError:
-                return  # the deck asks again, and fails then
-            finally:
-                self._file_lock.release()
+        shown = self._shown_runs()
+        if any(run.run_id in shown for run in update.runs):
+            self._read_next(wait=False)
 
-    def _read_next(self) -> None:
-        reader = self._reader
-        if reader is not None:
-            piece = reader.read()
-            with self._lock:
-                self._pieces.append(TranscriptRead(reader, piece))
+    def _read_next(self, *, wait: bool = True) -> None:
+        """Read a piece; without `wait` nothing where another thread is reading one."""
+        if not self._file_lock.acquire(blocking=wait):
+            return
+        try:
+            reader = self._reader
+            if reader is not None:
+                piece = reader.read()
+                with self._lock:
+                    self._pieces.append(TranscriptRead(reader, piece))
+        finally:
+            self._file_lock.release()
 
     def _hand_out_pieces(self) -> None:
         with self._lock:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from ...core import paths
 from ...core.run.describe import GLYPHS
@@ -34,18 +33,19 @@ from ...core.text.plain import one_line, plain
 from ..text.format import local_time
 
 TEXT_LIMIT = 200_000
-"""Characters of one event that are laid out; the whole is in its file."""
+"""Characters of one line that are laid out; the whole is in its file."""
+BODY_LIMIT = 20_000
+"""The same of what an opened line shows."""
 
 THINKING_LIMIT = 300
 """Characters of the line that stands for folded thinking."""
 
 _STARTED = "started, attempt {} of {}"
-_MORE = "[… {} more characters]"
 _EXIT_CODE = "exit code {}"
 _DURATION = "{} ms"
 _NO_OUTPUT = "(no output)"
 _KEPT_NO_MORE = "[the run kept no more of it]"
-LINE_TEXTS = (_STARTED, _MORE, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
+LINE_TEXTS = (_STARTED, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
 """What is said around the texts of the progress formatter."""
 
 _GLYPHS = {status.value: glyph for status, glyph in GLYPHS.items()}
@@ -63,7 +63,6 @@ class View(StrEnum):
 
     @property
     def file(self) -> str:
-        """The name of the file it shows."""
         return paths.STDERR if self is View.STDERR else paths.EVENTS
 
     @property
@@ -77,21 +76,21 @@ class View(StrEnum):
         return "line" if self is View.STDERR else "event"
 
 
-class Kind(IntEnum):
+class Kind(StrEnum):
     """What a line is, and so how it is coloured."""
 
-    TEXT = 0
-    TOOL = 1
-    RESULT = 2
-    NOTE = 3
+    TEXT = "text"
+    TOOL = "tool"
+    RESULT = "result"
+    NOTE = "note"
     """Of the run itself: started, retried."""
-    WARNING = 4
-    ERROR = 5
-    ENDED = 6
-    THINKING = 7
-    LIVE = 8
+    WARNING = "warning"
+    ERROR = "error"
+    ENDED = "ended"
+    THINKING = "thinking"
+    LIVE = "live"
     """The sentence being written."""
-    RAW = 9
+    RAW = "raw"
     """A line of a file as it is."""
 
 
@@ -120,10 +119,10 @@ def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry
                 return UNREADABLE if line.strip() else None
             return entry_of(event, formatter)
         case View.RAW:
-            shown = one_line(line.decode("utf-8", "replace"), TEXT_LIMIT)
+            shown = one_line(line.decode("utf-8", "replace"))
             return Entry("", Kind.RAW, shown, opens=True) if shown else None
         case _:
-            return Entry("", Kind.RAW, plain(line.decode("utf-8", "replace").rpartition("\r")[2])[:TEXT_LIMIT])
+            return Entry("", Kind.RAW, plain(line.decode("utf-8", "replace").rpartition("\r")[2]))
 
 
 def event_of(line: bytes) -> Event | None:
@@ -136,8 +135,6 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
     """Say one event in a line or a paragraph; None when it says nothing to a person."""
     if isinstance(event, Thinking):
         return _thinking(event)
-    if isinstance(event, AssistantText) and len(event.text) > TEXT_LIMIT:
-        event = replace(event, text=event.text[:TEXT_LIMIT] + "\n" + _MORE.format(len(event.text) - TEXT_LIMIT))
     text = formatter.text(event) or _own_words(event)
     if not text or not (shown := text.strip("\n")):
         return None
@@ -193,15 +190,14 @@ def _kind(event: Event) -> Kind:
             return Kind.TEXT
 
 
-BODY_LIMIT = 20_000
-"""Characters of an opened line that are laid out."""
-
-
 def body_of_line(view: str, line: bytes) -> str:
-    """Return what opening this line shows, cut at `BODY_LIMIT`."""
-    body = _raw_body(line) if view == View.RAW else body_of(event_of(line))
-    left = len(body) - BODY_LIMIT
-    return body if left <= 0 else f"{body[:BODY_LIMIT]}\n[… {left} more characters, not shown here]"
+    return _raw_body(line) if view == View.RAW else body_of(event_of(line))
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most so many characters of a text, saying how many were left out."""
+    left = len(text) - limit
+    return text if left <= 0 else f"{text[:limit]}\n[… {left} more characters, not shown here]"
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix, seq_of_line
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, FileMark, LineFile, chunks_of
 from ...core.text.plain import plain
-from .lines import Entry, View, body_of_line, entry_of_line
-
-if TYPE_CHECKING:
-    from ...core.system.line_file import LineFile
+from .lines import BODY_LIMIT, TEXT_LIMIT, Entry, View, body_of_line, entry_of_line, shortened
 
 PRIMED = 256 * 1024
 """Bytes before a chunk in which the calls of its first results are looked for."""
@@ -27,43 +24,33 @@ PRIMED = 256 * 1024
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 
-def _nothing_open(_: int) -> bool:
-    return False
+def load(file: LineFile, start: int, end: int, view: View, is_open: Callable[[int], bool]) -> list[Entry]:
+    """Decode one chunk; a few milliseconds, so that it may be done while somebody scrolls."""
+    lines = file.lines(start, end)
+    return decode_lines(lines, view, primed(file, view, lines), is_open)
 
 
 def decode_lines(
     lines: Sequence[tuple[int, bytes]],
     view: View,
     formatter: ProgressFormatter,
-    is_open: Callable[[int], bool] = _nothing_open,
+    is_open: Callable[[int], bool] = lambda _: False,
 ) -> list[Entry]:
     """Say lines in their order, leaving out those that say nothing; `is_open` is asked with the offset of a line."""
     entries: list[Entry] = []
     for offset, line in lines:
         entry = entry_of_line(view, line, formatter)
         if entry is not None:
-            body = body_of_line(view, line) if entry.opens and is_open(offset) else None
-            entries.append(entry._replace(offset=offset, body=body))
+            body = shortened(body_of_line(view, line), BODY_LIMIT) if entry.opens and is_open(offset) else None
+            entries.append(entry._replace(offset=offset, text=shortened(entry.text, TEXT_LIMIT), body=body))
     return entries
 
 
-def load(
-    file: LineFile,
-    start: int,
-    end: int,
-    view: View,
-    formatter: ProgressFormatter,
-    is_open: Callable[[int], bool] = _nothing_open,
-) -> list[Entry]:
-    """Decode one chunk; a few milliseconds, so that it may be done while somebody scrolls."""
-    lines = file.lines(start, end)
-    if view is View.READABLE and start:
-        prime(formatter, file, start, lines)
-    return decode_lines(lines, view, formatter, is_open)
-
-
-def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Sequence[tuple[int, bytes]]) -> None:
-    """Tell the formatter the calls whose results come in these lines without them."""
+def primed(file: LineFile, view: View, lines: Sequence[tuple[int, bytes]]) -> ProgressFormatter:
+    """Return a formatter that knows the calls whose results come in these lines without them."""
+    formatter = ProgressFormatter()
+    if view is not View.READABLE:
+        return formatter
     called: set[bytes] = set()
     missing: list[bytes] = []
     for _, line in lines:
@@ -71,13 +58,13 @@ def prime(formatter: ProgressFormatter, file: LineFile, start: int, lines: Seque
             called.add(call_id_of_line(line))
         elif line.startswith(_RESULT) and (call := call_id_of_line(line)) not in called:
             missing.append(call)
-    if not missing:
-        return
-    first = max(0, start - PRIMED)
-    before = file.read(first, start - first)
-    for call in missing:
-        if call and (event := _call_in(before, call)):
-            formatter.text(event)
+    if missing and (start := lines[0][0]):
+        first = max(0, start - PRIMED)
+        before = file.read(first, start - first)
+        for call in missing:
+            if call and (event := _call_in(before, call)):
+                formatter.text(event)
+    return formatter
 
 
 def _call_in(before: bytes, call: bytes) -> ToolCall | None:
@@ -102,9 +89,6 @@ COUNTED = 512
 
 REST = 4096
 """Characters shown of a last line that is not finished."""
-
-HEAD = 200
-"""Bytes of an event in which its number is looked for."""
 
 
 class Part(Struct, frozen=True):
@@ -157,69 +141,55 @@ class RunReader:
             return Piece(self._file, begins=known is None)
         self._mark = mark
         if known is None or mark.inode != known.inode or mark.size < self._end:
-            return self._begin(mark.size)
-        if mark.size - self._end > self._searched and (piece := self._read_on(mark.size)):
-            return piece
-        return self._count(mark.size)
+            piece = self._begin(mark.size)
+        elif mark.size - self._end <= self._searched or (piece := self._read_on(mark.size)) is None:
+            piece = self._count()
+        more = piece.more or self._counting
+        return replace(piece, last_seq=self._last_seq, rest=self._rest(mark.size), more=more)
 
     def _begin(self, size: int) -> Piece:
-        self._formatter = ProgressFormatter()
         self._end = self._file.end_of_lines(size)
         self._searched = self._last_seq = 0
         self._before = self._file.chunks_before(self._end)
         last = next(self._before, None)
         self._counting = last is not None and last.start > 0
         if last is None:
-            return self._piece(size, begins=True)
-        self._find_seq(last)
-        entries = load(self._file, last.start, last.end, self.view, self._formatter)
-        return self._piece(size, begins=True, after=(Part(last, entries),))
+            return Piece(self._file, begins=True)
+        lines = self._file.lines(last.start, last.end)
+        self._formatter = primed(self._file, self.view, lines)
+        self._note_seq(lines[-1][1] if lines else b"")
+        return Piece(self._file, begins=True, after=(Part(last, decode_lines(lines, self.view, self._formatter)),))
 
-    def _count(self, size: int) -> Piece:
-        """Continue counting what is before."""
-        chunks = list(islice(self._before, COUNTED)) if self._counting else []
+    def _count(self) -> Piece:
+        chunks = list(islice(self._before, COUNTED))
         self._counting = bool(chunks) and chunks[-1].start > 0
-        return self._piece(size, before=tuple(reversed(chunks)))
+        return Piece(self._file, before=tuple(reversed(chunks)))
 
     def _read_on(self, size: int) -> Piece | None:
         """Read whole lines that were written since; None while there are none."""
         begin, behind = self._end, size - self._end > FAR_BEHIND
         block = self._file.read(begin, FAR_BEHIND if behind else PIECE)
-        chunks = tuple(chunks_of(begin, block[: block.rfind(b"\n") + 1])) or self._long_line(size)
+        whole, newline, _ = block.rpartition(b"\n")
+        chunks = tuple(chunks_of(begin, whole + newline)) or self._long_line()
         if not chunks:
             self._searched = size - begin
             return None
         parts = tuple(Part(chunk, None if behind else self._decode(chunk)) for chunk in chunks)
         self._end, self._searched = chunks[-1].end, 0
-        self._find_seq(chunks[-1])
-        return self._piece(size, after=parts, more=begin + len(block) < size)
+        self._note_seq(whole or block)
+        return Piece(self._file, after=parts, more=begin + len(block) < size)
 
-    def _long_line(self, size: int) -> tuple[Chunk, ...]:
+    def _long_line(self) -> tuple[Chunk, ...]:
         """Return the chunk of a line that is longer than a piece; none while its end was not written."""
-        end = self._file.line_start(self._end + self._searched + 1, size + 1)
-        return (Chunk(self._end, end, 1),) if end <= size else ()
+        end = self._file.line_start(self._end + self._searched + 1)
+        return () if end is None else (Chunk(self._end, end, 1),)
 
     def _decode(self, chunk: Chunk) -> list[Entry]:
         return decode_lines(self._file.lines(chunk.start, chunk.end), self.view, self._formatter)
 
-    def _piece(
-        self,
-        size: int,
-        *,
-        begins: bool = False,
-        before: tuple[Chunk, ...] = (),
-        after: tuple[Part, ...] = (),
-        more: bool = False,
-    ) -> Piece:
-        more = more or self._counting
-        return Piece(self._file, begins, before, after, self._last_seq, self._rest(size), more)
-
-    def _find_seq(self, chunk: Chunk) -> None:
-        """Note the number of the last event of a chunk: it is at the beginning of its line."""
-        if self.view is View.STDERR:
-            return
-        offset, _ = self._file.lines(chunk.start, chunk.end)[-1]
-        self._last_seq = max(self._last_seq, seq_of_line(self._file.read(offset, HEAD)))
+    def _note_seq(self, lines: bytes) -> None:
+        """Note the number of the last of these lines; it is at the beginning of it."""
+        self._last_seq = max(self._last_seq, seq_of_line(lines[lines.rfind(b"\n") + 1 :]))
 
     def _rest(self, size: int) -> str:
         if self.view is not View.STDERR or size <= self._end:

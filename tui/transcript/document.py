@@ -5,17 +5,15 @@ What is kept by name is kept by its place in the file: rows move when something 
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
-from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, LineFile
 from ..feed.lines import Entry, View, full_text
-from ..feed.reader import Part, load, prime
-from .rows import Rows
+from ..feed.reader import Part, load, primed
+from .chunk_table import ChunkTable
+from .rows import LaidOutRow, Rows, TextPosition
 
 KEPT = 24
 """Chunks that stay laid out: what was scrolled through lately."""
@@ -28,108 +26,6 @@ LAID_AT_ONCE = 16
 
 FEW = 4
 """A document of so few chunks is laid out whole: then its height is exact."""
-
-
-class ChunkTable:
-    """The chunks from some place in a file to its end, without gaps: where they are, and how many rows each takes."""
-
-    def __init__(self) -> None:
-        self._starts = array("q")
-        self._lines = array("l")
-        self.heights = array("l")
-        """Rows of each chunk, guessed until it is laid out."""
-        self.exact = bytearray()
-        """1 for each chunk that was laid out."""
-        self._tops: array[int] | None = None
-        """Row on which each chunk begins, and the height of all; None until somebody asks."""
-        self.end = 0
-        self._counted = (1, 1.0)
-        """Lines and rows of what was laid out at this width, beside one line that stands for what was known before."""
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    @property
-    def start(self) -> int:
-        """The first byte known; what is before it was not counted yet."""
-        return self._starts[0] if self._starts else self.end
-
-    @property
-    def lines(self) -> int:
-        return sum(self._lines)
-
-    @property
-    def tops(self) -> array[int]:
-        """Row on which each chunk begins; the last one is the height of all."""
-        if self._tops is None:
-            self._tops = array("q", accumulate(self.heights, initial=0))
-        return self._tops
-
-    def bytes_of(self, index: int) -> tuple[int, int]:
-        """Return where a chunk begins and ends."""
-        following = index + 1
-        return self._starts[index], self._starts[following] if following < len(self) else self.end
-
-    def at(self, row: int) -> int:
-        """Return the chunk a row belongs to."""
-        return max(0, min(bisect_right(self.tops, row) - 1, len(self) - 1))
-
-    def holding(self, offset: int) -> int:
-        """Return the chunk a byte belongs to."""
-        return max(0, bisect_right(self._starts, offset) - 1)
-
-    def set_height(self, index: int, height: int) -> None:
-        """Note what laying a chunk out has shown."""
-        if not self.exact[index]:
-            lines, rows = self._counted
-            self._counted = (lines + self._lines[index], rows + height)
-            self.exact[index] = True
-        if self.heights[index] != height:
-            self.heights[index] = height
-            self._tops = None
-
-    def put_before(self, chunks: Sequence[Chunk]) -> None:
-        """Add chunks at the beginning."""
-        if chunks and not len(self):
-            self.end = chunks[-1].end
-        self._starts = array("q", (chunk.start for chunk in chunks)) + self._starts
-        self._lines = array("l", (chunk.lines for chunk in chunks)) + self._lines
-        self.heights = array("l", (self._guess(chunk.lines) for chunk in chunks)) + self.heights
-        self.exact = bytearray(len(chunks)) + self.exact
-        self._tops = None
-
-    def put_after(self, chunk: Chunk) -> None:
-        """Add a chunk at the end."""
-        self._starts.append(chunk.start)
-        self._lines.append(chunk.lines)
-        self.heights.append(self._guess(chunk.lines))
-        self.exact.append(False)
-        self.end = chunk.end
-        self._tops = None
-
-    def grow_last(self, chunk: Chunk) -> None:
-        """Let the last chunk continue to the end of what follows it."""
-        self._lines[-1] += chunk.lines
-        self.heights[-1] += self._guess(chunk.lines)
-        self.end = chunk.end
-        self._tops = None
-
-    def forget_heights(self) -> None:
-        """Take all heights for guesses, and count rows anew."""
-        lines, rows = self._counted
-        self._counted = (1, rows / lines)
-        self.exact = bytearray(len(self))
-
-    def guess_heights(self) -> None:
-        """Guess the heights of what is not laid out from what is."""
-        for index, lines in enumerate(self._lines):
-            if not self.exact[index]:
-                self.heights[index] = self._guess(lines)
-        self._tops = None
-
-    def _guess(self, lines: int) -> int:
-        counted, rows = self._counted
-        return max(1, round(lines * rows / counted))
 
 
 class Document:
@@ -156,11 +52,6 @@ class Document:
         """Cells of the longest line that was laid out; only when lines are not wrapped."""
         return max((rows.longest for rows in self._laid.values()), default=0)
 
-    @property
-    def laid(self) -> list[Rows]:
-        """What is laid out now, in the order of the file."""
-        return [self._laid[start] for start in sorted(self._laid)]
-
     # --- what comes to it ----------------------------------------------------------------------------------------
 
     def put_before(self, chunks: Sequence[Chunk]) -> int:
@@ -171,7 +62,6 @@ class Document:
         return self.height - before
 
     def put_after(self, part: Part) -> None:
-        """Add what was written at the end."""
         table = self.table
         last = len(table) - 1
         if last < 0 or part.chunk.start - table.bytes_of(last)[0] >= CHUNK:
@@ -198,15 +88,13 @@ class Document:
             self._lay_out_again(anchor)
 
     def rows(self, index: int) -> Rows:
-        """Return a chunk laid out."""
         start, end = self.table.bytes_of(index)
         rows = self._laid.get(start)
         if rows is None:
-            rows = Rows(self.width)
-            if self.file is not None:
-                rows.extend(load(self.file, start, end, self.view, ProgressFormatter(), self.is_open))
+            entries = load(self.file, start, end, self.view, self.is_open) if self.file else ()
+            rows = Rows(self.width, entries)
         elif rows.width != self.width:
-            rows.lay_out(self.width)
+            rows = Rows(self.width, rows.entries)
         elif self.table.exact[index]:
             self._laid.move_to_end(start)
             return rows
@@ -308,7 +196,87 @@ class Document:
         if self.file is None:
             return ""
         line = self.file.line_at(offset)
-        formatter = ProgressFormatter()
-        if self.view is View.READABLE:
-            prime(formatter, self.file, offset, [(offset, line)])
-        return full_text(self.view, line, formatter)
+        return full_text(self.view, line, primed(self.file, self.view, [(offset, line)]))
+
+    # --- positions -----------------------------------------------------------------------------------------------
+
+    def laid_out_row(self, row: int) -> LaidOutRow | None:
+        if not 0 <= row < self.height:
+            return None
+        index = self.table.at(row)
+        within = row - self.table.tops[index]
+        rows = self.rows(index)
+        return rows.at(within) if within < rows.height else None
+
+    def position_at(self, row: int) -> TextPosition | None:
+        found = self.laid_out_row(row)
+        return found.position if found else None
+
+    def row_of(self, position: TextPosition) -> int:
+        """Return the row of a position, or of what comes next in the file."""
+        if not len(self.table):
+            return 0
+        index, rows, entry = self._entry(position.offset)
+        return self.table.tops[index] + rows.row_of(entry, position.part)
+
+    def moved(self, position: TextPosition, by: int) -> TextPosition | None:
+        """Return the position `by` rows further down, or up; at most the last row or the first."""
+        if not len(self.table):
+            return None
+        index, rows, entry = self._entry(position.offset)
+        row = rows.row_of(entry, position.part) + by
+        while row < 0 and index > 0:
+            index -= 1
+            rows = self.rows(index)
+            row += rows.height
+        while row >= rows.height and index + 1 < len(self.table):
+            row -= rows.height
+            index += 1
+            rows = self.rows(index)
+        if not 0 <= row < rows.height:
+            return self.first() if row < 0 else self.last()
+        return rows.at(row).position
+
+    def nearest(self, offset: int) -> TextPosition | None:
+        """Return the line that begins at this byte, or the next one shown after it, else the last one."""
+        if not len(self.table):
+            return None
+        _, rows, entry = self._entry(offset)
+        return TextPosition(rows.entries[entry].offset) if entry < len(rows.entries) else self.last()
+
+    def first(self) -> TextPosition | None:
+        return self._outermost(range(len(self.table)), 0)
+
+    def last(self) -> TextPosition | None:
+        return self._outermost(reversed(range(len(self.table))), -1)
+
+    def _outermost(self, chunks: Iterable[int], row: int) -> TextPosition | None:
+        """Return a row of the first of these chunks that has any; -1 is its last one."""
+        for index in islice(chunks, LAID_AT_ONCE):
+            rows = self.rows(index)
+            if rows.height:
+                return rows.at(row % rows.height).position
+        return None
+
+    def _entry(self, offset: int) -> tuple[int, Rows, int]:
+        """Return chunk and entry of the line that begins at a byte, or of the next one that says something."""
+        index = self.table.holding(offset)
+        rows = self.rows(index)
+        entry = rows.index_of(offset)
+        for _ in range(LAID_AT_ONCE):
+            if entry < len(rows.entries) or index + 1 >= len(self.table):
+                break
+            index += 1
+            rows, entry = self.rows(index), 0
+        return index, rows, entry
+
+    def part_with(self, offset: int, words: str) -> int | None:
+        """Return which row of a line is the first to show these words, whatever their case; None where none does."""
+        if (found := self.entry_at(offset)) is None:
+            return None
+        rows, entry = found
+        texts = [row.text.lower() for row in rows.cut(entry)]
+        # Words that are broken over two rows are shown by the first of them.
+        joined = [f"{text} {below}" for text, below in zip(texts, [*texts[1:], ""], strict=True)]
+        low = words.lower()
+        return next((part for shown in (texts, joined) for part, text in enumerate(shown) if low in text), None)

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...core.errors import SubdeckError
-from ...core.run.events import AssistantText
 from ...core.run.progress import ProgressFormatter
 from ...core.system.files import write_new, write_whole
-from ...core.text.plain import one_line, plain
-from ..feed.lines import View, body_of, entry_of, event_of
+from ...core.text.plain import one_line
+from ..feed.lines import View, body_of_line, entry_of_line, full_text
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile
@@ -46,20 +45,12 @@ def exists(path: str) -> bool:
 
 def save(path: str, pieces: Iterable[str], *, over: bool) -> int:
     """Write the pieces; return how many bytes. Raises OSError; without `over` FileExistsError for what is there."""
-    size = 0
-
-    def encoded() -> Iterator[bytes]:
-        nonlocal size
-        for piece in pieces:
-            content = piece.encode("utf-8", "replace")
-            size += len(content)
-            yield content
-
+    content = (piece.encode("utf-8", "replace") for piece in pieces)
     if over:
-        write_whole(os.path.realpath(path), encoded(), mode=0o666)
+        write_whole(os.path.realpath(path), content, mode=0o666)
     else:
-        write_new(path, encoded(), mode=0o666)
-    return size
+        write_new(path, content, mode=0o666)
+    return os.path.getsize(path)
 
 
 TIME_WIDTH = 10
@@ -76,23 +67,20 @@ def text_of(file: LineFile, view: str) -> Iterator[str]:
     end = 0
     for _, block, following in file.blocks(0):
         end = following
-        said = (text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
+        said = (_text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
         yield "".join(f"{text}\n" for text in said if text is not None)
     if view == View.STDERR and (rest := file.read(end, _UNFINISHED)):
-        yield f"{text_of_line(view, rest, formatter)}\n"
+        yield f"{_text_of_line(view, rest, formatter)}\n"
 
 
-def text_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> str | None:
-    """Return what a line says with all that opening it shows; None where the view leaves it out."""
+def _text_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> str | None:
     if view != View.READABLE:
-        return plain(line.decode("utf-8", "replace")) if line or view == View.STDERR else None
-    event = event_of(line)
-    entry = None if event is None else entry_of(event, formatter)
+        return full_text(view, line, formatter) if line or view == View.STDERR else None
+    entry = entry_of_line(view, line, formatter)
     if entry is None:
         return None
-    text = plain(event.text).strip("\n") if isinstance(event, AssistantText) else entry.text
-    first, *more = text.split("\n")
+    first, *more = entry.text.split("\n")
     lines = [entry.time.ljust(TIME_WIDTH) + first, *(" " * TIME_WIDTH + line for line in more)]
     if entry.opens:
-        lines += [" " * TIME_WIDTH + BODY_PREFIX + line for line in body_of(event).split("\n")]
+        lines += [" " * TIME_WIDTH + BODY_PREFIX + line for line in body_of_line(view, line).split("\n")]
     return "\n".join(line.rstrip() for line in lines)

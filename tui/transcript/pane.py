@@ -44,10 +44,10 @@ class Transcript(DocumentView):
     DEFAULT_CSS = """
     Transcript {
         scrollbar-gutter: stable;
-        & > .transcript--text { color: $text; }
-        & > .transcript--live { color: $text; }
+        & > .transcript--text, & > .transcript--raw, & > .transcript--live { color: $text; }
         & > .transcript--tool { color: $text-primary; }
-        & > .transcript--quiet, & > .transcript--time { color: $text-muted; }
+        & > .transcript--result, & > .transcript--note, & > .transcript--thinking { color: $text-muted; }
+        & > .transcript--time { color: $text-muted; }
         & > .transcript--warning { color: $text-warning; }
         & > .transcript--error { color: $text-error; }
         & > .transcript--ended { color: $text; text-style: bold; }
@@ -60,7 +60,6 @@ class Transcript(DocumentView):
     """
 
     def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
-        """`actions` is the registry with the operator's own keys."""
         super().__init__(KeyContext.TRANSCRIPT)
         self._follow_key = key_of("follow", actions)
         self.unread = 0
@@ -94,7 +93,6 @@ class Transcript(DocumentView):
         self._begin(View.READABLE)
 
     def set_view(self, name: str) -> None:
-        """Show another view of the shown run, from its end."""
         if self._run is None or name == self.view:
             return
         self._begin(View(name))
@@ -132,8 +130,9 @@ class Transcript(DocumentView):
         self._state = text
         self._show_edges()
 
-    def following_changed(self) -> None:
-        if self.following:
+    def follow(self, follow: bool) -> None:
+        super().follow(follow)
+        if follow:
             self.unread = 0
         self._show_edges()
 
@@ -171,7 +170,6 @@ class Transcript(DocumentView):
                 said, self.live_is_written = run.end.message, False
         self._set_live(said)
         self.settle()
-        self.refresh()
 
     def _set_live(self, sentence: str) -> None:
         self._live_text = plain(sentence).strip()

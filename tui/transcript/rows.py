@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -37,16 +36,14 @@ _BULLET = re.compile(r"( *)[-*] (?=\S)")
 _INLINE = re.compile(r"(`[^`]+`)|\*\*(?! )([^*]+)(?<! )\*\*")
 
 
-class Mark(IntEnum):
-    STRONG = 0
-    HEADING = 1
-    CODE = 2
+STRONG_STYLE = "transcript--strong"
+CODE_STYLE = "transcript--code"
 
 
 class Span(NamedTuple):
     start: int
     end: int
-    mark: Mark
+    style: str
 
 
 class Row(NamedTuple):
@@ -82,7 +79,7 @@ class LaidOutRow(NamedTuple):
 class Rows:
     """The entries of one chunk and the rows each takes at a width; rows are cut when somebody looks at them."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, entries: Iterable[Entry] = ()) -> None:
         self.entries: list[Entry] = []
         self._tops = array("l")
         """Row on which each entry starts."""
@@ -91,6 +88,7 @@ class Rows:
         """Cells for text; 0 where lines are not wrapped."""
         self.longest = 0
         """Cells of the longest line; only kept up when lines are not wrapped."""
+        self.extend(entries)
 
     def extend(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -98,15 +96,7 @@ class Rows:
             self._tops.append(self.height)
             self.height += self._row_count(entry)
 
-    def lay_out(self, width: int) -> None:
-        """Take another width."""
-        entries, self.entries, self._tops = self.entries, [], array("l")
-        self.width = width
-        self.height = self.longest = 0
-        self.extend(entries)
-
     def at(self, row: int) -> LaidOutRow:
-        """Return what stands in a row."""
         index = bisect_right(self._tops, row) - 1
         return LaidOutRow(self, self.entries[index], row - self._tops[index])
 
@@ -134,14 +124,12 @@ class Rows:
     def _cut_line(self, line: Row) -> list[Row]:
         rows: list[Row] = []
         position = 0
-        for part in self._break(line.text, self.width - len(line.prefix)):
+        width = self.width - len(line.prefix)
+        for part in wrap_line(line.text, width) if self.width else [line.text[:UNWRAPPED_LIMIT]]:
             position = line.text.find(part, position)
             rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), line.prefix))
             position += len(part)
         return rows
-
-    def _break(self, line: str, width: int) -> Sequence[str]:
-        return wrap_line(line, width) if width > 0 else (line[:UNWRAPPED_LIMIT],)
 
     def _row_count(self, entry: Entry) -> int:
         text = _head(entry)
@@ -167,26 +155,22 @@ def _head(entry: Entry) -> str:
 
 def _spans_in(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
     """Return the parts of spans that lie in a part of their line."""
-    return tuple(
-        Span(max(span.start, start) - start, min(span.end, end) - start, span.mark)
-        for span in spans
-        if span.start < end and span.end > start
-    )
+    inside = (span for span in spans if span.start < end and span.end > start)
+    return tuple(Span(max(span.start, start) - start, min(span.end, end) - start, span.style) for span in inside)
 
 
 def _marked_lines(text: str) -> list[Row]:
-    """Return the lines of a text with what is marked in them."""
     lines: list[Row] = []
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
         ticks = found[1] if found else ""
         if fence:
-            lines.append(_whole(line, Mark.CODE))
+            lines.append(_whole(line, CODE_STYLE))
             closes = ticks.startswith(fence) and not line.strip().strip(fence[0])
             fence = "" if closes else fence
         elif ticks:
-            lines.append(_whole(line, Mark.CODE))
+            lines.append(_whole(line, CODE_STYLE))
             fence = ticks
         else:
             lines.append(_marked(line))
@@ -198,15 +182,15 @@ def _shown_lines(text: str) -> list[str]:
     return [line.text for line in _marked_lines(text)] if "**" in text else text.split("\n")
 
 
-def _whole(line: str, mark: Mark) -> Row:
-    return Row(line, (Span(0, len(line), mark),) if line else ())
+def _whole(line: str, style: str) -> Row:
+    return Row(line, (Span(0, len(line), style),) if line else ())
 
 
 def _marked(line: str) -> Row:
     if len(line) > MARKED_LIMIT:
         return Row(line)
     if _HEADING.match(line):
-        return _whole(line, Mark.HEADING)
+        return _whole(line, STRONG_STYLE)
     if bullet := _BULLET.match(line):
         line = f"{bullet[1]}• {line[bullet.end() :]}"
     if "`" not in line and "**" not in line:
@@ -216,7 +200,7 @@ def _marked(line: str) -> Row:
     for found in _INLINE.finditer(line):
         shown += line[done : found.start()]
         inside = found[1] or found[2]
-        spans.append(Span(len(shown), len(shown) + len(inside), Mark.CODE if found[1] else Mark.STRONG))
+        spans.append(Span(len(shown), len(shown) + len(inside), CODE_STYLE if found[1] else STRONG_STYLE))
         shown += inside
         done = found.end()
     return Row(shown + line[done:], tuple(spans))
@@ -225,23 +209,11 @@ def _marked(line: str) -> Row:
 CURSOR = "▌"
 LIVE_CURSOR = "▋"
 
-_KINDS = {
-    Kind.TEXT: "transcript--text",
-    Kind.TOOL: "transcript--tool",
-    Kind.RESULT: "transcript--quiet",
-    Kind.NOTE: "transcript--quiet",
-    Kind.WARNING: "transcript--warning",
-    Kind.ERROR: "transcript--error",
-    Kind.ENDED: "transcript--ended",
-    Kind.THINKING: "transcript--quiet",
-    Kind.LIVE: "transcript--live",
-    Kind.RAW: "transcript--text",
-}
-_MARKS = {Mark.STRONG: "transcript--strong", Mark.HEADING: "transcript--strong", Mark.CODE: "transcript--code"}
+_KIND_STYLES = {kind: f"transcript--{kind}" for kind in Kind}
 TIME_STYLE = "transcript--time"
 CURSOR_STYLE = "transcript--cursor"
 POINTER_STYLE = "transcript--pointer"
-COMPONENTS = {*_KINDS.values(), *_MARKS.values(), TIME_STYLE, CURSOR_STYLE, POINTER_STYLE}
+COMPONENTS = {*_KIND_STYLES.values(), STRONG_STYLE, CODE_STYLE, TIME_STYLE, CURSOR_STYLE, POINTER_STYLE}
 
 _MATCH = Style(reverse=True, bold=True)
 
@@ -260,7 +232,6 @@ class Painter:
         self._cut.clear()
 
     def highlight(self, words: re.Pattern[str] | None) -> None:
-        """Mark what this finds in each row; None marks nothing."""
         self._words = words
 
     def row(self, laid_out: LaidOutRow, indent: int, *, cursor: bool, pointed: bool) -> list[Segment]:
@@ -274,13 +245,13 @@ class Painter:
         segments = [Segment(CURSOR if cursor or pointed else " ", pointer), Segment(time.ljust(indent - 1), margin)]
         if row.prefix:
             segments.append(Segment(row.prefix, margin))
-        kind = self._style_of(_KINDS[Kind.TEXT if row.prefix else entry.kind])
+        kind = self._style_of(_KIND_STYLES[Kind.TEXT if row.prefix else entry.kind])
         segments += [Segment(text, self._over(style, back)) for text, style in self._pieces(row, kind)]
         return segments
 
     def live(self, text: str, indent: int, *, last: bool) -> list[Segment]:
         """Return a row of the sentence being written; the last one ends with the writer's own cursor."""
-        style = self._style_of(_KINDS[Kind.LIVE])
+        style = self._style_of(_KIND_STYLES[Kind.LIVE])
         # The sentence was laid out with a blank in the cursor's place.
         return [Segment(" " * indent, style), Segment(text.removesuffix(" ") + LIVE_CURSOR if last else text, style)]
 
@@ -303,7 +274,7 @@ class Painter:
             style = kind
             for span in row.spans:
                 if span.start <= start < span.end:
-                    style += self._style_of(_MARKS[span.mark])
+                    style += self._style_of(span.style)
             if any(begin <= start < stop for begin, stop in matches):
                 style += _MATCH
             pieces.append((row.text[start:end], style))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual.events import Click, Resize
@@ -14,7 +15,6 @@ from ...core.system.line_file import Chunk
 from ..terminal.textual_internals import grow
 from ..widgets.line_view import LineView
 from .document import Document
-from .position import laid_out_row, last, match_position, moved, nearest, position_at, row_of
 from .rows import COMPONENTS, CURSOR_STYLE, Painter, TextPosition
 
 LEAST_FOR_TIMES = 36
@@ -54,9 +54,6 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         super().on_mount()
         self.anchor()
 
-    def following_changed(self) -> None:
-        """Do what follows when the end was caught or let go."""
-
     # --- laying out ----------------------------------------------------------------------------------------------
 
     def open_document(self, document: Document) -> None:
@@ -90,14 +87,23 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Cut rows anew for the present width, keeping in place what is in view."""
+        """Cut rows anew for the present width."""
         width = max(10, self.scrollable_content_region.width - self._indent) if self.wrapped else 0
-        anchor, y = self._anchor()
-        self.document.lay_out(width, anchor.offset if anchor else None)
-        self._keep(anchor, y)
+        self._lay_out_by(partial(self.document.lay_out, width))
+
+    def _lay_out_by(self, lay_out: Callable[[int | None], None]) -> None:
+        """Keep in place what is in view: the line of the cursor, or else the first one, whose byte `lay_out` gets."""
+        anchor, y = self.document.position_at(self.scroll_offset.y), 0
+        if not self.following and self._cursor is not None:
+            cursor_y = self.document.row_of(self._cursor) - self.scroll_offset.y
+            if 0 <= cursor_y < self.scrollable_content_region.height:
+                anchor, y = self._cursor, cursor_y
+        lay_out(anchor.offset if anchor else None)
+        self._painter.forget_rows()
+        self.settle(self.document.row_of(anchor) - y if anchor else None)
 
     def settle(self, top: int | None = None, *, at_end: bool | None = None) -> None:
-        """Lay out what is in view, at row `top` or where it is, and let nothing in it jump."""
+        """Lay out and draw what is in view, at row `top` or where it is, and let nothing in it jump."""
         height = max(1, self.scrollable_content_region.height)
         at_end = self.following if at_end is None else at_end
         wanted = self.scroll_offset.y if top is None else top
@@ -105,6 +111,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         view = max(1, self.scrollable_content_region.width)
         width = view if self.wrapped else max(view, self._indent + self.document.longest)
         grow(self, Size(width, self.document.height + len(self.live_rows)))
+        self.refresh()
         if y != self.scroll_y:
             self._settling = True
             self.scroll_y = self.scroll_target_y = y
@@ -113,20 +120,6 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             if at_end and self._short_of not in (None, short_of):
                 self.call_after_refresh(self.settle)  # there is room to scroll only after the next layout
 
-    def _anchor(self) -> tuple[TextPosition | None, int]:
-        """Return what is to stay where it is in the view, and where that is: the cursor, or else the first row."""
-        top = self.scroll_offset.y
-        if not self.following and self._cursor is not None:
-            y = row_of(self.document, self._cursor) - top
-            if 0 <= y < self.scrollable_content_region.height:
-                return self._cursor, y
-        return position_at(self.document, top), 0
-
-    def _keep(self, anchor: TextPosition | None, y: int) -> None:
-        self._painter.forget_rows()
-        self.settle(row_of(self.document, anchor) - y if anchor else None)
-        self.refresh()
-
     def render_line(self, y: int) -> Strip:
         row = self.scroll_offset.y + y
         if (below := row - self.document.height) >= 0:
@@ -134,7 +127,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
                 return self.strip(())
             is_end = self.live_is_written and below == len(self.live_rows) - 1
             return self.strip(self._painter.live(self.live_rows[below], self._indent, last=is_end))
-        laid_out = laid_out_row(self.document, row)
+        laid_out = self.document.laid_out_row(row)
         if laid_out is None:
             return self.strip(())
         pointed = self.following and self.has_focus and below == -1
@@ -149,13 +142,13 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         moved = self.document.put_before(chunks)
         if not self.following:
             self.settle(self.scroll_offset.y + moved)
-        if self._wanted is not None and (self._wanted >= self.document.table.start or not self.document.table.start):
+        if self._wanted is not None:
             self.show_offset(self._wanted)
 
     @property
     def cursor(self) -> TextPosition | None:
         """The row the keys are about; the last one while the end is followed."""
-        return last(self.document) if self.following or self._cursor is None else self._cursor
+        return self.document.last() if self.following or self._cursor is None else self._cursor
 
     @property
     def cursor_offset(self) -> int | None:
@@ -175,20 +168,20 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             self._wanted = offset  # its lines are not counted yet
             return
         self._wanted = None
-        self._put_cursor(nearest(self.document, offset))
+        self._put_cursor(self.document.nearest(offset))
 
     def show_words(self, words: str) -> None:
         """Move the cursor to the row of its line in which these words stand, opening it where they are folded away."""
-        cursor = None if self.following or self._wanted is not None else self._cursor
-        if cursor:
-            self._fold_again(but=cursor.offset)
-        if cursor is None or (shown := match_position(self.document, cursor.offset, words)) is None:
+        if self.following or self._wanted is not None or self._cursor is None:
             return
-        if shown.folded:
+        offset = self._cursor.offset
+        self._fold_again(but=offset)
+        part = self.document.part_with(offset, words)
+        if part is None and not self.document.is_open(offset):
             self.toggle_at_cursor()
-            self._opened_for_words = cursor.offset
-            shown = match_position(self.document, cursor.offset, words) or shown
-        self._put_cursor(shown.position)
+            self._opened_for_words = offset
+            part = self.document.part_with(offset, words)
+        self._put_cursor(TextPosition(offset, part or 0))
 
     def _fold_again(self, *, but: int) -> None:
         """Close the line that was opened only because searched words stand in it, unless they still do."""
@@ -200,7 +193,6 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             self._painter.forget_rows()
 
     def toggle_at_cursor(self) -> None:
-        """Open what is under the cursor, or close it."""
         cursor = self.cursor
         if cursor is None or not self.document.toggle(cursor.offset):
             return
@@ -209,10 +201,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._put_cursor(TextPosition(cursor.offset))
 
     def toggle_all(self) -> None:
-        """Open everything, or close it."""
-        anchor, y = self._anchor()
-        self.document.toggle_all(anchor.offset if anchor else None)
-        self._keep(anchor, y)
+        self._lay_out_by(self.document.toggle_all)
 
     def _put_cursor(self, position: TextPosition | None) -> None:
         """Move the cursor, and the view just so far that it is in sight."""
@@ -220,23 +209,21 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             return
         self._cursor = position
         height = self.scrollable_content_region.height
-        row, top = row_of(self.document, position), self.scroll_offset.y
+        row, top = self.document.row_of(position), self.scroll_offset.y
         if abs(row - top) > 2 * height:
-            self.settle(row - height // 3)
+            top = row - height // 3
         elif not top <= row < top + height:
-            self.settle(row if row < top else row - height + 1)
-        else:
-            self.settle()
-        self.refresh()
+            top = row if row < top else row - height + 1
+        self.settle(top)
 
     def _keep_cursor_in_view(self) -> None:
         """Let the cursor go with a view that was moved under it."""
         if self.following or self._cursor is None:
             return
-        top, row = self.scroll_offset.y, row_of(self.document, self._cursor)
+        top, row = self.scroll_offset.y, self.document.row_of(self._cursor)
         bottom = min(top + self.scrollable_content_region.height, self.document.height) - 1
         if not top <= row <= bottom:
-            self._cursor = position_at(self.document, max(top, min(row, bottom))) or self._cursor
+            self._cursor = self.document.position_at(max(top, min(row, bottom))) or self._cursor
 
     def follow(self, follow: bool) -> None:
         if follow:
@@ -249,8 +236,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             self._cursor = self.cursor
             self.following = False
             self.release_anchor()
-        self.following_changed()
-        self.refresh()
+            self.refresh()
 
     def action_move(self, where: str) -> None:
         match where:
@@ -272,8 +258,8 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._wanted = None
         if (cursor := self.cursor) is None:
             return
-        position = moved(self.document, cursor, by)
-        if by > 0 and position == last(self.document):
+        position = self.document.moved(cursor, by)
+        if by > 0 and position == self.document.last():
             self.follow(True)
         elif position != cursor:
             self.follow(False)
@@ -292,12 +278,12 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
-        position = position_at(self.document, offset.y + self.scroll_offset.y) if offset else None
+        position = self.document.position_at(offset.y + self.scroll_offset.y) if offset else None
         if position is None:
             return
         if event.chain > 1:
             self.toggle_at_cursor()
-        elif position == last(self.document):
+        elif position == self.document.last():
             self.follow(True)
         else:
             self.follow(False)
