@@ -56,7 +56,6 @@ class Page(Struct, frozen=True):
 
 
 def text_rows(text: str, width: int, style: str = "") -> list[Row]:
-    """Wrap foreign text."""
     return [((row, style),) for row in wrap(plain(text).rstrip("\n"), max(1, width))]
 
 
@@ -78,7 +77,6 @@ def joined(blocks: Iterable[Sequence[Row]]) -> list[Row]:
 
 
 def plain_text(rows: Iterable[Row]) -> str:
-    """Return the rows as text, for copying."""
     return "\n".join(row.text if isinstance(row, Strip) else "".join(text for text, _ in row) for row in rows)
 
 

@@ -141,7 +141,6 @@ class DetailReader:
 
 
 def list_files(run_dir: str) -> tuple[FileRow, ...]:
-    """Return the files of a run by name."""
     try:
         with os.scandir(run_dir) as entries:
             found = [

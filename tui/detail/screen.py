@@ -82,7 +82,6 @@ class FileList(RowList, can_focus=False):
 
     @property
     def file(self) -> FileRow | None:
-        """The highlighted file."""
         return self._files[self.cursor] if self.cursor < len(self._files) else None
 
     def show_files(self, files: tuple[FileRow, ...]) -> None:
@@ -163,7 +162,8 @@ class RunDetailScreen(ModalScreen[bool]):
         """Read again what may have changed: a run that has not ended, and the ages of files."""
         run = self._current()
         if run is None:
-            self._show_gone()
+            self._gone = True
+            self.query_one("#why", Static).update(Content("This run was deleted; this is what was read last."))
             return
         if self._gone:
             self._gone, self._shown = False, None
@@ -207,11 +207,6 @@ class RunDetailScreen(ModalScreen[bool]):
             (state(run), "bold"), "  ", (one_line(run.meta.title, 40), "bold $text-primary"), "  ", task
         )
         self.query_one("#run-title", Static).update(title)
-
-    def _show_gone(self) -> None:
-        if not self._gone:
-            self._gone = True
-            self.query_one("#why", Static).update(Content("This run was deleted; this is what was read last."))
 
     def _show_views(self) -> None:
         files = self._tab is Tab.FILES
