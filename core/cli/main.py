@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple
 
 import click
 
@@ -15,35 +14,27 @@ from ..errors import SubdeckError, UsageError, nearest
 from ..text.plain import one_line
 from .output import NOTHING_STARTED, drop_unwritten, show_error, terminal_width
 
-
-class Entry(NamedTuple):
-    module: str
-    """Of this package; it has the command under the command's name."""
-    help: str
-    """One line."""
-
-
-COMMANDS: dict[str, Entry] = {
-    "run": Entry("run", "Start a run, show its progress and print its answer."),
-    "bg": Entry("run", "Start a run in the background and print its id."),
-    "status": Entry("status", "List the runs: what is running, and how the last ones ended."),
-    "wait": Entry("status", "Wait until runs have ended."),
-    "logs": Entry("logs", "Print what a run did, or follow it."),
-    "stop": Entry("control", "Stop runs."),
-    "attach": Entry("control", "Show the tmux pane of a run in this terminal."),
-    "rm": Entry("control", "Delete finished runs, or restore deleted ones."),
-    "clean": Entry("clean", "Delete old runs, by age, number or size."),
-    "presets": Entry("catalogs", "List the presets, or show one."),
-    "models": Entry("catalogs", "List the known models, and the roles."),
-    "settings": Entry("setup", "Show the settings in force, or an example file with all of them."),
-    "pi": Entry("setup", "Give pi the tools to start runs, or take them away."),
-    "doctor": Entry("setup", "Check what is missing on this machine, and how to fix it."),
-    "mcp": Entry("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
-    "events": Entry("programs", "Follow runs as a stream of events, for other programs."),
-    "tool": Entry("programs", "The tools of a parent agent as JSON over stdio; for its extension."),
-    "replay": Entry("logs", "Make a run from the recorded output of a child agent."),
+COMMANDS = {
+    "run": ("run", "Start a run, show its progress and print its answer."),
+    "bg": ("run", "Start a run in the background and print its id."),
+    "status": ("status", "List the runs: what is running, and how the last ones ended."),
+    "wait": ("status", "Wait until runs have ended."),
+    "logs": ("logs", "Print what a run did, or follow it."),
+    "stop": ("control", "Stop runs."),
+    "attach": ("control", "Show the tmux pane of a run in this terminal."),
+    "rm": ("control", "Delete finished runs, or restore deleted ones."),
+    "clean": ("clean", "Delete old runs, by age, number or size."),
+    "presets": ("catalogs", "List the presets, or show one."),
+    "models": ("catalogs", "List the known models, and the roles."),
+    "settings": ("setup", "Show the settings in force, or an example file with all of them."),
+    "pi": ("setup", "Give pi the tools to start runs, or take them away."),
+    "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
+    "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
+    "events": ("programs", "Follow runs as a stream of events, for other programs."),
+    "tool": ("programs", "The tools of a parent agent as JSON over stdio; for its extension."),
+    "replay": ("logs", "Make a run from the recorded output of a child agent."),
 }
-
+"""For each command the module of this package that has it under its name, and one line of help."""
 
 OpenApp = Callable[[str | None, bool], int]
 """Takes the run to show by itself (its id, or an unambiguous beginning), and whether nothing can be changed from the
@@ -61,8 +52,8 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        return getattr(import_module(f".{entry.module}", __package__), cmd_name) if entry else None
+        module, _ = COMMANDS.get(cmd_name, (None, ""))
+        return getattr(import_module(f".{module}", __package__), cmd_name) if module else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -76,7 +67,7 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from ..engine import Engine
 from ..errors import SubdeckError, nearest
 from ..project.follower import Stop
@@ -22,7 +24,6 @@ from .results import (
     CallRejected,
     CallResult,
     argument_error,
-    counts_fields,
     end_fields,
     rejection,
     result_text,
@@ -57,7 +58,13 @@ def call_tool(
     """
     cancelled = cancelled or threading.Event()
     try:
-        _check(name, cancelled)
+        if name not in NAMES:
+            what, hint = f'no tool is called "{one_line(name, 60)}"', nearest(name, NAMES)
+            raise CallRejected(argument_error(what, field="name", value=name, valid=NAMES, hint=hint))
+        if is_child():
+            raise CallRejected(argument_error("a child does not delegate", hint="do the task yourself"))
+        if cancelled.is_set() and name != STATUS:
+            raise CallRejected(argument_error("the call was cancelled before anything was started"))
         if name == SUBAGENT:
             return subagent(engine, params, parent=parent, progress=progress, cancelled=cancelled)
         if name == BACKGROUND:
@@ -71,16 +78,6 @@ def call_tool(
         return rejection([tool_error(error)])
 
 
-def _check(name: str, cancelled: Stop) -> None:
-    if name not in NAMES:
-        what, hint = f'no tool is called "{one_line(name, 60)}"', nearest(name, NAMES)
-        raise CallRejected(argument_error(what, field="name", value=name, valid=NAMES, hint=hint))
-    if is_child():
-        raise CallRejected(argument_error("a child does not delegate", hint="do the task yourself"))
-    if cancelled.is_set() and name != STATUS:
-        raise CallRejected(argument_error("the call was cancelled before anything was started"))
-
-
 def _background_agent(engine: Engine, params: object, parent: Parent) -> CallResult:
     """Start the run as a plain process and return at once. Raises CallRejected, SubdeckError."""
     task = background_arguments(params, isolated=engine.read_settings().expose_isolated)
@@ -89,7 +86,7 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
         raise SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
     (run,) = launched
     counts = count(_background_runs(engine, parent))
-    fields = {**_row(engine, run), "counts": counts_fields(counts)}
+    fields = {**_row(engine, run), "counts": msgspec.to_builtins(counts)}
     if run.has_ended:
         fields |= end_fields(run, engine.result(run.run_id))
     return CallResult(
@@ -108,7 +105,7 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
     if wanted is None:
         return _listing(engine, runs, runs if with_ended else active)
     if run := next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None):
-        fields = {"counts": counts_fields(count(runs)), "runs": [_status_row(engine, run, None)], "omitted": 0}
+        fields = {"counts": msgspec.to_builtins(count(runs)), "runs": [_status_row(engine, run, None)], "omitted": 0}
         result = engine.result(run.run_id) if run.has_ended else None
         return CallResult(run_line(run) + (f"\n\n{result_text(result)}" if result else ""), fields, fields)
     hint = "these are the active ones; includeCompleted lists those that have ended too"
@@ -129,7 +126,7 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     listed = chosen[:ROWS]
     omitted = len(chosen) - len(listed)
     rows = [_status_row(engine, run, ANSWER_LENGTH) for run in listed]
-    fields = {"counts": counts_fields(counts), "runs": rows, "omitted": omitted}
+    fields = {"counts": msgspec.to_builtins(counts), "runs": rows, "omitted": omitted}
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
     lines = [f"{background_counts(counts)} ({ended})", *(f"- {run_line(run)}" for run in listed)]
     return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)

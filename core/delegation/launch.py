@@ -89,15 +89,14 @@ def _request_error(error: SubdeckError, request: RunRequest, models: _Models) ->
             return replace(tool_error(error), where=error.where or "settings")
         case _:
             pass
-    match where:
-        case "cwd":
-            field, value = "cwd", request.cwd
-        case "task":
-            field, value = "task", request.task
-        case "session id":
-            field, value = "sessionId", request.child_session
-        case _:
-            return tool_error(error)
+    arguments = {
+        "cwd": ("cwd", request.cwd),
+        "task": ("task", request.task),
+        "session id": ("sessionId", request.child_session),
+    }
+    if where not in arguments:
+        return tool_error(error)
+    field, value = arguments[where]
     return argument_error(error.what, field=field, value=value or "", hint=error.hint)
 
 
@@ -119,6 +118,7 @@ class _Models:
 
     def __init__(self, engine: Engine, parent: Parent) -> None:
         self._engine = engine
+        self.default = engine.settings.default_model
         self._parent = parent
 
     @cached_property
@@ -128,10 +128,6 @@ class _Models:
     @cached_property
     def available(self) -> tuple[str, ...]:
         return available_models(self._engine.settings, self._parent.models)
-
-    @property
-    def default(self) -> str | None:
-        return self._engine.settings.default_model
 
     def preset(self, name: str | None) -> Preset | None:
         return self.presets.get(name or "")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from .. import paths
@@ -21,7 +22,6 @@ from ..run.describe import background_counts, latest
 from ..run.model import LauncherKind, RunMeta, RunReason, RunStatus
 from ..run.snapshot import Counts, RunSnapshot
 from ..text.plain import one_line
-from .results import counts_fields
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _SESSION_LENGTH = 64
@@ -129,7 +129,7 @@ class SessionWatch:
         counts = count(self._runs.values())
         if counts != self._counts:
             self._counts = counts
-            yield {"type": "counts", **counts_fields(counts), "text": background_counts(counts)}
+            yield {"type": "counts", **msgspec.to_builtins(counts), "text": background_counts(counts)}
 
 
 def _end_line(run: RunSnapshot) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from ..errors import SubdeckError
 from ..run.describe import latest
 from ..run.model import RunResult, RunStatus
-from ..run.snapshot import Counts, RunSnapshot
+from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 
 ARGUMENT = "tool-call argument"
@@ -163,10 +163,6 @@ def _shortened(text: str | None, limit: int | None) -> str | None:
     if text is None or limit is None or len(text) <= limit:
         return text
     return f"{text[:limit]}\n[…truncated: ask for this runId alone…]"
-
-
-def counts_fields(counts: Counts) -> dict[str, int]:
-    return msgspec.to_builtins(counts)
 
 
 def run_line(run: RunSnapshot) -> str:

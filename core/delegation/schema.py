@@ -15,7 +15,7 @@ from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable
 from ..launch.model import OFFLINE_MODEL
-from ..models.catalog import LEVELS, Listing, settings_listing
+from ..models.catalog import LEVELS, settings_listing
 from ..paths import hex_digest
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
@@ -238,26 +238,18 @@ def available_models(settings: Settings, announced: Sequence[str] | None) -> tup
     A model that pi's package lists but has no key for is not available. The offline agent has one of its own, which
     counts where a parent announces none (`announced` is None).
     """
-    refs = [*(announced or ()), *_refs(settings_listing(settings.models))]
     try:
         agent = choose_agent(settings.agent, settings)
     except AgentUnavailable:
-        return _once(refs)
-    if agent.name != AgentKind.OFFLINE:
-        refs += [*_refs(models_json_listing()), *_refs(cached_listing(agent.command))]
-    elif not refs and announced is None:
+        agent = None
+    listings = [settings_listing(settings.models)]
+    if agent and agent.name != AgentKind.OFFLINE:
+        listings += [models_json_listing(), cached_listing(agent.command)]
+    refs = [*(announced or ()), *(model.ref for listing in listings for model in listing.models)]
+    if agent and agent.name == AgentKind.OFFLINE and not refs and announced is None:
         refs = [OFFLINE_MODEL]
-    return _once(refs)
-
-
-def _refs(listing: Listing) -> list[str]:
-    return [model.ref for model in listing.models]
-
-
-def _once(refs: Sequence[str]) -> tuple[str, ...]:
-    """Keep the order, and of spellings that differ only in case the first."""
     first: dict[str, str] = {}
     for ref in refs:
         if ref.strip():
-            first.setdefault(ref.lower(), ref)
+            first.setdefault(ref.lower(), ref)  # of spellings that differ only in case
     return tuple(first.values())

@@ -17,7 +17,7 @@ from ..text.plain import one_line
 from .arguments import subagent_arguments
 from .launch import launch
 from .parent import Parent
-from .report import AgentDetails, LiveRun, preset_names
+from .report import LiveRun, preset_names
 from .results import CallResult, ToolProgress, end_fields, result_text, run_fields
 
 Report = Callable[[ToolProgress], None]
@@ -87,7 +87,7 @@ class _Call:
     def report(self) -> None:
         if self._progress is None:
             return
-        rows = [_with_details(_row(live.run), live.report()) for live in self._live.values()]
+        rows = [{**_row(live.run), "details": msgspec.to_builtins(live.report())} for live in self._live.values()]
         text = "\n".join(_progress_line(live.run) for live in self._live.values())
         try:
             self._progress(ToolProgress(text, self._fields(rows)))
@@ -104,7 +104,7 @@ class _Call:
             result = self._engine.result(run_id)
             texts.append(result_text(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}")
             rows.append(_row(live.run) | (end_fields(live.run, result) if result else LOST))
-            detailed.append(_with_details(rows[-1], live.final(live.run, result)))
+            detailed.append({**rows[-1], "details": msgspec.to_builtins(live.final(live.run, result))})
         structured = self._fields(rows)
         completed = structured["completed"]
         if self._parallel:
@@ -120,10 +120,6 @@ class _Call:
 
 def _row(run: RunSnapshot) -> dict[str, Any]:
     return {"index": run.meta.group.index if run.meta.group else 0, **run_fields(run)}
-
-
-def _with_details(row: dict[str, Any], details: AgentDetails) -> dict[str, Any]:
-    return {**row, "details": msgspec.to_builtins(details)}
 
 
 def _progress_line(run: RunSnapshot) -> str:

@@ -27,8 +27,8 @@ def test_help_names_every_command(project_dir: Path) -> None:
     """The list of commands has one line for each, and -h is the same."""
     done = subdeck("--help", cwd=project_dir)
     assert 0 == done.code
-    for name, entry in COMMANDS.items():
-        assert f"  {name:<10}{entry.help}\n" in done.out
+    for name, (_, about) in COMMANDS.items():
+        assert f"  {name:<10}{about}\n" in done.out
     assert done == subdeck("-h", cwd=project_dir)
 
 
@@ -56,7 +56,7 @@ def test_status_loads_no_other_command(project_dir: Path) -> None:
     """Each command loads its own module only."""
     loaded = modules("status", cwd=project_dir)
     assert "subdeck.core.cli.status" in loaded
-    assert not {f"subdeck.core.cli.{entry.module}" for entry in COMMANDS.values() if entry.module != "status"} & loaded
+    assert not {f"subdeck.core.cli.{module}" for module, _ in COMMANDS.values() if module != "status"} & loaded
     assert not {"asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
 
 
