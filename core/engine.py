@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from .runners.tmux import AttachInfo
     from .system.line_file import LineFile
 
-NEAR_IDS = 5
-"""How many ids an error about an ambiguous one names."""
-
 OPERATOR = "operator"
 """The session that app and command line of one user share."""
 
@@ -327,5 +324,5 @@ def _found(word: str, names: Sequence[str]) -> str:
     shown = one_line(word, 40)
     if not candidates:
         raise UnknownRun(f'no run answers to "{shown}"', where="run", hint="subdeck status --all lists all runs")
-    some = ", ".join(name[-6:] for name in candidates[:NEAR_IDS])
+    some = ", ".join(name[-6:] for name in candidates[:5])
     raise UnknownRun(f'{len(candidates)} runs answer to "{shown}"', where="run", hint=f"be more exact: {some} …")

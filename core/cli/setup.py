@@ -16,9 +16,6 @@ from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
 from .output import document, json_option, note, say
 
-PROBLEMS = 1
-"""The exit code of `doctor` where something keeps runs from being started."""
-
 
 @click.command("doctor")
 @json_option
@@ -33,12 +30,12 @@ def doctor(as_json: bool) -> int:
     is_broken = any(check.state is CheckState.PROBLEM for check in checks)
     if as_json:
         document({"ok": not is_broken, "checks": checks})
-        return PROBLEMS if is_broken else 0
+        return 1 if is_broken else 0
     for check in checks:
         say(f"{SYMBOLS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}")
         if check.fix:
             say(f"{'':<21}→ {one_line(check.fix)}")
-    return PROBLEMS if is_broken else 0
+    return 1 if is_broken else 0
 
 
 @click.command("settings")

@@ -267,7 +267,6 @@ class EntryFold:
 
 
 def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
-    """Fold all events at once."""
     fold = EntryFold(keep)
     for event in events:
         fold.apply(event)

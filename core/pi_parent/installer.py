@@ -52,7 +52,7 @@ class Place(Struct, frozen=True):
         mark = _MARK.search(found)
         if mark is None:
             return State.FOREIGN
-        if _digest(found[: mark.start()] + found[mark.end() :]) != mark[1]:
+        if hex_digest((found[: mark.start()] + found[mark.end() :]).encode(), 16) != mark[1]:
             return State.EDITED
         return State.CURRENT if found == self.content else State.OUTDATED
 
@@ -128,11 +128,7 @@ def own_command() -> tuple[str, ...]:
 
 
 def _marked(text: str, comment: str, *, after: str) -> str:
-    return after + f"{comment} {_MARKED.format(digest=_digest(text))}" + text.removeprefix(after)
-
-
-def _digest(text: str) -> str:
-    return hex_digest(text.encode(), 16)
+    return after + f"{comment} {_MARKED.format(digest=hex_digest(text.encode(), 16))}" + text.removeprefix(after)
 
 
 def _read(name: str) -> str:
