@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual.command import Provider
 from textual.notifications import Notify, SeverityLevel
 from textual.screen import ModalScreen
 
@@ -21,7 +19,7 @@ from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make
 from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted
 
 if TYPE_CHECKING:
-    from .deck.protocol import DeckView, Handlers
+    from .deck.screen import Handlers
     from .engine_api import EngineApi
 
 
@@ -32,7 +30,6 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     CSS_PATH: ClassVar[str | PurePath | list[str | PurePath] | None] = ["app.tcss", "deck/deck.tcss"]
     """The first screen's rules too: those of a default screen are not read by themselves."""
     BINDINGS = bindings(KeyContext.APP)
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = set()
 
     def __init__(self, engine: EngineApi, run_id: str | None = None, *, readonly: bool = False) -> None:
         """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing.
@@ -92,15 +89,15 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, ModalScreen):
-            from .deck.palette import ActionPalette
+            from .deck.palette import ActionPalette, ActionProvider
 
-            self.push_screen(ActionPalette(id=PALETTE_ID))
+            self.push_screen(ActionPalette([ActionProvider], id=PALETTE_ID))
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits; runs continue in the background.", timeout=3, markup=False)
 
 
-def _handlers(deck: DeckView) -> Handlers:
+def _handlers(deck: MainScreen) -> Handlers:
     from .commands import handlers  # with them come the dialogs, which the first paint does not need
 
     return handlers(deck)

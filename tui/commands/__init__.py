@@ -1,12 +1,12 @@
 """What each action of the operator does. The table below is what the app imports; `base` is what the commands share.
 
-Commands see the deck through `DeckView` only, ask the engine through its bridge, and are loaded after the first paint.
+Commands use the public parts of the deck, ask the engine through its bridge, and are loaded after the first paint.
 """
 
 from __future__ import annotations
 
 from ..actions import KeyContext
-from ..deck.protocol import DeckView, Handlers
+from ..deck.screen import Handlers, MainScreen
 from ..text.format import farewell
 from .deck import DeckCommands
 from .launch import LaunchCommands
@@ -15,7 +15,7 @@ from .runs import RunCommands
 from .transcript import TranscriptCommands
 
 
-def handlers(deck: DeckView) -> Handlers:
+def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)

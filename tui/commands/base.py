@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from ...core.run.snapshot import RunSnapshot
-    from ..deck.protocol import DeckView
+    from ..deck.screen import MainScreen
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,13 +25,13 @@ T = TypeVar("T")
 class Commands:
     """Some of the commands; their work is done beside the event loop."""
 
-    def __init__(self, deck: DeckView) -> None:
+    def __init__(self, deck: MainScreen) -> None:
         self._deck = deck
         self._bridge = deck.bridge
 
     @property
     def app(self) -> App[Any]:
-        return cast("App[Any]", self._deck.screen.app)
+        return cast("App[Any]", self._deck.app)
 
     def with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
         """Do this with the highlighted run, if there is one."""
@@ -62,7 +62,7 @@ class Commands:
             self._deck.runs.mark_seen(run.run_id)
 
     def _say(self, text: str, *, error: bool = False) -> None:
-        self._deck.screen.notify(text, severity="error" if error else "information", markup=False)
+        self._deck.notify(text, severity="error" if error else "information", markup=False)
 
     async def _confirmed(
         self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False

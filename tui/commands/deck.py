@@ -40,7 +40,7 @@ class DeckCommands(Commands):
             self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
     def open_filter(self) -> None:
-        self._deck.screen.query_one(FilterLine).open()
+        self._deck.query_one(FilterLine).open()
 
     def sort(self) -> None:
         runs = self._deck.runs

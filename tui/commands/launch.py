@@ -10,7 +10,7 @@ from msgspec import structs
 from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
-from ..deck.protocol import DeckView
+from ..deck.screen import MainScreen
 from ..launch.form import LaunchForm, Reuse
 from ..launch.memory import Remembered
 from ..launch.values import request_again
@@ -29,7 +29,7 @@ NAMED = 6
 class LaunchCommands(Commands):
     """Each ends with the cursor on what was launched."""
 
-    def __init__(self, deck: DeckView) -> None:
+    def __init__(self, deck: MainScreen) -> None:
         super().__init__(deck)
         self._remembered = Remembered(deck.bridge)
 

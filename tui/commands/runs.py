@@ -12,7 +12,7 @@ from ...core.run.describe import runs_word, size_text
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
-from ..deck.protocol import DeckView
+from ..deck.screen import MainScreen
 from ..deck.undo import Deletion
 from ..terminal.handover import NO_TERMINAL, hand_over
 from .base import Commands, first_of, name_of
@@ -36,7 +36,7 @@ Runs = Sequence["RunSnapshot"]
 
 
 class RunCommands(Commands):
-    def __init__(self, deck: DeckView) -> None:
+    def __init__(self, deck: MainScreen) -> None:
         super().__init__(deck)
         self._is_attaching_explained = False
         """Whether the operator has seen the keys that lead back."""

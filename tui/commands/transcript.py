@@ -13,7 +13,7 @@ from ...core.run.describe import size_text
 from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
 from ...core.text.plain import plain
-from ..deck.protocol import DeckView
+from ..deck.screen import MainScreen
 from ..dialogs.ask import AskScreen
 from ..feed.lines import View
 from ..terminal.handover import page_file
@@ -36,7 +36,7 @@ LARGE = 16 * 1024 * 1024
 
 
 class TranscriptCommands(Commands):
-    def __init__(self, deck: DeckView) -> None:
+    def __init__(self, deck: MainScreen) -> None:
         super().__init__(deck)
         self._is_looking = False
         """For an error."""
@@ -146,7 +146,7 @@ class TranscriptCommands(Commands):
 
     def _is_shown(self, run_id: str, view: str) -> bool:
         transcript = self._deck.transcript
-        return (run_id, view) == (transcript.run_id, transcript.view) and self._deck.screen.is_attached
+        return (run_id, view) == (transcript.run_id, transcript.view) and self._deck.is_attached
 
     # --- the file ------------------------------------------------------------------------------------------------
 

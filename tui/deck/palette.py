@@ -11,7 +11,7 @@ from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from ..actions import PANES, Action, key_label, said
 
 if TYPE_CHECKING:
-    from .protocol import DeckView
+    from .screen import MainScreen
 
 
 class ActionPalette(CommandPalette):
@@ -40,7 +40,7 @@ class ActionProvider(Provider):
 
     def _offered(self) -> Iterator[tuple[Action, str, str]]:
         """Return each with its title and its sentence."""
-        deck = cast("DeckView", self.screen)
+        deck = cast("MainScreen", self.screen)
         for action in deck.actions:
             if action.in_palette and action.allowed(deck.action_context):
                 yield action, _title(action), said(action.help, deck.actions)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 from textual import on
 from textual.app import ComposeResult
-from textual.command import Provider
 from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen
@@ -48,7 +47,6 @@ from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
-    from .protocol import DeckView, Handlers
     from .toasts import Toasts
 
 
@@ -56,17 +54,14 @@ STARTUP_CLEANUP_DELAY_S = 3.0
 """The screen and the runs come first."""
 
 
-def _action_provider() -> type[Provider]:
-    from .palette import ActionProvider  # nobody opens the palette before the first paint
-
-    return ActionProvider
+Handlers = dict[str, Callable[[], object]]
+"""What to call for each action, by its id."""
 
 
 class MainScreen(StyledOnceScreen):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_action_provider}
     AUTO_FOCUS = ""
 
     def __init__(
@@ -74,7 +69,7 @@ class MainScreen(StyledOnceScreen):
         engine: EngineApi,
         actions: Sequence[Action],
         notices: Notices,
-        handlers: Callable[[DeckView], Handlers],
+        handlers: Callable[[MainScreen], Handlers],
         *,
         run_id: str | None,
         readonly: bool,
