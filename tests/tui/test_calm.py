@@ -10,7 +10,7 @@ from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_li
 from subdeck.tui.deck.bars import fitting
 from subdeck.tui.deck.toasts import ends_text
 from subdeck.tui.runs.columns import RowFlags, run_cells
-from subdeck.tui.runs.memory import ListLayout, RunListMemory
+from subdeck.tui.runs.list import ListLayout, list_layout_file
 from subdeck.tui.runs.order import Sort
 from subdeck.tui.transcript.matches import highlighter
 from subdeck.tui.transcript.rows import Painter
@@ -76,12 +76,12 @@ async def test_sort_and_folds_are_remembered() -> None:
     runs = (*a_group("completed", "completed"), a_run(9, "completed"))
     async with opened(FakeEngine(*runs)) as deck:
         await deck.press("2", "g", "o")
-        await deck.until(lambda: RunListMemory("/src/shop").read().sort is Sort.COST, "the sort in the file")
+        await deck.until(lambda: list_layout_file("/src/shop").read().sort is Sort.COST, "the sort in the file")
         await deck.until(lambda: len(deck.main.runs.listing) == 4, "the rows")
         unit = next(iter(deck.main.runs.listing._groups))
         deck.main.runs.select(deck.main.runs.listing.group(unit).members[0])  # type: ignore[union-attr]
         await deck.press("left")
-        await deck.until(lambda: RunListMemory("/src/shop").read().folded == (unit,), "the fold in the file")
+        await deck.until(lambda: list_layout_file("/src/shop").read().folded == (unit,), "the fold in the file")
     async with opened(FakeEngine(*runs)) as deck:
         await deck.until(lambda: "by cost" in str(deck.main.runs.border_title), "the sort")
         await deck.until(lambda: len(deck.main.runs.listing) == 2, "the group to be folded")
@@ -89,7 +89,7 @@ async def test_sort_and_folds_are_remembered() -> None:
 
 def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
     """Whatever stands in the file, the list begins in its usual order."""
-    memory = RunListMemory("/a")
+    memory = list_layout_file("/a")
     memory.write(ListLayout("x", Sort.COST))
     for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):
         Path(memory._path).write_text(text)

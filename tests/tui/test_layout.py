@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import state_file
 from subdeck.tui.actions import KeyContext
-from subdeck.tui.deck import panes as shape_file
 from subdeck.tui.deck.panes import (
     LEAST_ABOVE,
     LEAST_PRESETS,
@@ -19,12 +18,12 @@ from subdeck.tui.deck.panes import (
     Shape,
     above_height,
     presets_width,
-    read_shape,
+    shape_file,
     visible_panes,
     with_above,
     with_presets,
-    write_shape,
 )
+from subdeck.tui.layout_file import LayoutFile
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
@@ -98,13 +97,13 @@ def test_a_state_file_without_sense(text: str) -> None:
     file = Path(state_file(), STATE)
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert read_shape() == Shape()
+    assert shape_file().read() == Shape()
 
 
 def test_a_shape_is_read_as_it_was_written() -> None:
     """Nothing else is left beside the file."""
-    write_shape(Shape(0.25, None))
-    assert read_shape() == Shape(0.25, None)
+    shape_file().write(Shape(0.25, None))
+    assert shape_file().read() == Shape(0.25, None)
     assert [file.name for file in Path(state_file()).iterdir()] == [STATE]
 
 
@@ -113,13 +112,13 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
     written: list[Shape] = []
     begun, go_on = threading.Event(), threading.Event()
 
-    def write_slowly_at_first(shape: Shape) -> None:
+    def write_slowly_at_first(_: LayoutFile[Shape], shape: Shape) -> None:
         if not begun.is_set():
             begun.set()
             go_on.wait(20)
         written.append(shape)
 
-    monkeypatch.setattr(shape_file, "write_shape", write_slowly_at_first)
+    monkeypatch.setattr(LayoutFile, "write", write_slowly_at_first)
     async with opened(an_engine(), (160, 40)) as deck:
         await deck.press(">")
         await deck.until(begun.is_set, "the first write")

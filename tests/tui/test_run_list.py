@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.runs import list as resting
-from subdeck.tui.runs.memory import ListLayout, RunListMemory
+from subdeck.tui.runs.list import ListLayout, list_layout_file
 
 from ..factories import make_state
 from .deck import Deck, opened
@@ -146,12 +146,12 @@ async def test_the_filter_is_remembered() -> None:
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "status:failed")
         await deck.press("enter")
-        await deck.until(lambda: RunListMemory("/src/shop").read().filter == "status:failed", "the file")
+        await deck.until(lambda: list_layout_file("/src/shop").read().filter == "status:failed", "the file")
     async with opened(FakeEngine(*SINGLES)) as deck:
         await deck.until(lambda: "status:failed" in title(deck), "the filter")
         assert numbers(deck) == [2]
         await deck.press("2", "escape")
-        await deck.until(lambda: RunListMemory("/src/shop").read().filter == "", "the file to be empty")
+        await deck.until(lambda: list_layout_file("/src/shop").read().filter == "", "the file to be empty")
 
 
 async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,14 +162,14 @@ async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyP
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         assert numbers(deck) == [2]
-        assert RunListMemory("/src/shop").read().filter == ""
+        assert list_layout_file("/src/shop").read().filter == ""
 
 
 def test_each_project_has_its_filter() -> None:
     """What was written for one is not there for another, and a read-only app writes none."""
-    RunListMemory("/a").write(ListLayout("one"))
-    RunListMemory("/b", readonly=True).write(ListLayout("two"))
-    assert [RunListMemory(root).read().filter for root in ("/a", "/b")] == ["one", ""]
+    list_layout_file("/a").write(ListLayout("one"))
+    list_layout_file("/b", readonly=True).write(ListLayout("two"))
+    assert [list_layout_file(root).read().filter for root in ("/a", "/b")] == ["one", ""]
 
 
 async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:

@@ -1,25 +1,29 @@
-"""Which panes are on the screen, how large they are and which one has the keys."""
+"""Which panes are on the screen, how large they are and which one has the keys; and one run by itself on it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
+from textual.containers import Horizontal, Vertical
+from textual.events import MouseDown, MouseMove, MouseUp
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.worker import Worker
 
-from ...core.paths import state_file
-from ...core.system.files import write_state
 from ..actions import PANES, KeyContext
+from ..layout_file import LayoutFile
+from ..text.format import notify_failure
 from ..transcript.search import SearchLine
-from .workspace import Border
 
 if TYPE_CHECKING:
-    from ..feed.bridge import Bridge
+    from ...core.project.follower import Update
+    from ..runs.list import RunList
+    from ..runs.store import RunStore
 
 WIDE = 100
 """From this many columns on the presets have their own place beside the runs."""
@@ -42,12 +46,15 @@ ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
 """How far a key moves a border."""
 
 
+Share = Annotated[float, Meta(gt=0, lt=1)]
+
+
 class Shape(Struct, frozen=True):
     """How the operator divided the deck, in shares that outlive another size of the terminal; None where unchanged."""
 
-    presets: float | None = None
+    presets: Share | None = None
     """Of the columns, for the presets where they are beside the runs."""
-    above: float | None = None
+    above: Share | None = None
     """Of the rows, for what stands above the transcript."""
 
 
@@ -108,97 +115,78 @@ def with_above(shape: Shape, room: Room, rows: int) -> Shape:
     return replace(shape, above=bounded / room.deck_height)
 
 
-NAME = "layout.json"
+def shape_file(*, readonly: bool = False) -> LayoutFile[Shape]:
+    return LayoutFile(Shape(), "layout.json", readonly=readonly)
 
 
-def read_shape() -> Shape:
-    """Return what was remembered; a file that is missing or makes no sense remembers nothing."""
-    try:
-        with open(state_file(NAME), "rb") as file:
-            shape = msgspec.json.decode(file.read(4096), type=Shape)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return Shape()
-    return Shape(_share(shape.presets), _share(shape.above))
+class Border(Enum):
+    BESIDE = "beside"
+    """Between presets and runs."""
+    BELOW = "below"
+    """Between these and the transcript."""
 
 
-def write_shape(shape: Shape) -> None:
-    """Remember it. Raises OSError."""
-    write_state(state_file(NAME), msgspec.json.encode(shape))
+class Panes(Vertical):
+    """Holds the panes: shows, hides, sizes and focuses them, and lets the mouse drag the borders between them."""
 
+    ALLOW_SELECT = False
 
-def _share(written: float | None) -> float | None:
-    return written if written is not None and 0 < written < 1 else None
-
-
-class Panes:
-    """Shows, hides, sizes and focuses the deck's panes."""
-
-    def __init__(
-        self,
-        screen: Screen[object],
-        panes: Mapping[KeyContext, Widget],
-        above: Widget,
-        bridge: Bridge,
-    ) -> None:
-        """`above` holds presets and runs; `bridge` writes the shape that the operator gives the deck."""
-        self._screen = screen
+    def __init__(self, deck: Screen[Any], panes: Mapping[KeyContext, Widget], *, readonly: bool) -> None:
+        super().__init__()
+        self._deck = deck
         self._panes = panes
-        self._above = above
-        self._zoomed: KeyContext | None = None
-        self._shape = read_shape()
-        self._bridge = bridge
-        self._turn = asyncio.Lock()
-        self._visible: frozenset[KeyContext] = frozenset()
-        self._arranged: tuple[Room, frozenset[KeyContext], Shape] | None = None
-        """What the screen was arranged for, None once a pane was shown on its own; to set styles costs a layout."""
+        self.above = Horizontal(id="above")
+        """What holds presets and runs."""
+        self.zoomed: KeyContext | None = None
+        """The pane to which the operator gave the whole screen."""
+        self.shown: frozenset[KeyContext] = frozenset()
+        self._file = shape_file(readonly=readonly)
+        self._shape = self._file.read()
+        self._laid_out: tuple[Room, frozenset[KeyContext], Shape] | None = None
+        """What the screen was laid out for, None once a pane was shown on its own; to set styles costs a layout."""
+        self._held: Border | None = None
+        """The border that is being dragged."""
+        self._grip = 0
+        """Cells from the mouse to the size of what it drags."""
 
     @property
     def place(self) -> KeyContext:
         """The pane that has the focus, or lends it to a line of its own."""
-        focused = self._screen.focused
+        focused = self._deck.focused
         ancestors = focused.ancestors if focused else ()
         is_searching = any(isinstance(node, SearchLine) for node in ancestors)
         lent = KeyContext.TRANSCRIPT if is_searching else KeyContext.RUNS
         return next((place for place, pane in self._panes.items() if pane.has_focus), lent)
 
     @property
-    def zoomed(self) -> KeyContext | None:
-        """The pane to which the operator gave the whole screen."""
-        return self._zoomed
-
-    @property
-    def visible(self) -> frozenset[KeyContext]:
-        return self._visible
-
-    @property
     def _room(self) -> Room:
-        return Room(*self._screen.app.size)
+        return Room(*self._deck.app.size)
 
-    def arrange(self) -> None:
+    def lay_out(self) -> None:
         """Show what there is room for; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
-        visible = visible_panes(room, self.place, self._zoomed)
-        if self._arranged == (room, visible, self._shape):
+        visible = visible_panes(room, self.place, self.zoomed)
+        if self._laid_out == (room, visible, self._shape):
             return
-        self._visible = visible
-        self._arranged = (room, visible, self._shape)
+        self.shown = visible
+        self._laid_out = (room, visible, self._shape)
         for place, pane in self._panes.items():
             pane.display = place in visible
-        self._above.display = visible != frozenset({KeyContext.TRANSCRIPT})
+        self.above.display = visible != frozenset({KeyContext.TRANSCRIPT})
         beside = {KeyContext.PRESETS, KeyContext.RUNS} <= visible
-        self._above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
+        self.above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
         self._panes[KeyContext.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
-        self._screen.set_class(len(visible) == 1, "-zoomed")
-        self._screen.set_class(room.is_tiny, "-tiny")
-        self._screen.set_class(visible == frozenset(PANES), "-wide")
+        self._deck.set_class(len(visible) == 1, "-zoomed")
+        self._deck.set_class(room.is_tiny, "-tiny")
+        self._deck.set_class(visible == frozenset(PANES), "-wide")
 
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and give it the keys; a zoom goes with them."""
-        if self._zoomed is not None:
-            self._zoomed = place
-        self._arranged = None
+        if self.zoomed is not None:
+            self.zoomed = place
+        self._laid_out = None
         self._panes[place].display = True
-        self._above.display = True
+        self.above.display = True
         self._panes[place].focus()
 
     def go_round(self, step: int) -> None:
@@ -213,10 +201,10 @@ class Panes:
 
     def zoom(self, place: KeyContext | None) -> None:
         """Give the whole screen to one pane; None ends it."""
-        self._zoomed = place
+        self.zoomed = place
         if place is not None:
             self.go_to(place)
-        self.arrange()
+        self.lay_out()
 
     def toggle_zoom(self) -> None:
         self.zoom(None if self.zoomed else self.place)
@@ -225,37 +213,109 @@ class Panes:
 
     def widen_presets(self, steps: int) -> None:
         columns = presets_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
-        self._take_on(with_presets(self._shape, self._room, columns))
-        self._remember()
+        self._reshape(with_presets(self._shape, self._room, columns))
 
     def lower_transcript(self, steps: int) -> None:
         rows = above_height(self._shape, self._room) + steps * ONE_STEP_ROWS
-        self._take_on(with_above(self._shape, self._room, rows))
-        self._remember()
+        self._reshape(with_above(self._shape, self._room, rows))
 
     def reset_layout(self) -> None:
-        self._take_on(Shape())
-        self._remember()
+        self._reshape(Shape())
 
-    def drag(self, border: Border, cells: int, *, done: bool) -> None:
-        """Move a border so that what is left of it or above it has so many cells."""
-        if border is Border.BESIDE:
-            self._take_on(with_presets(self._shape, self._room, cells))
-        else:
-            self._take_on(with_above(self._shape, self._room, cells))
-        if done:
-            self._remember()
-
-    def _remember(self) -> None:
-        """Keep the shape for the next start; a read-only app has it for as long as it is open."""
-        if not self._bridge.readonly:
-            self._bridge.spawn(self._write)
-
-    async def _write(self) -> None:
-        async with self._turn:
-            await self._bridge.call(write_shape, self._shape)  # as it is by now: the last one stays
-
-    def _take_on(self, shape: Shape) -> None:
+    def _reshape(self, shape: Shape, *, done: bool = True) -> None:
+        """Divide the deck in another way, and remember it for the next start once that is done."""
         if shape != self._shape:
             self._shape = shape
-            self.arrange()
+            self.lay_out()
+        if done:
+            self.run_worker(partial(self._file.keep, lambda: self._shape), exit_on_error=False)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        notify_failure(self, event)
+
+    # --- by mouse ----------------------------------------------------------------------------------------------------
+
+    def border_at(self, x: int, y: int) -> Border | None:
+        """Return the border that runs through a cell of the screen."""
+        presets, runs, transcript = (self._panes[place] for place in PANES)
+        above = self.above.region
+        if self.above.display and transcript.display and y in (above.bottom - 1, transcript.region.y):
+            return Border.BELOW
+        if presets.display and runs.display and above.y <= y < above.bottom:
+            return Border.BESIDE if x in (presets.region.right - 1, runs.region.x) else None
+        return None
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        border = self.border_at(event.screen_x, event.screen_y)
+        if border is None or event.button != 1:
+            return
+        self._held = border
+        if border is Border.BESIDE:
+            self._grip = self._panes[KeyContext.PRESETS].outer_size.width - event.screen_x
+        else:
+            self._grip = self.above.outer_size.height - event.screen_y
+        self.capture_mouse()
+        event.stop()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        self._drag(event, done=False)
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        self._drag(event, done=True)
+
+    def _drag(self, event: MouseMove | MouseUp, *, done: bool) -> None:
+        if self._held is None:
+            return
+        event.stop()
+        if self._held is Border.BESIDE:
+            shape = with_presets(self._shape, self._room, event.screen_x + self._grip)
+        else:
+            shape = with_above(self._shape, self._room, event.screen_y + self._grip)
+        if done:
+            self._held = None
+            self.release_mouse()
+        self._reshape(shape, done=done)
+
+
+class SingleRunMode:
+    """One run by itself, as in a tmux window of its own: it has the screen until the operator goes to the deck."""
+
+    def __init__(self, run_id: str | None, run_store: RunStore, runs: RunList, panes: Panes) -> None:
+        self._run_id = run_id
+        self._run_store = run_store
+        self._runs = runs
+        self._panes = panes
+        self._here = False
+        self._gone = False
+
+    @property
+    def hides_others(self) -> bool:
+        """True while the run is not there, so that no other one takes its place, or what is meant for it."""
+        return self._run_id is not None and not self._here
+
+    def note(self, back: str) -> str:
+        """Say what there is to say about the run; `back` is the key that goes to the deck."""
+        return f"this run does not exist any more; {back} goes to the deck" if self._gone else ""
+
+    def begin(self) -> None:
+        if self._run_id is not None:
+            self._panes.zoom(KeyContext.TRANSCRIPT)
+            self._runs.select(self._run_id)
+
+    def look(self, update: Update) -> None:
+        """See whether the run is there, after the run store took an update."""
+        if self._run_id is None:
+            return
+        here = self._run_id in self._run_store
+        self._gone = not here and (self._gone or self._here or update.complete)
+        if here and not self._here:
+            self._runs.select(self._run_id)
+        self._here = here
+
+    def end_when_left(self) -> bool:
+        """Return whether the operator has just gone to the deck."""
+        if self._run_id is None or self._panes.zoomed is KeyContext.TRANSCRIPT:
+            return False
+        self._run_id = None
+        self._gone = False
+        return True

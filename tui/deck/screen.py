@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -30,8 +29,7 @@ from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notices import Notices
 from ..presets.list import PresetList
 from ..runs.filter_line import FilterLine
-from ..runs.list import RunList
-from ..runs.memory import RunListMemory
+from ..runs.list import RunList, list_layout_file
 from ..runs.store import RunStore
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
@@ -40,10 +38,8 @@ from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.prompt_line import PromptInput
 from .bars import DeckHeader, StatusBar
-from .panes import Panes
-from .single_run import SingleRunMode
+from .panes import Panes, SingleRunMode
 from .undo import Undo, clean_up_at_start
-from .workspace import ABOVE, Workspace
 
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
@@ -89,28 +85,22 @@ class MainScreen(StyledOnceScreen):
         self._readonly = readonly
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.run_store, RunListMemory(engine.project.root, readonly=readonly), actions)
+        self.runs = RunList(self.run_store, list_layout_file(engine.project.root, readonly=readonly), actions)
         self.undo = Undo(self.bridge, self.runs.select)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
-        self._above = Horizontal(id=ABOVE)
-        self.panes = Panes(
-            self,
-            {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript},
-            self._above,
-            self.bridge,
-        )
+        panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
+        self.panes = Panes(self, panes, readonly=readonly)
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
-        self._workspace = Workspace()
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=readonly)
         self._status = StatusBar(actions)
 
     def compose(self) -> ComposeResult:
-        self.panes.arrange()
+        self.panes.lay_out()
         yield self._header
-        with self._workspace:
-            with self._above:
+        with self.panes:
+            with self.panes.above:
                 yield self.presets
                 yield self.runs
             yield FilterLine(self.runs)
@@ -168,7 +158,7 @@ class MainScreen(StyledOnceScreen):
             zoomed=self.panes.zoomed is not None,
             unseen=len(self.run_store.unseen),
             can_suspend=not self.app.is_web,
-            shown=self.panes.visible,
+            shown=self.panes.shown,
             readonly=self._readonly,
         )
 
@@ -262,21 +252,17 @@ class MainScreen(StyledOnceScreen):
     def show_focus(self) -> None:
         if self.panes.place is KeyContext.TRANSCRIPT:
             self.runs.mark_seen(self.transcript.run_id)
-        self.panes.arrange()
+        self.panes.lay_out()
         self._show_action_context()
 
     @on(Resize)
     def fit_panes(self) -> None:
-        self.panes.arrange()
+        self.panes.lay_out()
         self._show_action_context()
-
-    @on(Workspace.Dragged)
-    def move_border(self, message: Workspace.Dragged) -> None:
-        self.panes.drag(message.border, message.cells, done=message.done)
 
     def get_focusable_widget_at(self, x: int, y: int) -> Widget | None:
         """Leave out borders: one that is dragged takes the keys from nobody."""
-        return None if self._workspace.border_at(x, y) else super().get_focusable_widget_at(x, y)
+        return None if self.panes.border_at(x, y) else super().get_focusable_widget_at(x, y)
 
     # --- what keys ask for ---------------------------------------------------------------------------------------
 

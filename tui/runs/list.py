@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from textual.content import Content
 from textual.geometry import Region
 from textual.worker import Worker
 
-from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
+from ...core.paths import project_key
+from ..actions import Action, KeyContext, bindings, key_of
+from ..layout_file import LayoutFile
 from ..messages import RunHighlighted
 from ..text.format import notify_failure
 from ..widgets.line_view import CURSOR, RowList
@@ -29,7 +33,6 @@ from .columns import (
 )
 from .filter import Filter, parse_filter
 from .listing import Listing, Row
-from .memory import ListLayout, RunListMemory
 from .order import Sort
 from .store import RunStore
 
@@ -38,6 +41,20 @@ if TYPE_CHECKING:
 
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
+
+
+class ListLayout(Struct, frozen=True):
+    """What is remembered of the list for each project."""
+
+    filter: str = ""
+    sort: Sort = Sort.AGE
+    folded: tuple[str, ...] = ()
+    """Keys of the groups of which only the head is shown."""
+
+
+def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:
+    return LayoutFile(ListLayout(), "lists", f"{project_key(project_root)}.json", readonly=readonly)
+
 
 MOST_FOLDED = 200
 """Groups that are remembered as folded."""
@@ -61,13 +78,11 @@ class RunList(RowList):
 
     BINDINGS = bindings(KeyContext.RUNS)
 
-    def __init__(
-        self, run_store: RunStore, memory: RunListMemory | None = None, actions: Sequence[Action] = ACTIONS
-    ) -> None:
-        """`memory` has filter, sort and folds as they were when the app was closed."""
+    def __init__(self, run_store: RunStore, file: LayoutFile[ListLayout], actions: Sequence[Action]) -> None:
+        """`file` has filter, sort and folds as they were when the app was closed."""
         super().__init__(id=KeyContext.RUNS)
         self._run_store = run_store
-        self.memory = memory
+        self._file = file
         self._actions = actions
         self._edges = ("", "")
         self._run_rows: dict[str, RunRow] = {}
@@ -86,18 +101,15 @@ class RunList(RowList):
 
     def on_mount(self) -> None:
         self._show_edges()
-        if self.memory is not None:
-            # After the first paint, which comes before the first run anyway.
-            self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
+        # After the first paint, which comes before the first run anyway.
+        self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
 
     async def _recall_layout(self) -> None:
         """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""
-        if self.memory is None:
-            return
-        known = await asyncio.to_thread(self.memory.read)
+        known = await asyncio.to_thread(self._file.read)
         if known.sort is not Sort.AGE or known.folded:
             self.order_by(known.sort, known.folded)
         if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
@@ -107,8 +119,7 @@ class RunList(RowList):
 
     def keep_layout(self) -> None:
         """Keep how the list is arranged for the next start."""
-        if memory := self.memory:
-            self.run_worker(memory.keep(self._list_layout), exit_on_error=False)
+        self.run_worker(partial(self._file.keep, self._list_layout), exit_on_error=False)
 
     def _list_layout(self) -> ListLayout:
         folded = tuple(sorted(self.listing.folded, reverse=True)[:MOST_FOLDED])
