@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
@@ -16,6 +17,7 @@ from subdeck.tui.deck.toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.notices import TOASTS_ON_SCREEN, Notices
 from subdeck.tui.terminal.handover import hand_over
+from textual.geometry import Size
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -213,6 +215,7 @@ class FakeScreen:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.app = SimpleNamespace(screen=self, size=Size(120, 30))
 
     def notify(self, text: str, **_: object) -> None:
         self.said.append(text)
@@ -221,12 +224,13 @@ class FakeScreen:
         self.timers.append((seconds, callback))
 
 
-def test_never_more_than_three_toasts() -> None:
+def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three on the screen the next ends wait, and come together when one has gone."""
     screen, now = FakeScreen(), [100.0]
-    toasts = Toasts(screen, Notifications(), Notices(), clock=lambda: now[0])  # type: ignore[arg-type]
+    monkeypatch.setattr("subdeck.tui.deck.toasts.monotonic", lambda: now[0])
+    toasts = Toasts(screen, Notifications(), Notices())  # type: ignore[arg-type]
     for number in range(1, 7):
-        toasts.tell([a_run(number, "completed")])
+        toasts.report([a_run(number, "completed")])
         if number <= TOASTS_ON_SCREEN + 1:
             screen.timers.pop()[1]()
     assert len(screen.said) == TOASTS_ON_SCREEN

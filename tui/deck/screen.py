@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.events import DescendantFocus, Resize
-from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from ...core.run.snapshot import Counts, RunSnapshot
@@ -124,15 +123,9 @@ class MainScreen(StyledOnceScreen):
 
     @cached_property
     def _toasts(self) -> Toasts:
-        from .toasts import CELLS, Toasts
+        from .toasts import Toasts
 
-        return Toasts(
-            self,
-            self.bridge.engine.settings.notifications,
-            self.notices,
-            in_dialog=lambda: isinstance(self.app.screen, ModalScreen),
-            cells=lambda: min(CELLS, self.app.size.width // 2 - 4),
-        )
+        return Toasts(self, self.bridge.engine.settings.notifications, self.notices)
 
     @cached_property
     def _handlers(self) -> Handlers:
@@ -178,7 +171,7 @@ class MainScreen(StyledOnceScreen):
         self._status.show_counts(update.background)
         self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
-        self._toasts.tell(update.ended, looked_at=looked_at, in_sight=in_sight)
+        self._toasts.report(update.ended, looked_at=looked_at, in_sight=in_sight)
         for run in update.runs:
             if run.run_id == self.transcript.run_id and self.transcript.run_changed(run):
                 self.bridge.read_on()

@@ -1,12 +1,13 @@
-"""Tell the ends of runs: one toast each, several in one, never more than three on the screen."""
+"""Report the ends of runs: one toast each, several in one, never more than three on the screen."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from ...core.config.settings import Notifications
@@ -23,71 +24,60 @@ if TYPE_CHECKING:
 
 SECONDS = 6.0
 """How long one stays."""
-BRIEFLY = 3.0
-"""The same for a run whose transcript says it too."""
-GATHER = 0.2
-"""Seconds to wait for others that end at the same time."""
-DIALOG_GLANCE = 0.5
-"""Seconds between two looks whether a dialog has closed, only while an end waits for that."""
+SECONDS_IN_SIGHT = 3.0
+"""The same for a run whose transcript shows its end too."""
+GATHER_S = 0.2
+"""How long to wait for others that end at the same time."""
+DIALOG_POLL_S = 0.5
+"""Between two checks whether a dialog has closed, only while an end waits for that."""
 LINES = 4
 """Lines of one toast; further runs are counted."""
 CELLS = 56
 """Of a line where there is room."""
-COUNT = 4
-"""Cells at its end for how many are alike."""
-WASTED = 8
-"""Cells that the end of a word may leave empty where a text goes on in the next line."""
+COUNT_CELLS = 4
+"""At its end, for how many are alike."""
+WRAP_CELLS = 8
+"""That a word may leave empty at the end of a line where it is wrapped to the next."""
 
 
 class Toasts:
-    """Holds ends back while the screen is full and tells them together when there is room."""
+    """Holds ends back while a dialog is open or the screen is full, and reports them together when there is room."""
 
-    def __init__(
-        self,
-        node: Widget,
-        wishes: Notifications,
-        notices: Notices,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        in_dialog: Callable[[], bool] = lambda: False,
-        cells: Callable[[], int] = lambda: CELLS,
-    ) -> None:
-        """`in_dialog` says whether a dialog is open, which no toast comes over; `cells` how long a line may be."""
+    def __init__(self, node: Widget, settings: Notifications, notices: Notices) -> None:
         self._node = node
-        self._wishes = wishes
+        self._settings = settings
         self._notices = notices
-        self._clock = clock
-        self._in_dialog = in_dialog
-        self._cells = cells
         self._waiting: list[RunSnapshot] = []
         self._in_sight: str | None = None
         self._leaving: list[float] = []
         """When each toast on the screen goes."""
         self._armed = False
 
-    def tell(self, ended: Sequence[RunSnapshot], *, looked_at: str | None = None, in_sight: str | None = None) -> None:
-        """Tell these ends, but for the run that is being read; that whose transcript is in sight gets few words.
+    def report(
+        self, ended: Sequence[RunSnapshot], *, looked_at: str | None = None, in_sight: str | None = None
+    ) -> None:
+        """Report these ends, except that of the run being read; the run whose transcript is in sight gets few words.
 
-        The bell and the desktop are for somebody who looks elsewhere: they tell each batch, whatever is on the screen.
+        The bell and the desktop are for somebody who looks elsewhere: they get each batch, whatever is on the screen.
         """
         if ended:
-            self._tell_elsewhere(ended)
+            self._alert(ended)
         self._in_sight = in_sight
-        if not self._wishes.toasts:
+        if not self._settings.toasts:
             self._note(ended)
             return
         self._note(run for run in ended if run.run_id == looked_at)
         self._waiting.extend(run for run in ended if run.run_id != looked_at)
         if self._waiting and not self._armed:
-            self._arm(GATHER)
+            self._arm(GATHER_S)
 
-    def _tell_elsewhere(self, ended: Sequence[RunSnapshot]) -> None:
-        if self._wishes.bell:
+    def _alert(self, ended: Sequence[RunSnapshot]) -> None:
+        if self._settings.bell:
             self._node.app.bell()
-        if self._wishes.desktop != "off":
+        if self._settings.desktop != "off":
             title = "subdeck" if len(ended) > 1 else _who(ended[0])
             body = f"{runs_word(len(ended))} ended" if len(ended) > 1 else doing(ended[0], 160)
-            sequence = through_tmux(notification(self._wishes.desktop, title, body))
+            sequence = through_tmux(notification(self._settings.desktop, title, body))
             write_to_terminal(cast("App[Any]", self._node.app), sequence)
 
     def _arm(self, seconds: float) -> None:
@@ -96,26 +86,27 @@ class Toasts:
 
     def _show(self) -> None:
         self._armed = False
-        now = self._clock()
+        now = monotonic()
         self._leaving = [leaves for leaves in self._leaving if leaves > now]
-        if self._in_dialog():
-            self._arm(DIALOG_GLANCE)
+        if isinstance(self._node.app.screen, ModalScreen):
+            self._arm(DIALOG_POLL_S)
             return
         if len(self._leaving) >= TOASTS_ON_SCREEN:
             self._arm(min(self._leaving) - now)
             return
         ended, self._waiting = self._waiting, []
-        known = [run.run_id for run in ended] == [self._in_sight]
-        seconds = BRIEFLY if known else SECONDS
+        in_sight = [run.run_id for run in ended] == [self._in_sight]
+        seconds = SECONDS_IN_SIGHT if in_sight else SECONDS
         self._leaving.append(now + seconds)
         failed = any(map(needs_operator, ended))
-        text = _who(ended[0]) if known else ends_text(ended, self._cells())
-        self._note([] if known else untold(ended, self._cells()))
+        cells = min(CELLS, self._node.app.size.width // 2 - 4)
+        text = _who(ended[0]) if in_sight else ends_text(ended, cells)
+        self._note([] if in_sight else only_counted(ended, cells))
         self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
 
-    def _note(self, untold: Iterable[RunSnapshot]) -> None:
+    def _note(self, runs: Iterable[RunSnapshot]) -> None:
         """Keep ends that no toast names in the list of messages."""
-        for run in untold:
+        for run in runs:
             severity = "error" if needs_operator(run) else "information"
             self._notices.add(ends_text([run]), severity)
 
@@ -123,7 +114,7 @@ class Toasts:
 def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
     """Say which runs ended and how: one with what two lines hold, several in a line each, those alike in one."""
     if len(ended) == 1:
-        return f"{_who(ended[0])}\n{doing(ended[0], 2 * cells - WASTED)}"
+        return f"{_who(ended[0])}\n{doing(ended[0], 2 * cells - WRAP_CELLS)}"
     alike = Counter(_line(run, cells) for run in ended)
     lines = [line if count == 1 else f"{line} ×{count}" for line, count in alike.items()][:LINES]
     if rest := sum(list(alike.values())[LINES:]):
@@ -131,8 +122,8 @@ def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
     return "\n".join(lines)
 
 
-def untold(ended: Sequence[RunSnapshot], cells: int = CELLS) -> list[RunSnapshot]:
-    """Return those that the text of all these only counts."""
+def only_counted(ended: Sequence[RunSnapshot], cells: int) -> list[RunSnapshot]:
+    """Return the runs that `ends_text` does not name."""
     named = list(dict.fromkeys(_line(run, cells) for run in ended))[:LINES]
     return [run for run in ended if _line(run, cells) not in named]
 
@@ -148,7 +139,7 @@ _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 
 
 def _line(run: RunSnapshot, cells: int) -> str:
-    line, room = f"{_who(run)}: {doing(run, CELLS)}", cells - COUNT
+    line, room = f"{_who(run)}: {doing(run, CELLS)}", cells - COUNT_CELLS
     return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 
