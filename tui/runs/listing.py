@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .filter import EVERYTHING, Filter, Flags
-from .order import GroupFacts, Section, Sort, Value, group_sort_key, order_in_group, run_sort_key, summarize
+from .order import GroupFacts, Section, Sort, Value, order_in_group, sort_key, summarize
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
@@ -116,12 +116,15 @@ class Listing:
 
     def key_of(self, run_id: str) -> RowKey:
         """Return the key of the row of a run, or the one that it would have."""
-        run = self._run_store.get(run_id)
         group_key = self.group_key_of(run_id)
         if group := self._groups.get(group_key):
             index = group.members.index(run_id) if run_id in group.members else len(group.members)
-            return (*group_sort_key(group, self.sort), group_key, index, run_id)
-        return ((*run_sort_key(run, self.sort), group_key, 0, run_id)) if run else (0, 0.0, "", group_key, 0, run_id)
+            return (*self._rows_by_group[group_key][0][:4], index, run_id)
+        run = self._run_store.get(run_id)
+        return self._lone_key(run, group_key) if run else (0, 0.0, "", group_key, 0, run_id)
+
+    def _lone_key(self, run: RunSnapshot, group_key: str) -> RowKey:
+        return (*sort_key((run,), run.status, self.sort), group_key, 0, run.run_id)
 
     # --- changing them -----------------------------------------------------------------------------------------------
 
@@ -225,20 +228,14 @@ class Listing:
             self._rows[start:start] = after
 
     def _rows_of(self, group_key: str) -> tuple[RowKey, ...]:
-        siblings = self._siblings.get(group_key)
-        if siblings is None:
-            self._groups.pop(group_key, None)
-            run = self._run_store.get(group_key)
-            if run is None or group_key in self._hidden:
-                return ()
-            return ((*run_sort_key(run, self.sort), group_key, 0, group_key),)
+        siblings = self._siblings.get(group_key, {group_key})
         shown = [run for run_id in siblings - self._hidden if (run := self._run_store.get(run_id))]
         if len(shown) < 2:
             self._groups.pop(group_key, None)
-            return tuple((*run_sort_key(run, self.sort), group_key, 0, run.run_id) for run in shown)
+            return tuple(self._lone_key(run, group_key) for run in shown)
         shown.sort(key=order_in_group)
         group = self._groups[group_key] = summarize(shown, len(siblings))
-        whole = (*group_sort_key(group, self.sort), group_key)
+        whole = (*sort_key(shown, group.status, self.sort), group_key)
         head = (*whole, HEAD, "")
         if group_key in self.folded:
             return (head,)

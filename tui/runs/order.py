@@ -60,53 +60,47 @@ def age_of(run: RunSnapshot) -> str:
     return f"{run_id[:15]}{run.meta.created_at[:24]}{run_id[15:]}"
 
 
-def run_sort_key(run: RunSnapshot, sort: Sort) -> SortKey:
-    """Return where a run that is in no group stands."""
-    return _sort_key(
-        sort,
-        section_of(run.status),
-        age=age_of(run),
-        cost=run.usage.cost,
-        tokens=run.usage.tokens,
-        began=run.started_at or "",
-        longest_ms=(run.end and run.end.duration_ms) or 0,
-        title=run.meta.title,
-    )
-
-
-def group_sort_key(group: GroupFacts, sort: Sort) -> SortKey:
-    """Return where a group stands as a whole."""
-    return _sort_key(
-        sort,
-        section_of(group.status),
-        age=group.age,
-        cost=group.cost,
-        tokens=group.tokens,
-        began=group.began,
-        longest_ms=group.longest_ms,
-        title=group.title,
-    )
-
-
-def _sort_key(
-    sort: Sort, section: Section, *, age: str, cost: float, tokens: int, began: str, longest_ms: int, title: str
-) -> SortKey:
+def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort) -> SortKey:
+    """Return where a run stands, or the runs of a group as a whole, whose status is this."""
+    section = section_of(status)
     value: Value = 0.0
     match sort:
         case Sort.AGE:
             pass
         case Sort.COST:
-            value = -cost
+            value = -_cost(runs)
         case Sort.TOKENS:
-            value = -float(tokens)
+            value = -float(_tokens(runs))
         case Sort.ELAPSED if section is Section.FINISHED:
-            value = -float(longest_ms)
+            value = -float(_longest_ms(runs))
         case Sort.ELAPSED:
             # Those that are running are compared by when they began, so that their order holds while time passes.
-            value = began if section is Section.RUNNING else ""
+            value = _began(runs) if section is Section.RUNNING else ""
         case Sort.PRESET:
-            value = one_line(title, 60).casefold()
+            value = _title(runs).casefold()
+    age = min(map(age_of, runs))
     return (int(section), value, age if section is Section.QUEUED else age.translate(_FLIPPED))
+
+
+def _cost(runs: Sequence[RunSnapshot]) -> float:
+    return sum(run.usage.cost for run in runs)
+
+
+def _tokens(runs: Sequence[RunSnapshot]) -> int:
+    return sum(run.usage.tokens for run in runs)
+
+
+def _began(runs: Sequence[RunSnapshot]) -> str:
+    return min((run.started_at for run in runs if not run.has_ended and run.started_at), default="")
+
+
+def _longest_ms(runs: Sequence[RunSnapshot]) -> int:
+    return max((run.end.duration_ms or 0 for run in runs if run.end), default=0)
+
+
+def _title(runs: Sequence[RunSnapshot]) -> str:
+    titles = {run.meta.title for run in runs}
+    return one_line(runs[0].meta.title, 60) if len(titles) == 1 else f"{len(titles)} presets"
 
 
 _PRECEDENCE = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
@@ -133,8 +127,6 @@ class GroupFacts(Struct, frozen=True):
     """When the first of those that are running began; empty when none is."""
     longest_ms: int
     """Of those that have ended."""
-    age: str
-    """Of the oldest one."""
     title: str
     """The preset, or how many there are."""
     about: str
@@ -176,7 +168,6 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
     """Sum up at least one run of a group; `known` is how many of it there are."""
     counts = Counter(run.status for run in runs if not run.newer_schema)
     status = next((status for status in _PRECEDENCE if status in counts), runs[0].status)
-    presets = dict.fromkeys(run.meta.title for run in runs)
     first = runs[0].meta
     return GroupFacts(
         members=tuple(run.run_id for run in runs),
@@ -184,12 +175,11 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         counts=tuple(counts.items()),
         status=status,
         elsewhere=all(run.elsewhere for run in runs if run.status is status),
-        tokens=sum(run.usage.tokens for run in runs),
-        cost=sum(run.usage.cost for run in runs),
-        began=min((run.started_at for run in runs if not run.has_ended and run.started_at), default=""),
-        longest_ms=max((run.end.duration_ms or 0 for run in runs if run.end), default=0),
-        age=min(age_of(run) for run in runs),
-        title=one_line(first.title, 60) if len(presets) == 1 else f"{len(presets)} presets",
+        tokens=_tokens(runs),
+        cost=_cost(runs),
+        began=_began(runs),
+        longest_ms=_longest_ms(runs),
+        title=_title(runs),
         about=one_line(first.description or first.task, 400),
     )
 
