@@ -12,7 +12,6 @@ from subdeck.core.run.events import AssistantText, Event, Thinking, ToolCall, To
 from subdeck.core.system.line_file import LineFile
 from subdeck.tui.feed.lines import View
 from subdeck.tui.feed.reader import RunReader
-from subdeck.tui.messages import ViewChosen
 from subdeck.tui.theme import DARK
 from subdeck.tui.transcript.pane import Transcript
 from subdeck.tui.transcript.rows import TextPosition
@@ -57,8 +56,8 @@ class ReadingApp(App[None]):
         self.theme = DARK.name
         self.transcript.focus()
 
-    @on(ViewChosen)
-    def show_view(self, message: ViewChosen) -> None:
+    @on(Transcript.ViewChosen)
+    def show_view(self, message: Transcript.ViewChosen) -> None:
         self.reader = self._reader(message.view)
         self.read_on()
 

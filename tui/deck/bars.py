@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...core.run.describe import background_counts, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
-from ..actions import ACTIONS, Action, ActionContext, Hint, footer_hints
+from ..actions import Hint
 from ..text.cells import two_sided
 from ..text.format import dollars, short_path
 
 if TYPE_CHECKING:
-    from ...core.engine import AgentChoice
-    from ...core.run.snapshot import Counts
+    from ...core.agents.choice import AgentChoice
 
 LEAST_PATH = 16
 """Cells of the project's path that are worth more than the reason for the choice of an agent."""
@@ -29,55 +28,43 @@ class DeckHeader(Widget):
     DeckHeader { height: 1; padding: 0 1; background: $surface; }
     """
     ALLOW_SELECT = False
+    note = reactive("")
+    """Something that matters more than which agent works here."""
+    is_gone = reactive(False)
+    """Whether the project's directory is gone."""
+    _agent = reactive("")
+    _figures = reactive("")
 
-    def __init__(self, project: str, *, readonly: bool = False) -> None:
+    def __init__(self, project: str, *, readonly: bool) -> None:
         super().__init__()
         self._readonly = readonly
-        self._note = ""
-        self._gone = ""
         self._project = project
-        self._agent = ""
         self._short_agent = ""
         """For a line that has no room for the reason."""
-        self._figures = ""
 
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
-        self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
-        self.refresh()
-
-    def show_note(self, note: str) -> None:
-        """Say something that matters more than which agent works here; empty ends it."""
-        if note != self._note:
-            self._note = note
-            self.refresh()
-
-    def show_gone(self, gone: bool) -> None:
-        """Say beside its path that the project's directory is gone."""
-        self._gone = "  ! gone" if gone else ""
-        self.refresh()
+        self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
     def show_figures(self, counts: Counts, token_count: int, cost: float) -> None:
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running{queued}"
         spent = f"{tokens(token_count)} tok" if token_count else ""
-        figures = "   ".join(part for part in (running, spent, dollars(cost)) if part)
-        if figures != self._figures:
-            self._figures = figures
-            self.refresh()
+        self._figures = "   ".join(part for part in (running, spent, dollars(cost)) if part)
 
     def render(self) -> Content:
         width = self.content_size.width
         mode = "  read-only" if self._readonly else ""
         name = Content.assemble(("subdeck", "bold $text-primary"), (mode, "bold"), "  ")
-        if self._note:
-            return Content.assemble(name, (f"! {self._note}", "bold $text-warning")).truncate(width, ellipsis=True)
+        if self.note:
+            return Content.assemble(name, (f"! {self.note}", "bold $text-warning")).truncate(width, ellipsis=True)
         room = width - name.cell_length
         right = self._right(self._agent)
         if room - len(right) < LEAST_PATH + 3:
             right = self._right(self._short_agent)
-        path = short_path(self._project, max(8, room - len(right) - len(self._gone) - 3))
-        where = Content.assemble(path, (self._gone, "bold $text-warning"))
+        gone = "  ! gone" if self.is_gone else ""
+        path = short_path(self._project, max(8, room - len(right) - len(gone) - 3))
+        where = Content.assemble(path, (gone, "bold $text-warning"))
         return two_sided(name + where, Content(right), width)
 
     def _right(self, agent: str) -> str:
@@ -92,33 +79,17 @@ class StatusBar(Widget):
     StatusBar { height: 1; padding: 0 1; background: $surface; }
     """
     ALLOW_SELECT = False
-
-    def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
-        super().__init__()
-        self._actions = actions
-        self._figure = background_counts(Counts())
-        self._short_figure = ""
-        """For a terminal that is hardly there."""
-        self._hints: list[Hint] = []
-
-    def show_counts(self, background: Counts) -> None:
-        figure = background_counts(background)
-        if figure != self._figure:
-            self._figure = figure
-            self._short_figure = f"●{background.running}/{background.total}"
-            self.refresh()
-
-    def show_action_context(self, action_context: ActionContext) -> None:
-        hints = footer_hints(action_context, self._actions)
-        if hints != self._hints:
-            self._hints = hints
-            self.refresh()
+    background = reactive(Counts())
+    """Of the runs in the background."""
+    hints = reactive[list[Hint]](list)
 
     def render(self) -> Content:
         width = self.content_size.width
-        figure = self._figure if cell_len(self._figure) <= width else self._short_figure
+        figure = background_counts(self.background)
+        if cell_len(figure) > width:
+            figure = f"●{self.background.running}/{self.background.total}"
         shown = [Content(figure if cell_len(figure) <= width else "")]
-        for hint in fitting(self._hints, width - shown[0].cell_length):
+        for hint in fitting(self.hints, width - shown[0].cell_length):
             shown.append(Content.assemble(GAP, (hint.key, "bold $text-primary"), " ", (hint.name, "$text-muted")))
         return Content("").join(shown)
 

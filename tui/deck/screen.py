@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
-from ..actions import Action, ActionContext, KeyContext, bindings, key_of, said
+from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, said
 from ..feed.bridge import Bridge
 from ..feed.messages import (
     AgentChosen,
@@ -24,7 +24,6 @@ from ..feed.messages import (
     TranscriptRead,
     UnseenFound,
 )
-from ..messages import PresetHighlighted, RowChosen, RunHighlighted, ViewChosen
 from ..notices import Notices
 from ..presets.list import PresetList
 from ..runs.filter_line import FilterLine
@@ -35,6 +34,7 @@ from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import StyledOnceScreen
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
+from ..widgets.line_view import RowList
 from ..widgets.prompt_line import PromptInput
 from .bars import DeckHeader, StatusBar
 from .panes import Panes, SingleRunMode
@@ -93,7 +93,7 @@ class MainScreen(StyledOnceScreen):
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=readonly)
-        self._status = StatusBar(actions)
+        self._status = StatusBar()
 
     def compose(self) -> ComposeResult:
         self.panes.lay_out()
@@ -167,8 +167,8 @@ class MainScreen(StyledOnceScreen):
         self._single_run.look(update)
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self.run_store.tokens, self.run_store.cost)
-        self._header.show_note(self._single_run.note(key_of("back", self.actions)))
-        self._status.show_counts(update.background)
+        self._header.note = self._single_run.note(key_of("back", self.actions))
+        self._status.background = update.background
         self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
         self._toasts.report(update.ended, looked_at=looked_at, in_sight=in_sight)
@@ -206,7 +206,7 @@ class MainScreen(StyledOnceScreen):
 
     @on(ProjectWent)
     def show_project(self, message: ProjectWent) -> None:
-        self._header.show_gone(not message.is_here)
+        self._header.is_gone = not message.is_here
         if message.is_here:
             self.notify("The project directory is back.", markup=False)
         else:
@@ -219,25 +219,23 @@ class MainScreen(StyledOnceScreen):
 
     # --- what the panes tell -------------------------------------------------------------------------------------
 
-    @on(RunHighlighted)
-    def show_highlighted(self, message: RunHighlighted) -> None:
-        if self._single_run.hides_others:
-            return
-        if message.run_id != self.transcript.run_id:
-            self.transcript.show(self.run_store.get(message.run_id))
-            self.bridge.show_run(message.run_id)
+    @on(RowList.Highlighted)
+    def show_highlighted(self) -> None:
+        run_id = self.runs.selected
+        if run_id != self.transcript.run_id and not self._single_run.hides_others:
+            self.transcript.show(self.run_store.get(run_id))
+            self.bridge.show_run(run_id)
         self._show_action_context()
 
-    @on(ViewChosen)
-    def show_view(self, message: ViewChosen) -> None:
+    @on(Transcript.ViewChosen)
+    def show_view(self, message: Transcript.ViewChosen) -> None:
         if message.run_id == self.transcript.run_id:
             self.bridge.show_run(message.run_id, message.view)
 
-    @on(PresetHighlighted)
     def _show_action_context(self) -> None:
-        self._status.show_action_context(self.action_context)
+        self._status.hints = footer_hints(self.action_context, self.actions)
 
-    @on(RowChosen)
+    @on(RowList.Chosen)
     async def open_row(self) -> None:
         self.action_act("launch" if self.panes.place is KeyContext.PRESETS else "open")
 
@@ -272,9 +270,8 @@ class MainScreen(StyledOnceScreen):
             return
         self._handlers[action_id]()
         if self._single_run.end_when_left():
-            self._header.show_note("")
-            self.show_highlighted(RunHighlighted(self.runs.selected))
-        self._show_action_context()
+            self._header.note = ""
+        self.show_highlighted()
 
     def show_launched(self, run_id: str) -> None:
         """Put the cursor on a run just launched, as soon as it is there."""

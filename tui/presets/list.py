@@ -17,7 +17,6 @@ from textual.worker import Worker
 
 from ...core.text.plain import one_line
 from ..actions import Action, KeyContext, bindings
-from ..messages import PresetHighlighted
 from ..text.format import notify_failure
 from ..widgets.line_view import RowList
 
@@ -121,7 +120,7 @@ class PresetList(RowList):
         self._show_edge()
 
     def _highlight(self) -> None:
-        self.post_message(PresetHighlighted(self.highlighted.name if self.highlighted else None))
+        self.post_message(self.Highlighted())
         self._show_edge()
         if self._preview_timer:
             self._preview_timer.stop()

@@ -16,7 +16,6 @@ from textual.worker import Worker
 from ...core.paths import project_key
 from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
-from ..messages import RunHighlighted
 from ..text.format import notify_failure
 from ..widgets.line_view import CURSOR, RowList
 from .columns import (
@@ -355,7 +354,7 @@ class RunList(RowList):
         if run_id == self._selected:
             return
         self._selected = run_id
-        self.post_message(RunHighlighted(run_id))
+        self.post_message(self.Highlighted())
         self._keep_view(lambda: self.listing.pin(run_id))
 
     def _refilter(self, run_ids: Iterable[str]) -> None:

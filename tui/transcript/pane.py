@@ -9,6 +9,7 @@ from rich.segment import Segment
 from textual.binding import BindingType
 from textual.content import Content
 from textual.events import Resize
+from textual.message import Message
 from textual.strip import Strip
 
 from ...core.run.describe import doing
@@ -16,7 +17,6 @@ from ...core.run.model import STATUS_OF, RunReason, RunStatus
 from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.lines import View
-from ..messages import ViewChosen
 from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
@@ -59,6 +59,14 @@ class Transcript(DocumentView):
     }
     """
 
+    class ViewChosen(Message):
+        """The shown run is to be looked at in another way."""
+
+        def __init__(self, run_id: str, view: View) -> None:
+            super().__init__()
+            self.run_id = run_id
+            self.view = view
+
     def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
         super().__init__(KeyContext.TRANSCRIPT)
         self._follow_key = key_of("follow", actions)
@@ -96,7 +104,7 @@ class Transcript(DocumentView):
         if self._run is None or name == self.view:
             return
         self._begin(View(name))
-        self.post_message(ViewChosen(self._run.run_id, self.view))
+        self.post_message(self.ViewChosen(self._run.run_id, self.view))
 
     def run_changed(self, run: RunSnapshot) -> bool:
         """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""

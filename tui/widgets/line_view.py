@@ -9,10 +9,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.events import Blur, Click, Focus, Resize
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-
-from ..messages import RowChosen
 
 
 class LineView(ScrollView, inherit_bindings=False):
@@ -104,6 +103,12 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
     }
     """
 
+    class Highlighted(Message):
+        """The cursor is on something else, or what it is on has changed."""
+
+    class Chosen(Message):
+        """A row was clicked a second time: what Enter does."""
+
     cursor: int = 0
     """Row of the cursor; meaningless while there are no rows."""
 
@@ -166,7 +171,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         if offset is None or (row := offset.y + self.scroll_offset.y) >= self.row_count:
             return
         if row == self.cursor and event.chain > 1:
-            self.post_message(RowChosen())
+            self.post_message(self.Chosen())
         else:
             self.move_to(row)
 
