@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 from subdeck.core.run.model import Usage
-from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, RowFlags, columns, head_cells, run_cells
+from subdeck.tui.runs.columns import AGENT_FROM, COST_FROM, LEAD, RowFlags, RunRow, columns, head_cells
 from subdeck.tui.runs.order import summarize
 
 from .fake_engine import a_run
@@ -29,7 +29,7 @@ def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
     """Whatever a run holds, its columns stay where they are and nothing of it commands the terminal."""
     run = a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_agent=text, usage=Usage(cost=1.5))
     group = summarize(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
-    for row in (text_of(run_cells(run, RowFlags(), width, NOW)), text_of(head_cells(group, RowFlags(), width, NOW))):
+    for row in (text_of(RunRow(run, RowFlags(), width).cells(NOW)), text_of(head_cells(group, RowFlags(), width, NOW))):
         assert cell_len(row) == max(width, LEAD + sum(columns(width)))
         assert not [char for char in row if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
 
@@ -37,7 +37,7 @@ def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
 def test_cost_and_agent_come_with_the_room() -> None:
     """Narrow lists keep state, preset, task, elapsed and tokens; wide ones have cost, then agent and runner."""
     run = a_run(1, usage=Usage(input=3200, cost=0.31), meta_agent="pi", meta_runner="tmux")
-    narrow, middle, wide = (text_of(run_cells(run, RowFlags(), width, NOW)) for width in (74, COST_FROM, AGENT_FROM))
+    narrow, middle, wide = (text_of(RunRow(run, RowFlags(), width).cells(NOW)) for width in (74, COST_FROM, AGENT_FROM))
     assert narrow.endswith("  3.2k")
     assert middle.endswith("  3.2k   $0.31")
     assert wide.rstrip().endswith("  3.2k   $0.31 pi tmux")
@@ -45,13 +45,13 @@ def test_cost_and_agent_come_with_the_room() -> None:
 
 def test_no_cost_is_a_dash() -> None:
     """What was not charged is not told as an amount."""
-    assert text_of(run_cells(a_run(1), RowFlags(), COST_FROM, NOW)).endswith("–       –")
+    assert text_of(RunRow(a_run(1), RowFlags(), COST_FROM).cells(NOW)).endswith("–       –")
 
 
 def test_figures_line_up_at_the_right() -> None:
     """Figures of one column end in one cell."""
-    few = run_cells(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), RowFlags(), 120, NOW)
-    many = run_cells(a_run(1, "completed", usage=Usage(input=1_200_000, cost=123.4)), RowFlags(), 120, NOW)
+    few = RunRow(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), RowFlags(), 120).cells(NOW)
+    many = RunRow(a_run(1, "completed", usage=Usage(input=1_200_000, cost=123.4)), RowFlags(), 120).cells(NOW)
     assert text_of(few).index("$0.02") + 5 == text_of(many).index("$123.40") + 7
     assert text_of(few).index(" 5 ") + 2 == text_of(many).index("1.2M") + 4
 
@@ -60,7 +60,7 @@ def test_signs_are_glyphs() -> None:
     """Who needs a look, what is marked and what belongs to a group is told without colour."""
     run = a_run(1, "failed")
     rows = [
-        text_of(run_cells(run, signs, 80, NOW))[:2]
+        text_of(RunRow(run, signs, 80).cells(NOW))[:2]
         for signs in (RowFlags(), RowFlags(needs_you=True), RowFlags(unread=True, marked=True), RowFlags(tree="│"))
     ]
     assert rows == ["  ", "! ", "•◆", " │"]
@@ -78,8 +78,8 @@ def test_a_head_says_how_its_runs_stand() -> None:
 def test_a_second_attempt_is_told() -> None:
     """Where there is no column for what a run does, its attempt stands before the task."""
     again = a_run(1, attempt=2, meta_max_attempts=3)
-    assert "try 2/3 · task 1" in text_of(run_cells(again, RowFlags(), 59, NOW))
-    assert "try 2/3 · starting" in text_of(run_cells(again, RowFlags(), 100, NOW))
+    assert "try 2/3 · task 1" in text_of(RunRow(again, RowFlags(), 59).cells(NOW))
+    assert "try 2/3 · starting" in text_of(RunRow(again, RowFlags(), 100).cells(NOW))
 
 
 def test_a_group_does_not_count_unknown_ends_as_failed() -> None:

@@ -109,8 +109,6 @@ def test_what_the_operator_did_can_be_asked_for() -> None:
     assert passes("is:marked,unseen", marked=True)
     assert passes("-is:marked")
     assert not passes("-is:m", marked=True)
-    assert parse_filter("is:marked").uses_flags
-    assert not parse_filter("preset:is").uses_flags
 
 
 def test_a_group_is_found_by_its_id() -> None:

@@ -297,7 +297,7 @@ async def test_marking_all_that_are_shown() -> None:
         await deck.press("*")
         assert len(targets(deck)) == 7
         await deck.press("*")
-        assert deck.main.runs.marked == frozenset()
+        assert deck.main.run_store.marked == set()
 
 
 async def test_marking_a_head_marks_its_runs() -> None:

@@ -55,17 +55,15 @@ class DeckCommands(Commands):
         runs = self._deck.runs
         if runs.cursor_row is not None:
             ids = runs.listing.runs_in(runs.cursor_row)
-            runs.mark(ids, not runs.marked.issuperset(ids))
+            runs.mark(ids, not self._deck.run_store.marked.issuperset(ids))
             runs.action_move("down")
 
     def mark_all(self) -> None:
         """Mark all shown runs; where they all are, unmark all, those that are not shown too."""
-        runs = self._deck.runs
+        runs, marked = self._deck.runs, self._deck.run_store.marked
         shown = runs.listing.shown_ids()
-        if runs.marked.issuperset(shown):
-            runs.mark(runs.marked, False)
-        else:
-            runs.mark(shown, True)
+        all_marked = marked.issuperset(shown)
+        runs.mark(marked if all_marked else shown, not all_marked)
 
     def go_to_unseen(self, step: int) -> None:
         runs = self._deck.runs

@@ -14,7 +14,6 @@ from ...core.run.describe import runs_word, size_text
 from ..actions import Action, key_of
 
 if TYPE_CHECKING:
-    from ...core.project.trash import Cleaned, Selection
     from ..feed.bridge import Bridge
 
 
@@ -72,12 +71,7 @@ async def clean_up_at_start(bridge: Bridge, undo: Undo, actions: Sequence[Action
         return
     if cleaned.moved:
         undo.push_runs(runs_word(len(cleaned.moved)), cleaned.moved[::-1])
-        bridge.notify(cleanup_report(selection, cleaned, key_of("undo", actions)), markup=False)
-
-
-def cleanup_report(selection: Selection, cleaned: Cleaned, undo_key: str) -> str:
-    """Return `12 old runs (340 MB) went to the trash, by the setting retention; u brings them back.`"""
-    moved = set(cleaned.moved)
-    size = size_text(sum(run.size for run in selection.going if run.run_id in moved))
-    what = "1 old run" if len(moved) == 1 else f"{len(moved)} old runs"
-    return f"{what} ({size}) went to the trash, by the setting retention; {undo_key} brings them back."
+        what = "1 old run" if len(cleaned.moved) == 1 else f"{len(cleaned.moved)} old runs"
+        size = size_text(sum(run.size for run in selection.going if run.run_id in cleaned.moved))
+        back = f"{key_of('undo', actions)} brings them back"
+        bridge.notify(f"{what} ({size}) went to the trash, by the setting retention; {back}.", markup=False)

@@ -65,7 +65,6 @@ class Columns(NamedTuple):
     preset: int
     task: int
     now: int
-    elapsed: int
     tokens: int
     cost: int
     agent: int
@@ -81,14 +80,14 @@ def columns(width: int) -> Columns:
     preset = max(7, min(24 if width >= ROOMY else 15, room // 4))
     rest = max(0, room - preset)
     task = rest // 2 if width >= NARROW else rest
-    return Columns(state_cells, preset, task, rest - task, ELAPSED, token_cells, cost, agent)
+    return Columns(state_cells, preset, task, rest - task, token_cells, cost, agent)
 
 
 @lru_cache(64)
 def time_column(width: int) -> tuple[int, int]:
     """Return where in a row the elapsed time begins, and how many cells it has."""
     wide = columns(width)
-    return LEAD + wide.state + wide.preset + wide.task + wide.now, wide.elapsed
+    return LEAD + wide.state + wide.preset + wide.task + wide.now, ELAPSED
 
 
 class RowFlags(NamedTuple):
@@ -103,11 +102,6 @@ class RowFlags(NamedTuple):
     def cells(self) -> list[Cell]:
         attention = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
         return [attention, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
-
-
-def run_cells(run: RunSnapshot, flags: RowFlags, width: int, now: datetime) -> list[Cell]:
-    """Return the row of a run."""
-    return RunRow(run, flags, width).cells(now)
 
 
 class RunRow:

@@ -48,8 +48,6 @@ class Filter(Struct, frozen=True):
     tests: tuple[Test, ...] = ()
     error: UsageError | None = None
     """What of it makes no sense."""
-    uses_flags: bool = False
-    """Whether it depends on flags."""
 
     def __bool__(self) -> bool:
         return bool(self.tests)
@@ -66,24 +64,18 @@ def parse_filter(text: str) -> Filter:
     text = one_line(text, LONGEST)
     tests: list[Test] = []
     first_error: UsageError | None = None
-    uses_flags = False
-    for negated, body in _terms(text):
+    for term in _TERM.finditer(text):
+        body = term["body"]
         keyed = _KEYED.fullmatch(body)
         if keyed is None:
             test = _word_test(_unquoted(body))
         else:
-            key = keyed["key"].casefold()
-            test, error = _keyed_test(key, [_unquoted(value) for value in _VALUE.findall(keyed["values"])])
+            values = [_unquoted(value) for value in _VALUE.findall(keyed["values"])]
+            test, error = _keyed_test(keyed["key"].casefold(), [value for value in values if value])
             first_error = first_error or error
-            uses_flags |= key == "is"
         if test is not None:
-            tests.append(_negation(test) if negated else test)
-    return Filter(text, tuple(tests), first_error, uses_flags)
-
-
-def _terms(text: str) -> Iterator[tuple[bool, str]]:
-    for term in _TERM.finditer(text):
-        yield term["negated"] == "-", term["body"]
+            tests.append(_negation(test) if term["negated"] else test)
+    return Filter(text, tuple(tests), first_error)
 
 
 def _unquoted(text: str) -> str:
@@ -139,7 +131,6 @@ _SHORT = {"s": "status"}
 def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
     """Return the test of a term, None where there is nothing to test, and what is wrong with it."""
     key = _SHORT.get(key, key)
-    values = [value for value in values if value]
     if key == "status":
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
     if key == "is":

@@ -130,10 +130,6 @@ class RunList(RowList):
         return self._selected
 
     @property
-    def marked(self) -> frozenset[str]:
-        return frozenset(self._run_store.marked)
-
-    @property
     def targets(self) -> tuple[RunSnapshot, ...]:
         """The runs that an action is about: the marked ones, else those of the highlighted row."""
         ids: Iterable[str] = self._run_store.marked or (
@@ -244,10 +240,6 @@ class RunList(RowList):
         runs = tuple(ended)
         self._run_store.mark_unseen(runs)
         self._refilter(run.run_id for run in runs)
-
-    def is_unseen(self, run_id: str | None) -> bool:
-        """Whether a run has ended and was not looked at since."""
-        return run_id is not None and self._run_store.is_unseen(run_id)
 
     def mark_seen(self, run_id: str | None) -> None:
         """Note that a run is being looked at."""
@@ -368,7 +360,7 @@ class RunList(RowList):
         if self._seen_timer is not None:
             self._seen_timer.stop()
             self._seen_timer = None
-        if self.is_unseen(self._selected):
+        if self._selected is not None and self._run_store.is_unseen(self._selected):
             self._seen_timer = self.set_timer(SEEN_AFTER, self._end_seen_timer)
 
     def _end_seen_timer(self) -> None:

@@ -136,7 +136,7 @@ class Listing:
 
     def refilter(self, run_ids: Iterable[str]) -> None:
         """Apply the filter again to runs that were marked or looked at."""
-        if self.filter.uses_flags:
+        if self.filter:
             self._rebuild({self._enter(run): None for run_id in run_ids if (run := self._run_store.get(run_id))})
 
     def pin(self, run_id: str | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -24,38 +23,21 @@ class Field(Vertical):
     DEFAULT_CSS = "Field { height: auto; }"
 
     def __init__(self, label: str, *controls: Widget, name: str) -> None:
-        super().__init__(id=f"{name}-field")
-        self._problem = f"{name}-problem"
-        self._label = label
-        self._controls = controls
-
-    def compose(self) -> ComposeResult:
-        with Horizontal(classes="field"):
-            yield Static(self._label, classes="label")
-            yield from self._controls
-        yield Problem(name=self._problem)
+        line = Horizontal(Static(label, classes="label"), *controls, classes="field")
+        super().__init__(line, Problem(name=f"{name}-problem"), id=f"{name}-field")
 
 
 class Fact(Horizontal):
     """Something that is only said; not there while there is nothing to say."""
 
     def __init__(self, label: str, name: str, text: str = "") -> None:
-        super().__init__(id=name, classes="field")
-        self._label = label
-        self._text = text
-
-    def compose(self) -> ComposeResult:
-        yield Static(self._label, classes="label")
-        yield Static(Content(self._text), classes="fact")
-
-    def on_mount(self) -> None:
-        self.display = bool(self._text)
+        self._fact = Static(Content(text), classes="fact")
+        super().__init__(Static(label, classes="label"), self._fact, id=name, classes="field")
+        self.display = bool(text)
 
     def say(self, text: str) -> None:
-        self._text = text
+        self._fact.update(Content(text))
         self.display = bool(text)
-        for fact in self.query(".fact").results(Static):
-            fact.update(Content(text))
 
 
 class Note(Static):

@@ -32,14 +32,9 @@ class LineView(ScrollView, inherit_bindings=False):
         self.shown_width = 0
         """Columns of the frame being drawn; looked up once, for that costs more than a row."""
 
-    @property
-    def page_rows(self) -> int:
-        """Rows that Page Up and Page Down move by."""
-        return max(1, self.scrollable_content_region.height - 1)
-
     def target_row(self, where: str, row: int, last: int) -> int:
         """Return the row, not limited to those that exist, that a movement such as `page_down` leads to from `row`."""
-        page = self.page_rows
+        page = max(1, self.scrollable_content_region.height - 1)
         return {
             "first": 0,
             "last": last,
@@ -116,8 +111,6 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._cell_styles: dict[tuple[bool, str], Style] = {}
         """By whether it is the row of the cursor, and component class."""
-        self._empty_lines: list[str] | None = None
-        """What the frame being drawn says while there are no rows; None before its first line is drawn."""
 
     @property
     def row_count(self) -> int:
@@ -179,17 +172,11 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         super().notify_style_update()
         self._cell_styles.clear()
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        self._empty_lines = None
-        return super().render_lines(crop)
-
     def render_line(self, y: int) -> Strip:
         row = self.scroll_offset.y + y
         if not self.row_count:
-            if self._empty_lines is None:
-                self._empty_lines = self.empty_lines()
-            text = self._empty_lines[y] if y < len(self._empty_lines) else ""
-            return self.strip([Segment(text, self.style_of("row-list--muted"))])
+            lines = self.empty_lines()
+            return self.strip([Segment(lines[y] if y < len(lines) else "", self.style_of("row-list--muted"))])
         if row >= self.row_count:
             return self.strip(())
         here = row == self.cursor
