@@ -75,9 +75,9 @@ async def test_a_sequence_is_written_by_the_driver(monkeypatch: pytest.MonkeyPat
     written: list[str] = []
     async with OneWidget(TextArea()).run_test() as pilot:
         monkeypatch.setattr(pilot.app._driver, "write", written.append)
-        write_to_terminal(pilot.app, "headless")
+        write_to_terminal(pilot.app.screen, "headless")
         monkeypatch.setattr(type(pilot.app), "is_headless", False)
-        write_to_terminal(pilot.app, "\x1b]2;x\x07")
+        write_to_terminal(pilot.app.screen, "\x1b]2;x\x07")
         assert written == ["\x1b]2;x\x07"]
 
 

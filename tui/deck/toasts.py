@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -20,7 +20,7 @@ from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
 
 if TYPE_CHECKING:
-    from textual.app import App
+    pass
 
 SECONDS = 6.0
 """How long one stays."""
@@ -78,7 +78,7 @@ class Toasts:
             title = "subdeck" if len(ended) > 1 else _who(ended[0])
             body = f"{runs_word(len(ended))} ended" if len(ended) > 1 else doing(ended[0], 160)
             sequence = through_tmux(notification(self._settings.desktop, title, body))
-            write_to_terminal(cast("App[Any]", self._node.app), sequence)
+            write_to_terminal(self._node, sequence)
 
     def _arm(self, seconds: float) -> None:
         self._armed = True

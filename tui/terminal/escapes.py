@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
@@ -16,8 +16,6 @@ from ..text.format import short_path
 from .textual_internals import write_to_terminal
 
 if TYPE_CHECKING:
-    from textual.app import App
-
     from ..engine_api import EngineApi
 
 LIMIT = 200
@@ -76,11 +74,7 @@ class WindowTitle:
         text = title(counts, self._project)
         if self._wanted and text != self._shown:
             self._shown = text
-            self.show_again()
-
-    def show_again(self) -> None:
-        """Name the window anew: who had the terminal in between may have named it otherwise."""
-        write_to_terminal(cast("App[Any]", self._node.app), f"\x1b]2;{self._shown}\x07" if self._shown else "")
+            write_to_terminal(self._node, f"\x1b]2;{text}\x07")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, TypeAlias
 
 from textual.app import App
@@ -23,42 +23,42 @@ LOADING = "-loading"
 """The class of a screen that takes no keys yet."""
 PATIENCE_S = 2.0
 """After so long the next key goes, whatever it waited for."""
-GLANCE_S = 0.005
-"""Between two looks whether a screen takes keys."""
+POLL_S = 0.005
+"""Between two checks whether a screen takes keys."""
 ROUNDS = 2
 """How often each node is passed: what a field posts to itself when it takes a key is behind the key's follower."""
 
 Typed: TypeAlias = Key | Paste
 
 
-class KeyQueue:
-    """Keeps keys in their order until whatever they are meant for is there."""
+class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
+    """An app that keeps keys in their order until whatever they are meant for is there."""
 
-    def __init__(self, app: App[Any], deliver: Callable[[Typed], Awaitable[None]]) -> None:
-        """`deliver` gives a key to what has the focus now."""
-        self._app = app
-        self._deliver = deliver
-        self._waiting: deque[Typed] = deque()
+    def __init__(self) -> None:
+        super().__init__()
+        self._typed: deque[Typed] = deque()
         self._is_emptying = False
 
-    async def take(self, typed: Typed) -> None:
-        """Hand on what has just come, in its turn."""
-        self._waiting.append(typed)
+    async def on_event(self, event: Event) -> None:
+        if not isinstance(event, Key | Paste) or event.is_forwarded:
+            await super().on_event(event)
+            return
+        self._typed.append(event)
         if not self._is_emptying:
             self._is_emptying = True
-            start = await self._hand_on() if self._takes_keys else self._app
-            self._app.run_worker(self._empty(start), group="keys")
+            start = await self._hand_on() if self._takes_keys else self
+            self.run_worker(self._empty(start), group="keys")
 
-    def forget(self) -> None:
+    def forget_typed(self) -> None:
         """Drop what is typed already: it was meant for a dialog that does not come."""
-        self._waiting.clear()
+        self._typed.clear()
 
     async def _empty(self, start: Widget | App[Any]) -> None:
         try:
             while True:
                 await self._until(self._follow(start))
                 await self._until(self._screen_ready())
-                if not self._waiting:
+                if not self._typed:
                     return
                 start = await self._hand_on()
         finally:
@@ -66,12 +66,12 @@ class KeyQueue:
 
     async def _hand_on(self) -> Widget:
         """Deliver the next key, and behind a letter the letters that follow it; return where they went."""
-        start = self._app.focused or self._app.screen
-        typed = self._waiting.popleft()
-        await self._deliver(typed)
-        while _is_written(typed, start) and self._waiting and _is_written(self._waiting[0], start):
-            typed = self._waiting.popleft()
-            await self._deliver(typed)
+        start = self.focused or self.screen
+        typed = self._typed.popleft()
+        await super().on_event(typed)
+        while _is_written(typed, start) and self._typed and _is_written(self._typed[0], start):
+            typed = self._typed.popleft()
+            await super().on_event(typed)
         return start
 
     async def _until(self, done: Awaitable[None]) -> None:
@@ -90,37 +90,19 @@ class KeyQueue:
 
     async def _screen_ready(self) -> None:
         while not self._takes_keys:
-            await asyncio.sleep(GLANCE_S)
+            await asyncio.sleep(POLL_S)
 
     @property
     def _takes_keys(self) -> bool:
         """Whether the present screen does: a dialog, once it is loaded and a field has the focus, if it has fields."""
-        if not self._app.screen_stack:
+        if not self.screen_stack:
             return False
-        screen = self._app.screen
+        screen = self.screen
         if not isinstance(screen, ModalScreen):
             return True
         if screen.has_class(LOADING) or not screen.is_mounted:
             return False
         return screen.focused is not None or not screen.focus_chain
-
-
-class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
-    """An app whose keys go through the queue."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._keys = KeyQueue(self, super().on_event)
-
-    def forget_typed(self) -> None:
-        """Drop the keys that were typed for a dialog that does not come."""
-        self._keys.forget()
-
-    async def on_event(self, event: Event) -> None:
-        if isinstance(event, Key | Paste) and not event.is_forwarded:
-            await self._keys.take(event)
-        else:
-            await super().on_event(event)
 
 
 def _is_written(typed: Typed, field: Widget) -> bool:

@@ -67,8 +67,9 @@ def make_room_for_toast(app: App[Any], coming: Notification, most: int) -> None:
         app._unnotify(toast, refresh=False)
 
 
-def write_to_terminal(app: App[Any], sequence: str) -> None:
+def write_to_terminal(node: Widget, sequence: str) -> None:
     """Write a sequence to the terminal, in order with what is drawn; nothing where there is no terminal."""
+    app = cast("App[Any]", node.app)
     driver = app._driver
     if driver is not None and sequence and not app.is_headless and not app.is_web:
         driver.write(sequence)
