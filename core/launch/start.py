@@ -65,7 +65,9 @@ def launch(
     created: list[_Launching] = []
     try:
         for run in planned:
-            created.append(_create(project, run))
+            lock = artifacts.create_run(project.runs, run.meta, run.prompt)
+            run_id = run.meta.run_id
+            created.append(_Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), lock))
             _keep_session(run, created[-1].run_dir)
         for launching in created:
             _start(project, launching, settings, on_created)
@@ -88,17 +90,6 @@ def _prepare(project: paths.Project) -> None:
         return  # it is there already; what matters is said by the first run directory, with its path
 
 
-def _create(project: paths.Project, run: PlannedRun) -> _Launching:
-    lock = artifacts.create_run(project.runs, run.meta, run.prompt)
-    run_id = run.meta.run_id
-    launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), lock)
-    try:
-        os.close(files.open_private(launching.activity_file, os.O_WRONLY))
-    except OSError:
-        pass  # readers also sweep the sizes of open runs
-    return launching
-
-
 def _keep_session(run: PlannedRun, run_dir: str) -> None:
     if run.child_session is None:
         return
@@ -118,6 +109,10 @@ def _start(
     settings: Settings,
     on_created: Callable[[RunMeta], None] | None,
 ) -> None:
+    try:
+        os.close(files.open_private(launching.activity_file, os.O_WRONLY))
+    except OSError:
+        pass  # readers also sweep the sizes of open runs
     meta = launching.meta
     session = ("--session", meta.session_lock) if meta.session_lock else ()
     call = WrapperCall(
