@@ -1,4 +1,4 @@
-"""A follower that tells ends as the app does: those it finds at its start, then each one as it comes.
+"""A follower that tells ends as the app does: what ended unseen after its first look, then each one as it comes.
 
 The order is that of `tui/feed/bridge.py`, so that what is wrong with it shows here.
 
@@ -24,8 +24,9 @@ def main(project: str, told: str) -> None:
             if engine.claim(run):
                 os.write(descriptor, f"{run.run_id}\n".encode())
 
-    tell(engine.unseen())
-    for update in engine.updates(threading.Event()):
+    for number, update in enumerate(engine.updates(threading.Event())):
+        if not number:
+            tell(engine.unseen())
         tell(update.ended)
 
 

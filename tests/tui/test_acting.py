@@ -11,6 +11,7 @@ import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
+from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck.toasts import SECONDS, Toasts
@@ -302,6 +303,22 @@ async def test_what_ended_unseen_is_summed_up() -> None:
         assert deck.toasts == ["While you were away 3 runs ended: 2 completed, 1 failed."]
         assert engine.claimed == [run_id(1), run_id(2), run_id(3)]
         await deck.until(lambda: deck.main.action_context.unseen == 1, "the failed one to need me")
+
+
+async def test_an_end_during_the_first_look_is_told_once() -> None:
+    """What ended unseen is asked for after the first look; what both have found is told once."""
+    asked_after_look: list[bool] = []
+
+    class Ending(FakeEngine):
+        def unseen(self) -> tuple[RunSnapshot, ...]:
+            asked_after_look.append(self._queue.empty())
+            self.tell(a_run(1, "failed"))
+            return (a_run(1, "failed"),)
+
+    async with opened(Ending(a_run(1))) as deck:
+        await deck.until_text("✗ failed")
+        await deck.until(lambda: deck.toasts, "the line")
+        assert ([True], ["While you were away 1 run ended: 1 failed."]) == (asked_after_look, deck.toasts)
 
 
 async def test_attach_to_a_process_run_opens_its_transcript() -> None:

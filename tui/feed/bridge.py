@@ -150,11 +150,15 @@ class Bridge(Widget):
 
     def _follow_engine(self) -> None:
         self._project_is_here = os.path.isdir(self.engine.project.root)
-        self._report_unseen()
         self._read_presets()
+        unseen: frozenset[str] | None = None
         for update in self.engine.updates(self._stop, shown=self._shown_runs):
             if self._stop.is_set():
                 return
+            if unseen is None:  # not before the first update, or nobody is told of what ends between the two
+                unseen = self._report_unseen()
+            if any(run.run_id in unseen for run in update.ended):
+                update = structs.replace(update, ended=tuple(run for run in update.ended if run.run_id not in unseen))
             self._look_for_project()
             if update.is_quiet:
                 continue
@@ -189,14 +193,16 @@ class Bridge(Widget):
         except SubdeckError as error:
             self.post_message(AgentChosen(None, error.what))
 
-    def _report_unseen(self) -> None:
+    def _report_unseen(self) -> frozenset[str]:
+        """Report what has ended and was reported to nobody; return its ids."""
         try:
             unseen = tuple(run for run in self.engine.unseen() if self.readonly or self.engine.claim(run))
         except (SubdeckError, OSError) as error:
             self.post_message(EngineFailed(f"What ended unseen could not be read: {error}"))
-        else:
-            if unseen:
-                self.post_message(UnseenFound(unseen))
+            return frozenset()
+        if unseen:
+            self.post_message(UnseenFound(unseen))
+        return frozenset(run.run_id for run in unseen)
 
     def _claim(self, ended: tuple[RunSnapshot, ...]) -> None:
         """Note in the session that these ends are reported, so that nobody reports them again."""
