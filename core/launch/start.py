@@ -163,6 +163,8 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
 def _fail(launching: _Launching, message: str) -> None:
     meta, run_dir = launching.meta, launching.run_dir
     lock = hold(run_dir)
+    if lock is None:
+        return  # a wrapper has it: what failed is only the word that it was started
     files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     result = RunResult(
         run_id=meta.run_id,
@@ -179,8 +181,7 @@ def _fail(launching: _Launching, message: str) -> None:
     except OSError:
         pass  # who looks next finds that nobody is responsible
     finally:
-        if lock is not None:
-            os.close(lock)
+        os.close(lock)
 
 
 def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:

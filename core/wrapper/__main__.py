@@ -120,7 +120,18 @@ def _hold(run_dir: str) -> int | None:
     except OSError:
         return None
     files.lock(lock, shared=True)
-    return None if os.path.exists(os.path.join(run_dir, paths.RESULT)) else lock
+    return lock if not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir) else None
+
+
+def _is_first(run_dir: str) -> bool:
+    """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice."""
+    try:
+        os.close(os.open(os.path.join(run_dir, paths.TAKEN), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        return True  # a full disk keeps no run from its start
+    return True
 
 
 def _take_environment(run_dir: str) -> None:

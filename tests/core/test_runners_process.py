@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.errors import LaunchError
+from subdeck.core.launch import start as launching
 from subdeck.core.run import artifacts
-from subdeck.core.runners.process import WrapperCall, start_wrapper
+from subdeck.core.runners.process import HasGone, WrapperCall, start_wrapper
 from subdeck.core.system import processes
 
 from tests.factories import end_of, make_run, open_engine, run_dir, start, started, wait_for_end, write_settings
+from tests.waiting import wait_until
 
 
 def test_the_wrapper_is_detached(project_dir: Path) -> None:
@@ -100,3 +102,38 @@ def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.Monk
     assert ("failed", "start_failed") == (run.status, run.reason)
     assert "/no/such/python" in end_of(run).message
     os.close(lock)
+
+
+def test_a_second_wrapper_leaves_again(project_dir: Path) -> None:
+    """A run that was started twice, as by a tmux client that died when its request was carried out, has one child."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    first = started(engine, run)
+    directory = str(run_dir(engine, run))
+    argv = (
+        sys.executable,
+        "-P",
+        "-E",
+        "-m",
+        "subdeck.core.wrapper",
+        directory,
+        f"{engine.project.active}/{run.run_id}",
+    )
+    assert 0 == subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=60).returncode
+    assert first.pid == artifacts.read_runner(directory).pid
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+    assert 1 == Path(directory, "events.jsonl").read_text().count('"run_started"')
+
+
+def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the word that a run was started gets lost, the run is followed as it is."""
+
+    def start_and_fail(call: WrapperCall, tmux_socket: str) -> HasGone:
+        start_wrapper(call, tmux_socket)
+        wait_until(lambda: artifacts.read_runner(call.run_dir), "the wrapper to hold its run")
+        raise LaunchError("the client died")
+
+    engine = open_engine(project_dir)
+    monkeypatch.setattr(launching, "start_wrapper", start_and_fail)
+    assert "completed" == wait_for_end(engine, start(engine, "answer ok").run_id).status
