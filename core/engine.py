@@ -323,6 +323,6 @@ def _found(word: str, names: Sequence[str]) -> str:
         return candidates[0]
     shown = one_line(word, 40)
     if not candidates:
-        raise UnknownRun(f'no run answers to "{shown}"', where="run", hint="subdeck status --all lists all runs")
+        raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
     some = ", ".join(name[-6:] for name in candidates[:5])
-    raise UnknownRun(f'{len(candidates)} runs answer to "{shown}"', where="run", hint=f"be more exact: {some} …")
+    raise UnknownRun(f'{len(candidates)} runs match "{shown}"', where="run", hint=f"be more exact: {some} …")

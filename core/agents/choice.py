@@ -61,7 +61,7 @@ def choose_agent(name: str, settings: Settings) -> AgentChoice:
     if name == AgentKind.PI or name in settings.agents:
         return _pi(name, settings)
     known = ("auto", *AgentKind, *settings.agents)
-    hint = nearest(name, known) or f"known are {', '.join(known)}"
+    hint = nearest(name, known) or f"known: {', '.join(known)}"
     raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint)
 
 

@@ -127,7 +127,7 @@ def merged_settings(project: Project) -> Settings:
                 if cap is None or value <= cap:
                     values[key] = value
                 else:
-                    notices.append(f"{where}: {key} is above yours, which counts")
+                    notices.append(f"{where}: {key} is above your own limit, which applies")
     settings = _built(values, tuple(notices))
     known = (*_AGENTS, *settings.agents)
     if settings.agent not in known:

@@ -172,7 +172,7 @@ def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[st
             what = f'{key}: the name "{one_line(written, 60)}" has other characters than {spelling.expected}'
             raise ContentError(what, line=child.line) from None
         if name in values:
-            raise ContentError(f'{key}: "{name}" is there twice', line=child.line)
+            raise ContentError(f'{key}: "{name}" appears twice', line=child.line)
         values[name] = read_value(f"{key}.{written}", value_kind, child)
     return values
 

@@ -191,7 +191,7 @@ class _Builder:
                 raise ContentError("a key must be plain text", line=line, hint=_QUOTE)
             if key.value in pairs:
                 first = pairs[key.value].line
-                raise ContentError(f'"{key.value}" is there twice, first in line {first}', line=line)
+                raise ContentError(f'"{key.value}" appears twice, first in line {first}', line=line)
             pairs[key.value] = self._node(next(self._events), depth=depth + 1, line=line)
         return pairs
 

@@ -20,7 +20,7 @@ CHAIN_HINT = (
 
 TASKS_HINT = "give [{preset, task}, …]"
 
-_REQUIRED = {"preset": "name one of the presets in the tool's description", "task": "say what the child shall do"}
+_REQUIRED = {"preset": "name one of the presets in the tool's description", "task": "say what the child should do"}
 """What to do where one of them is missing."""
 
 

@@ -92,7 +92,7 @@ def specs(
         "type": "array",
         "minItems": 1,
         "items": single,
-        "description": "Parallel mode: each task names its own preset. Not together with preset and task.",
+        "description": "Parallel mode: each task names its own preset. Cannot be combined with preset and task.",
     }
     status = {
         "runId": {**_TEXT, "description": "Only this run, with its whole answer."},
@@ -145,7 +145,7 @@ def _within(parts: Iterable[str], separator: str, limit: int) -> str:
 def _task_fields(models: Sequence[str], *, isolated: bool) -> Schema:
     fields: Schema = {
         "preset": {**_TEXT, "description": "Name of the preset that the child runs with."},
-        "task": {**_TEXT, "description": "What the child shall do, with all it needs to know."},
+        "task": {**_TEXT, "description": "What the child should do, with all it needs to know."},
         "model": {
             "anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}],
             "description": "Used instead of the preset's model. Must be one of the currently available models, with or "

@@ -137,7 +137,7 @@ class Plan:
         """Return the task with `{previous}` filled in, as valid UTF-8."""
         task = self._request.task.encode("utf-8", "replace").decode()
         if not task.strip():
-            raise UsageError("the task is empty", where="task", hint="say what the child is to do")
+            raise UsageError("the task is empty", where="task", hint="say what the child should do")
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous

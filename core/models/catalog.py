@@ -178,7 +178,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
         raise unusable(
             ref,
             f'is of the provider "{one_line(provider, 40)}", which the agent does not know',
-            _joined(catalog, nearest(provider, providers) or f"known are {', '.join(providers)}"),
+            _joined(catalog, nearest(provider, providers) or f"known: {', '.join(providers)}"),
         )
     text = _joined(catalog, f"{ref} is not known here, nor is its provider")
     return Literal(ref, thinking, (text,) if catalog.has_own_list else ())

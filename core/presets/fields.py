@@ -63,7 +63,7 @@ FIELDS: dict[str, PresetField] = {
     "inherit_context": PresetField(
         Switch, "Whether a parent's conversation is put before the task. Without it: as the settings say."
     ),
-    "finalize": PresetField(Switch, "Whether the child has to hand in its result by the tool subagent_finalize."),
+    "finalize": PresetField(Switch, "Whether the child has to hand in its result through the tool subagent_finalize."),
     "max_attempts": PresetField(Count, "How often at most the result is asked for, with finalize."),
     "sticky": PresetField(
         Switch, "Whether one child session is continued from run to run, for this preset and directory."

@@ -256,6 +256,6 @@ def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[st
     for name, cap in structs.asdict(settings).items():
         limit = getattr(preset, name)
         if limit is not None and cap is not None and limit > cap:
-            warnings.append(f"{name} {limit:g} of the preset is above the {cap:g} of the settings, which counts")
+            warnings.append(f"{name} {limit:g} of the preset is above the {cap:g} of the settings, which applies")
         values[name] = min((value for value in (limit, cap) if value is not None), default=None)
     return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - max_turns comes from max_turns

@@ -145,7 +145,7 @@ REASONS: dict[RunReason, str] = {
     RunReason.LOST: "its wrapper died without a word",
     RunReason.STOPPED: "somebody stopped it",
     RunReason.KILLED: "somebody killed it",
-    RunReason.CANCELLED: "who waited for it gave up",
+    RunReason.CANCELLED: "the caller that waited for it gave up",
     RunReason.SIGNAL: "its wrapper got a signal",
     RunReason.TIMEOUT: "it ran longer than its time limit",
     RunReason.MAX_TURNS: "it reached its limit of turns",
@@ -183,7 +183,7 @@ def decide(
     elif failure is not None:
         reason, message = failure.reason, plain(failure.message)
     elif facts.finished:
-        reason, message = RunReason.AGENT_EXIT, _with("the agent broke off its own answer", facts.error_message)
+        reason, message = RunReason.AGENT_EXIT, _with("the agent aborted its own answer", facts.error_message)
     else:
         reason, message = _unfinished(facts, exit, stderr)
     return Outcome(

@@ -90,7 +90,7 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
             resolved.append(name)
             # A parent that has the tool got it from where the child gets it.
             if offer.known is not None and name not in offer.known and parent is None:
-                warnings.append(_near(f"{name} is not built in: an extension has to bring it", name, offer.known))
+                warnings.append(_near(f"{name} is not built in: an extension has to provide it", name, offer.known))
     if allow and not resolved:
         raise UsageError(
             f"no tool is left of the list {', '.join(allow)}",

@@ -49,7 +49,7 @@ def usable_runner(name: str) -> RunnerKind:
     """Return a runner by its name. Raises RunnerUnavailable for an unknown one, and where tmux is missing."""
     runner = RunnerKind(name)
     if not runner.is_known:
-        hint = nearest(name, RunnerKind) or f"known are {', '.join(RunnerKind)}"
+        hint = nearest(name, RunnerKind) or f"known: {', '.join(RunnerKind)}"
         raise RunnerUnavailable(f'no runner is called "{one_line(name, 40)}"', where="runner", hint=hint)
     if runner is RunnerKind.TMUX and processes.find_program("tmux") is None:
         raise RunnerUnavailable(

@@ -85,7 +85,7 @@ def _chunks(path: str) -> Iterator[bytes]:
                 while chunk := file.read(CHUNK):
                     yield chunk
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or "it is no whole gzip file"
+        why = getattr(error, "strerror", None) or "it is not a complete gzip file"
         raise UsageError(
             f"the recording cannot be read: {why}", where=one_line(path), hint="name a file that exists"
         ) from error

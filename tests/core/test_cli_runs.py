@@ -93,7 +93,7 @@ def test_status_answers_for_the_named_runs(project: Path) -> None:
     assert "2 runs answer to" in ambiguous.err
     unknown = subdeck("status", "nope", cwd=project)
     assert 2 == unknown.code
-    assert 'no run answers to "nope"' in unknown.err
+    assert 'no run matches "nope"' in unknown.err
 
 
 def test_status_document_has_meta_result_activity_and_paths(project: Path) -> None:

@@ -163,7 +163,7 @@ def test_abort_that_settles() -> None:
     facts = StreamFacts(finished=True, final_text="I will look.", stop_reason="aborted")
     assert "stopped" == decide(facts, exit=CLEAN, stop=STOP).reason
     outcome = decide(facts, exit=CLEAN)
-    assert ("agent_exit", "the agent broke off its own answer") == (outcome.reason, outcome.message)
+    assert ("agent_exit", "the agent aborted its own answer") == (outcome.reason, outcome.message)
 
 
 def test_queued_run_that_is_stopped() -> None:

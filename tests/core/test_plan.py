@@ -133,7 +133,7 @@ def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> Non
     """Who reads the run sees which limit counted instead."""
     decided = meta(project, "timeout: 2m", replace(PI, limits=Limits(timeout=60)))
 
-    assert ("timeout 120 of the preset is above the 60 of the settings, which counts",) == decided.warnings
+    assert ("timeout 120 of the preset is above the 60 of the settings, which applies",) == decided.warnings
 
 
 def test_a_role_must_resolve_offline(project: Project) -> None:

@@ -158,7 +158,7 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
         ("---\nname: x\n---\n", None, "description is missing"),
         ("---\nname: x\ndescription:\n---\n", None, "description is missing"),
         ("---\n- name\n---\n", 2, 'lines of the form "key: value" were expected'),
-        (f"---\n{HEAD}name: y\n---\n", 4, '"name" is there twice, first in line 2'),
+        (f"---\n{HEAD}name: y\n---\n", 4, '"name" appears twice, first in line 2'),
         (f"---\n{HEAD}model: a: b\n---\n", 4, "it is not valid YAML: mapping values"),
         (f"---\n{HEAD}model: [a]\n---\n", 4, "model: a text was expected, found a list"),
         (f"---\n{HEAD}model: {{a: b}}\n---\n", 4, "model: a text was expected, found keys below it"),

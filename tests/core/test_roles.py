@@ -79,7 +79,7 @@ def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> No
 def test_a_role_nobody_has_set(providers: Path) -> None:
     """An unknown role is told apart from a missing resolver, and comes with the roles there are."""
     providers.write_text(json.dumps({"roles": {"deep": "openai/gpt"}}))
-    with pytest.raises(ModelError, match="the role is unknown; known are @deep, @wide"):
+    with pytest.raises(ModelError, match="the role is unknown; known: @deep, @wide"):
         resolved("@qqqq", wide="openai/gpt")
     probe = Probe("@qqqq")
     RolesResolver({}, KNOWN)(probe)

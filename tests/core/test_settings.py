@@ -187,7 +187,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("roles:\n  fast:\n", 2, "roles.fast: a model like provider/id was expected, found nothing", ""),
         ("roles:\n  fast: [a/b]\n", 2, "roles.fast: a model like provider/id was expected, found a list", ""),
         ("roles:\n  'a b': c/d\n", 2, 'roles: the name "a b" has other characters', ""),
-        ("roles:\n  fast: a/b\n  '@fast': c/d\n", 3, 'roles: "fast" is there twice', ""),
+        ("roles:\n  fast: a/b\n  '@fast': c/d\n", 3, 'roles: "fast" appears twice', ""),
         ("roles: {fast: @x}\n", 1, "cannot start any token", '"@x"'),
         ("bundled_presets: sure\n", 1, 'bundled_presets: true or false was expected, found "sure"', ""),
         ("inherit_context: 2\n", 1, "inherit_context: true or false", ""),
@@ -237,7 +237,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("agent: po\n", 1, 'agent: "po" is not set up', "pi"),
         ("theme: [a\n", 2, "it is not valid YAML", ""),
         ("a: b: c\n", 1, "it is not valid YAML: mapping values", "quotes"),
-        ("theme: a\ntheme: b\n", 2, '"theme" is there twice, first in line 1', ""),
+        ("theme: a\ntheme: b\n", 2, '"theme" appears twice, first in line 1', ""),
         ("- theme\n", 1, 'lines of the form "key: value" were expected, found a list', ""),
         ("just words\n", 1, "found a plain text", ""),
         ("theme: &a x\nrunner: *a\n", 1, "anchors and aliases", ""),
@@ -407,7 +407,7 @@ def test_a_project_never_raises_caps(
     project_file.write_text(projects)
     settings = load_settings(project)
 
-    assert (f"{project_file}:1: {key} is above yours, which counts",) == settings.notices
+    assert (f"{project_file}:1: {key} is above your own limit, which applies",) == settings.notices
     assert (expected.max_parallel, expected.limits, expected.logs) == (
         settings.max_parallel,
         settings.limits,

@@ -97,7 +97,7 @@ def test_an_agent_with_extensions() -> None:
     tools = resolve_tools(("read", "webfetch"), offer=OPEN)
 
     assert ("read", "webfetch") == tools.resolved
-    assert ("webfetch is not built in: an extension has to bring it",) == tools.warnings
+    assert ("webfetch is not built in: an extension has to provide it",) == tools.warnings
 
 
 def test_an_agent_of_which_nothing_is_known() -> None:
@@ -156,7 +156,7 @@ def test_a_list_is_bounded_by_the_parent() -> None:
 
 
 def test_an_extension_tool_of_the_parent() -> None:
-    """What the parent has active is there for the child too: no warning that an extension has to bring it."""
+    """What the parent has active is there for the child too: no warning that an extension has to provide it."""
     assert Tools(policy="allow", resolved=("webfetch",)) == resolve_tools(
         ("webfetch",), offer=OPEN, parent=("read", "webfetch")
     )

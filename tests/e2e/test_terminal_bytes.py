@@ -58,6 +58,6 @@ def test_no_colour_reaches_the_terminal(shop: Path) -> None:
 def test_an_unknown_run(shop: Path) -> None:
     """`--run` with an id that nobody has is an error before anything is drawn."""
     app = Pty([*SUBDECK, "--run", "beef"], shop)
-    app.until(b'no run answers to "beef"')
+    app.until(b'no run matches "beef"')
     assert 2 == app._program.wait(timeout=20)
     assert b"\x1b[?1049h" not in app.written

@@ -103,7 +103,7 @@ async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
         await deck.type("name: twice")
         await deck.press("enter")
         await deck.press("ctrl+end", "ctrl+s")
-        await deck.until_text('Not saved. ✗ line 5: "name" is there twice, first in line 3')
+        await deck.until_text('Not saved. ✗ line 5: "name" appears twice, first in line 3')
         assert (4, 0) == area(deck).cursor_location
         assert "name: twice\n" in area(deck).text
         assert SCOUT == (project_place(project_dir) / "scout.md").read_text()

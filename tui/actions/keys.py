@@ -122,7 +122,7 @@ def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
         return ACTIONS
     for name in keys:
         if name not in BY_ID:
-            raise _fault(name, "there is no such action", nearest(name, BY_ID) or f"known are {', '.join(BY_ID)}")
+            raise _fault(name, "there is no such action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
     _refuse_collisions(actions, keys)
     return actions

@@ -86,7 +86,7 @@ def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
             span = timedelta(seconds=time.seconds)
             wanted = last - span if time.from_end else first + span
         except OverflowError:
-            raise UsageError("that is longer than anything lasts") from None
+            raise UsageError("that is too long a time") from None
         return min(max(wanted, first), last)
     begin, end = first.astimezone(), last.astimezone()
     length = timedelta(seconds=59.999) if time.second is None else timedelta(milliseconds=999)

@@ -257,7 +257,7 @@ class PiStream:
         self._before_compaction = None
         problem = string(fields.get("errorMessage"))
         if problem or fields.get("aborted") is True:
-            return [Notice(level=NoticeLevel.WARNING, text=problem or "the compaction was broken off")]
+            return [Notice(level=NoticeLevel.WARNING, text=problem or "the compaction was aborted")]
         usage = mapping(fields.get("result")).get("usage")
         paid: list[Event] = [self._paid(usage, "compaction")] if usage else []
         return [*paid, Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
