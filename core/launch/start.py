@@ -38,7 +38,7 @@ class _Launching(Struct):
     meta: RunMeta
     run_dir: str
     activity_file: str
-    lock: int | None
+    lock: int | None = None
     has_gone: HasGone | None = None
 
     def release(self) -> None:
@@ -65,10 +65,11 @@ def launch(
     created: list[_Launching] = []
     try:
         for run in planned:
-            lock = artifacts.create_run(project.runs, run.meta, run.prompt)
             run_id = run.meta.run_id
-            created.append(_Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), lock))
-            _keep_session(run, created[-1].run_dir)
+            launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id))
+            created.append(launching)  # before there is anything of it, for an interruption can come at any moment
+            launching.lock = artifacts.create_run(project.runs, run.meta, run.prompt)
+            _keep_session(run, launching.run_dir)
         for launching in created:
             _start(project, launching, settings, on_created)
         standby.dismiss()  # none of these runs could use it, and no other will be launched soon
@@ -76,6 +77,7 @@ def launch(
         for launching in created:
             _await_first_event(project, launching, deadline)
     except BaseException:  # an interruption too: no run may be left without anybody who looks after it
+        standby.dismiss()
         for launching in created:
             _take_back(launching)
         raise

@@ -206,6 +206,9 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
         raise LaunchError(
             "a path of the run has a name that is not UTF-8", where=ascii(meta.cwd), hint="rename that directory"
         ) from error
+    except BaseException:  # an interruption
+        files.remove_tree(hidden)
+        raise
 
 
 def run_ids(directory: str) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.runners import standby
-from subdeck.core.system import processes
+from subdeck.core.system import files, processes
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
 from tests.factories import open_engine, request, run_dir, start as start_run, started, wait_for_end
@@ -79,7 +79,7 @@ def test_interrupted_launch_leaves_no_run(project_dir: Path) -> None:
     engine = open_engine(project_dir)
 
     def interrupt() -> None:
-        wait_until(lambda: run_dirs(project_dir), "the directory of the run")
+        wait_until(lambda: files.names(engine.project.active), "the run to be about to start")
         os.kill(os.getpid(), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
