@@ -44,6 +44,8 @@ def main(arguments: list[str]) -> int:
     supervise = _load()
     try:
         supervise(run_dir, activity_file, signals, events_written=int(queue.reported))
+        if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # by which another wrapper leaves from now on
+            files.remove(os.path.join(run_dir, paths.TAKEN))
     finally:
         for descriptor in (*held, lock):
             os.close(descriptor)

@@ -219,7 +219,7 @@ REFUSED = {
     "pi is missing": (["run", "scout", "x", "--agent", "pi"], "npm install"),
     "cwd is missing": (["run", "scout", "x", "--cwd", "nowhere"], "does not exist"),
     "cwd is a file": (["run", "scout", "x", "--cwd", "door.py"], "is not a directory"),
-    "previous is unknown": (["run", "scout", "x", "--previous", "abc"], "no run answers to"),
+    "previous is unknown": (["run", "scout", "x", "--previous", "abc"], "no run matches"),
     "no model": (["run", "scout", "x", "--agent", "modelless"], "default_model"),
     "tools of a preset": (["run", "scout", "x", "--tools", "read"], "cannot be used with a preset"),
     "prompt is missing": (["run", "--no-preset", "--prompt", "nowhere", "x"], "no such file"),

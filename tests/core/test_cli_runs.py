@@ -90,7 +90,7 @@ def test_status_answers_for_the_named_runs(project: Path) -> None:
     assert 2 == len(subdeck("status", one, other, "--json", cwd=project).document["runs"])
     ambiguous = subdeck("status", one[:8], cwd=project)
     assert (2, "") == (ambiguous.code, ambiguous.out)
-    assert "2 runs answer to" in ambiguous.err
+    assert "2 runs match" in ambiguous.err
     unknown = subdeck("status", "nope", cwd=project)
     assert 2 == unknown.code
     assert 'no run matches "nope"' in unknown.err

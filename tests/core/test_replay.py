@@ -86,7 +86,7 @@ def test_packed_recording(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(stdout_of("0.73.1/a_text").read_bytes()))
     assert "completed" == replay(str(packed), str(tmp_path / "runs")).status
     packed.write_bytes(packed.read_bytes()[:200])
-    with pytest.raises(UsageError, match="no whole gzip file"):
+    with pytest.raises(UsageError, match="not a complete gzip file"):
         replay(str(packed), str(tmp_path / "runs"))
 
 
