@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import termios
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -161,10 +162,14 @@ class Pty:
         os.write(self._master, keys)
 
     def end(self) -> int:
-        """Quit, and read what is still written."""
-        self.press(b"q")
+        """Quit, and read what is still written; a dialog that is just closing drops what was typed before it did."""
+        pressed = 0.0
 
         def ended() -> bool:
+            nonlocal pressed
+            if time.monotonic() - pressed > 2:
+                pressed = time.monotonic()
+                self.press(b"q")
             while select.select([self._master], [], [], 0)[0]:
                 try:
                     self.written += os.read(self._master, 65536)
