@@ -1,1 +1,4 @@
-"""Dialogs that several features use: a question, one line of input, help, a text to read."""
+"""Dialogs that several features use: a question, one line of input, help, a text to read.
+
+Features and commands may import all of it. It knows actions and the bridge, and nothing of runs or presets.
+"""

@@ -1,1 +1,4 @@
-"""Widgets that several features use."""
+"""Widgets that several features use.
+
+Features and dialogs may import all of them. They know actions, and nothing of the engine.
+"""
