@@ -103,6 +103,7 @@ def test_an_ad_hoc_run_becomes_a_preset_and_is_run_again(open_app: OpenApp, shop
     write(app, "Prompt", "Be brief.")
     app.press("Tab")
     write(app, "Save as", "worker")
+    app.until_shown("Purpose")  # the name makes its line appear
     app.press("Tab", "Tab")
     write(app, "Purpose", "Works.")
     app.press("C-s")
