@@ -157,7 +157,8 @@ class Engine:
         """Return the whole meta with the system prompt. Raises UnknownRun when it cannot be read."""
         meta = artifacts.read_meta(self.project.run_dir(run_id))
         if meta is None:
-            raise UnknownRun(f"{paths.META} is missing or broken", where=self.project.run_dir(run_id))
+            where = self.project.run_dir(run_id)
+            raise UnknownRun(artifacts.fault_of(where, paths.META), where=where)
         _check_schema(meta)
         return meta
 

@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.paths import state_file
 from ..core.system.files import write_state
+from ..core.text.decoding import UNDECODABLE, decode
 
 Layout = TypeVar("Layout", bound=msgspec.Struct)
 
@@ -32,8 +33,8 @@ class LayoutFile(Generic[Layout]):
         """Return what was remembered, from disk; the default where the file is missing or makes no sense."""
         try:
             with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(LARGEST), type=type(self._default))
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+                return decode(file.read(LARGEST), type(self._default))
+        except (OSError, *UNDECODABLE):
             return self._default
 
     async def keep(self, layout: Callable[[], Layout]) -> None:

@@ -18,6 +18,7 @@ from ..errors import SubdeckError
 from ..project.follower import Update
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
+from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
 from .output import NOTHING_STARTED, error_fields, json_option, note, say
 from .stdio import Canceller, read_line, write_line
@@ -214,8 +215,8 @@ class _Answers:
         *lines, self._rest = (self._rest + block).split(b"\n")
         for line in lines:
             try:
-                answer = msgspec.json.decode(line, type=_Answer)
+                answer = decode(line, _Answer)
                 self._by_id[answer.id] = answer
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNDECODABLE:
                 note("subdeck: a line on stdin was not an answer")
         return bool(block)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import UsageError
+from ..text.decoding import UNDECODABLE, decode, why
 
 T = TypeVar("T")
 
@@ -111,11 +112,9 @@ def read_line(form: type[T]) -> T:
     if not line.strip():
         raise UsageError("stdin has no line of JSON", where="stdin", hint=hint)
     try:
-        return msgspec.json.decode(line, type=form)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the line on stdin does not fit: {error}", where="stdin") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"stdin has no valid JSON: {error}", where="stdin", hint=hint) from error
+        return decode(line, form)
+    except UNDECODABLE as error:
+        raise UsageError(f"the line on stdin cannot be used: {why(error)}", where="stdin", hint=hint) from error
 
 
 def _first_line() -> bytes:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import ContentError
+from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
 
@@ -92,8 +93,8 @@ def read_value(key: str, kind: Any, node: Node) -> Any:
     """Convert what was written for a key; raise ContentError that names it, what was expected and what was found."""
     spelling = _spelling(kind)
     try:
-        return msgspec.convert(spelling.parse(_parts(key, kind, node)), kind)
-    except ValueError:
+        return fit(spelling.parse(_parts(key, kind, node)), kind)
+    except UNDECODABLE:
         raise unexpected(key, spelling.expected, node) from None
 
 
@@ -167,8 +168,8 @@ def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[st
     for written, child in node.pairs.items():
         name = spelling.parse(written)
         try:
-            msgspec.convert(name, name_kind)
-        except ValueError:
+            fit(name, name_kind)
+        except UNDECODABLE:
             what = f'{key}: the name "{one_line(written, 60)}" has other characters than {spelling.expected}'
             raise ContentError(what, line=child.line) from None
         if name in values:

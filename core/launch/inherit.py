@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from ..agents.conversation import Block, Conversation, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from ..config.settings import Inheritance
+from ..text.decoding import encode_shown
 
 TOOL_OUTPUT_OMITTED = "[…tool output omitted, see earlier message]"
 THINKING_OMITTED = "[…thinking omitted…]"
@@ -101,7 +101,7 @@ def _block(block: Block, whole: bool) -> str:
         case Thinking():
             return THINKING_OMITTED
         case ToolUse():
-            arguments = f" {msgspec.json.encode(block.args).decode()}" if whole else ""
+            arguments = f" {encode_shown(block.args)}" if whole else ""
             return f"[tool_use: {block.name}]{arguments}"
         case ToolOutput() if whole:
             return f"[tool_result: {block.name}{', error' if block.is_error else ''}]\n{block.text}"

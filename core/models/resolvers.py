@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, cast
 
-import msgspec
 from msgspec import Struct
 
 from ..config.yaml_tree import read_text
 from ..errors import ContentError, ModelError, nearest
 from ..paths import agent_dir
 from ..system import files
+from ..text.decoding import UNDECODABLE, decode, why
 from ..text.plain import one_line
 from .catalog import Catalog, read_literal
 
@@ -170,13 +170,13 @@ def provider_roles() -> dict[str, str]:
     """Read the roles in pi's `providers.json`, by name without `@`; raises ModelError for a broken file."""
     path = os.path.join(agent_dir(), PROVIDERS)
     try:
-        document = msgspec.json.decode(read_text(path))
+        document = decode(read_text(path))
     except FileNotFoundError:
         return {}
     except ContentError as error:
         raise ModelError(error.what, where=error.within(path), hint=error.hint) from error
-    except msgspec.DecodeError as error:
-        raise ModelError(f"it is not valid JSON: {one_line(str(error), 200)}", where=path) from error
+    except UNDECODABLE as error:
+        raise ModelError(why(error), where=path) from error
     roles: object = cast("dict[str, Any]", document).get("roles", {}) if isinstance(document, dict) else None
     if not isinstance(roles, dict):
         raise ModelError('"roles" is not an object of role names and models', where=path)

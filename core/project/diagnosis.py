@@ -49,6 +49,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     retry: str = ""
     """What is being tried again, while that is the last event."""
     stop: StopRequest | None = None
+    faults: tuple[str, ...] = ()
+    """What is wrong with records of an unfinished run, in words."""
     result: RunResult | None = None
 
 
@@ -56,7 +58,7 @@ def explain(run: RunSnapshot, evidence: Evidence, now: datetime) -> str:
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     parts = _elsewhere(run, evidence, now) if run.elsewhere else _parts(run, evidence, now)
-    return " · ".join(filter(None, parts))
+    return " · ".join(filter(None, (*parts, run.fault, *evidence.faults)))
 
 
 def ago(seconds: float) -> str:
@@ -189,6 +191,7 @@ class DiagnosisReader:
             calls=tuple(map(_named, self._calls)),
             retry=self._fold.activity if self._fold.is_retrying else "",
             stop=artifacts.read_stop(self._run_dir),
+            faults=artifacts.faults_of(self._run_dir, paths.META, paths.RUNNER, paths.STOP),
         )
 
     def _from_near_the_end(self) -> EventTail:

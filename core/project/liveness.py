@@ -254,7 +254,9 @@ def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta |
         reason, message = stopped(stop_request)
         return reason, f"{message}; its wrapper died on the way"
     if meta is None:
-        return RunReason.LOST, f"{paths.META} is missing or broken and nobody holds the run"
+        return RunReason.LOST, f"{artifacts.fault_of(run_dir, paths.META)}, and nobody holds the run"
+    if facts is None and os.path.exists(os.path.join(run_dir, paths.RUNNER)):
+        return RunReason.LOST, f"{artifacts.fault_of(run_dir, paths.RUNNER)}, and nobody holds the run"
     if facts is None:
         if crash := _last_line(os.path.join(run_dir, paths.STDERR)):
             return RunReason.START_FAILED, f"its wrapper could not start: {crash}"

@@ -147,7 +147,7 @@ class Registry:
             return
         meta = run.meta if run else _meta(run_dir, run_id)
         if proof is Proof.FINISHED:
-            self._finish(meta, result or artifacts.unreadable_result(run_id))
+            self._finish(meta, result or artifacts.unreadable_result(run_dir))
             return
         is_new = run is None
         run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
@@ -250,7 +250,7 @@ def _meta(run_dir: str, run_id: str) -> RunMeta:
 
     A run goes by the name of its directory, even where somebody copied or renamed that.
     """
-    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(run_id)
+    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(run_dir)
     if meta.system_prompt is None and meta.run_id == run_id:
         return meta
     return replace(meta, run_id=run_id, system_prompt=None)

@@ -23,6 +23,7 @@ from ..run.model import RunMeta
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..system.line_file import LineTail
+from ..text.decoding import UNDECODABLE, decoder
 from ..text.plain import one_line
 
 BG_RUN = "pi-subagents:bg-run"
@@ -39,6 +40,9 @@ class _Data(Struct, frozen=True, rename="camel"):
 class _Entry(Struct, frozen=True, rename="camel"):
     custom_type: str = ""
     data: _Data = _Data()
+
+
+_decode_entry = decoder(_Entry)
 
 
 def checked_session(session: str) -> str:
@@ -89,8 +93,8 @@ class SessionFile:
         """Take in what was appended since the last time; lines that are torn or not ours say nothing."""
         for line in self._tail.lines():
             try:
-                entry = msgspec.json.decode(line, type=_Entry)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+                entry = _decode_entry(line)
+            except UNDECODABLE:
                 continue
             if entry.custom_type == BG_RUN:
                 self._launched[entry.data.run_id] = None

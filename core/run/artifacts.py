@@ -11,16 +11,19 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files
+from ..text.decoding import UNDECODABLE, decode, why
 from .model import (
     SCHEMA_VERSION,
     LaunchedBy,
     LauncherKind,
+    Pid,
     RunMeta,
     RunnerKind,
     RunReason,
     RunResult,
     RunStatus,
     StopRequest,
+    Whole,
     newer_schema,
 )
 
@@ -44,25 +47,32 @@ class RunnerFacts(Struct, frozen=True, rename="camel"):
     host: str
     boot_id: str
     pid_namespace: str
-    pid: int
-    pid_started: int | None = None
-    child_pid: int | None = None
-    child_pid_started: int | None = None
+    pid: Pid
+    pid_started: Whole | None = None
+    child_pid: Pid | None = None
+    child_pid_started: Whole | None = None
     tmux: TmuxPlace | None = None
 
 
 class ActivityRecord(Struct, frozen=True):
     """`active/<run id>`: how far the events are, and the end of the sentence being written after that event."""
 
-    seq: int = 0
+    seq: Whole = 0
     sentence: str = ""
 
 
 class _Versioned(Struct, rename="camel"):
     """What is read of a record of any schema."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Whole = SCHEMA_VERSION
 
+
+_KINDS: dict[str, type[Struct]] = {
+    paths.META: RunMeta,
+    paths.RESULT: RunResult,
+    paths.RUNNER: RunnerFacts,
+    paths.STOP: StopRequest,
+}
 
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
@@ -75,7 +85,7 @@ def read_meta(run_dir: str) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
     meta, version = _versioned(RunMeta, f"{run_dir}/{paths.META}")
     if version > SCHEMA_VERSION:
-        return unreadable_meta(os.path.basename(run_dir), newer_schema(version), version)
+        return unreadable_meta(run_dir, newer_schema(version), version)
     return meta
 
 
@@ -83,7 +93,7 @@ def read_result(run_dir: str) -> RunResult | None:
     """Read `result.json` likewise; one whose status or reason nobody knows is broken."""
     result, version = _versioned(RunResult, f"{run_dir}/{paths.RESULT}")
     if version > SCHEMA_VERSION:
-        return unreadable_result(os.path.basename(run_dir), newer_schema(version), version)
+        return unreadable_result(run_dir, newer_schema(version), version)
     return result if result and result.status.is_known and result.reason.is_known else None
 
 
@@ -93,13 +103,36 @@ def is_newer(run_dir: str) -> bool:
     return any(record is not None and record.schema_version > SCHEMA_VERSION for record in records)
 
 
-def unreadable_meta(
-    run_id: str, problem: str = f"({paths.META} is missing or broken)", schema_version: int = SCHEMA_VERSION
-) -> RunMeta:
+def fault_of(run_dir: str, name: str) -> str:
+    """Say what is wrong with a record that says nothing: `meta.json is missing`, `stop.json is broken: …`.
+
+    Empty where it is in order, as it may be by now.
+    """
+    kind = _KINDS[name]
+    try:
+        record = decode(files.read(f"{run_dir}/{name}"), kind)
+    except FileNotFoundError:
+        return f"{name} is missing"
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror}"
+    except UNDECODABLE as error:
+        return f"{name} is broken: {why(error)}"
+    if isinstance(record, RunResult) and not (record.status.is_known and record.reason.is_known):
+        return f"{name} is broken: no run ends like that"
+    return ""
+
+
+def faults_of(run_dir: str, *names: str) -> tuple[str, ...]:
+    """Say what is wrong with those of these records that are there."""
+    there = (name for name in names if os.path.lexists(f"{run_dir}/{name}"))
+    return tuple(filter(None, (fault_of(run_dir, name) for name in there)))
+
+
+def unreadable_meta(run_dir: str, problem: str = "", schema_version: int = SCHEMA_VERSION) -> RunMeta:
     """Return what stands for a `meta.json` that cannot be read, so that the run can be seen and deleted."""
     return RunMeta(
-        run_id=run_id,
-        task=problem,
+        run_id=os.path.basename(run_dir),
+        task=problem or f"({fault_of(run_dir, paths.META)})",
         cwd="",
         agent="",
         agent_command=(),
@@ -110,19 +143,15 @@ def unreadable_meta(
     )
 
 
-def unreadable_result(
-    run_id: str,
-    problem: str = f"{paths.RESULT} is broken, so it is not known how the run ended",
-    schema_version: int = SCHEMA_VERSION,
-) -> RunResult:
+def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCHEMA_VERSION) -> RunResult:
     """Return what stands for a `result.json` that cannot be read."""
     return RunResult(
-        run_id=run_id,
+        run_id=os.path.basename(run_dir),
         status=RunStatus.FAILED,
         reason=RunReason.LOST,
         written_by="",
         schema_version=schema_version,
-        error_message=problem,
+        error_message=problem or f"it is not known how the run ended: {fault_of(run_dir, paths.RESULT)}",
     )
 
 
@@ -134,9 +163,10 @@ def read_runner(run_dir: str) -> RunnerFacts | None:
     return _decoded(RunnerFacts, files.content(f"{run_dir}/{paths.RUNNER}"))
 
 
-def decode_activity(content: bytes) -> ActivityRecord:
-    """Decode the content of an `active/` file; what is torn or missing says nothing."""
-    return _decoded(ActivityRecord, content.partition(b"\n")[0]) or ActivityRecord()
+def decode_activity(content: bytes) -> ActivityRecord | None:
+    """Decode the content of an `active/` file, which is empty at first; None where it is torn or broken."""
+    line = content.partition(b"\n")[0]
+    return _decoded(ActivityRecord, line) if line else ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
@@ -246,6 +276,6 @@ def _versioned(kind: type[Record], path: str) -> tuple[Record | None, int]:
 
 def _decoded(kind: type[T], content: bytes) -> T | None:
     try:
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode(content, kind)
+    except UNDECODABLE:
         return None

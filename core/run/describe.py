@@ -48,11 +48,12 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
         case Ended() as end:
             return _how_it_ended(end, limit)
         case Running() as running:
-            return one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
+            now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
         case Queued(ahead=0):
-            return "queued, next"
+            now = "queued, next"
         case Queued(ahead=ahead):
-            return f"queued, {ahead} ahead"
+            now = f"queued, {ahead} ahead"
+    return f"{run.fault} · {now}" if run.fault else now
 
 
 def _how_it_ended(end: Ended, limit: int) -> str:

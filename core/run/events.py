@@ -6,17 +6,19 @@ Durations and limits are never computed from `ts`: it is wall-clock time, for sh
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import Struct
 
 from ..system.line_file import LineTail
-from .model import NoticeLevel, RunReason, RunStatus, WaitsFor
+from ..text.decoding import UNDECODABLE, decoder
+from .model import Cost, ExitCode, NoticeLevel, Pid, RunReason, RunStatus, WaitsFor, Whole
 
 
 class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
-    seq: int = 0
+    seq: Whole = 0
     """Position in the run, from 1; 0 until the event is written."""
     ts: str = ""
     """ISO UTC with milliseconds."""
@@ -27,14 +29,14 @@ class RunQueued(_Event, frozen=True, kw_only=True, tag="queued"):
 
 
 class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
-    pid: int
+    pid: Pid
     """The wrapper's."""
-    child_pid: int
-    pid_started: int | None = None
+    child_pid: Pid
+    pid_started: Whole | None = None
     """Start time in clock ticks since boot, as in field 22 of `/proc/<pid>/stat`."""
-    child_pid_started: int | None = None
-    attempt: int
-    max_attempts: int
+    child_pid_started: Whole | None = None
+    attempt: Whole
+    max_attempts: Whole
 
 
 class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
@@ -59,26 +61,26 @@ class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
     content: str
     truncated: bool = False
     """True when `content` was cut at `CONTENT_LIMIT` characters."""
-    exit_code: int | None = None
-    duration_ms: int | None = None
+    exit_code: ExitCode | None = None
+    duration_ms: Whole | None = None
 
 
 class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
     """Of one assistant message; tokens, and cost in dollars."""
 
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    cost: float
+    input: Whole
+    output: Whole
+    cache_read: Whole
+    cache_write: Whole
+    cost: Cost
     model: str
     stop_reason: str
 
 
 class Retry(_Event, frozen=True, kw_only=True, tag="retry"):
-    attempt: int
-    max_attempts: int
-    delay_ms: int
+    attempt: Whole
+    max_attempts: Whole
+    delay_ms: Whole
     reason: str
 
 
@@ -100,7 +102,7 @@ class UnknownEvent(Struct, frozen=True, kw_only=True):
     """An event of a type this version does not know."""
 
     type: str
-    seq: int = 0
+    seq: Whole = 0
     ts: str = ""
 
 
@@ -126,8 +128,9 @@ ARGS_LIMIT = 64 * 1024
 """Characters of a tool call's arguments that are kept, their names included."""
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
-_header_decoder = msgspec.json.Decoder(UnknownEvent)
+_decode_known: Callable[[bytes], KnownEvent] = decoder(cast("Any", KnownEvent))
+_decode_header = decoder(UnknownEvent)
+_KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(KnownEvent))
 
 
 def encode_event(event: Event) -> bytes:
@@ -136,15 +139,16 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(line: bytes) -> Event | None:
-    """Decode one line; None when it is not an event (torn, or not JSON)."""
-    for decoder in (_decoder, _header_decoder):
-        try:
-            return decoder.decode(line)
-        except msgspec.ValidationError:
-            continue  # JSON, but of another type
-        except (msgspec.DecodeError, RecursionError):
-            break
-    return None
+    """Decode one line; None when it is not an event: torn, not JSON, or a known type with a value that does not fit."""
+    try:
+        return _decode_known(line)
+    except UNDECODABLE:
+        pass  # not JSON, of a type that is not known here, or with a value that does not fit
+    try:
+        header = _decode_header(line)
+    except UNDECODABLE:
+        return None
+    return None if header.type in _KNOWN_TYPES else header
 
 
 _LAST_ESCAPE = rb"(?s)\\(?:u[0-9a-fA-F]{0,4}|.?)$"

@@ -29,7 +29,7 @@ from .events import (
     decode_event,
     line_prefix,
 )
-from .model import NoticeLevel, RunMeta, Usage, WaitsFor
+from .model import LARGEST, NoticeLevel, RunMeta, Usage, WaitsFor
 from .progress import ProgressFormatter
 from .snapshot import Queued, Running, RunSnapshot
 
@@ -38,6 +38,8 @@ ACTIVITY_LENGTH = 200
 ACTIVITY_BYTES = 16 * 1024
 """More than an activity record has: 2 KB of a sentence, escaped."""
 
+BROKEN_ACTIVITY = "its record in active/ cannot be read"
+
 UNCOUNTED_STOPS = frozenset({"error", "compaction"})
 """Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
 
@@ -45,11 +47,11 @@ UNCOUNTED_STOPS = frozenset({"error", "compaction"})
 def add_usage(total: Usage, event: UsageReported) -> Usage:
     """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
     return Usage(
-        input=total.input + event.input,
-        output=total.output + event.output,
-        cache_read=total.cache_read + event.cache_read,
-        cache_write=total.cache_write + event.cache_write,
-        cost=total.cost + event.cost,
+        input=min(total.input + event.input, LARGEST),
+        output=min(total.output + event.output, LARGEST),
+        cache_read=min(total.cache_read + event.cache_read, LARGEST),
+        cache_write=min(total.cache_write + event.cache_write, LARGEST),
+        cost=min(total.cost + event.cost, LARGEST),
         turns=total.turns + (event.stop_reason not in UNCOUNTED_STOPS),
         tool_uses=total.tool_uses,
     )
@@ -118,6 +120,7 @@ class OpenRun:
         self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
         self._activity_bytes = b""
         self._activity = ActivityRecord()
+        self._activity_fault = ""
 
     def drain(self) -> bool:
         """Read what is new; return whether there was anything."""
@@ -152,7 +155,8 @@ class OpenRun:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
             state = Running(started_at=fold.started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)
         warnings = fold.warnings or self.meta.all_warnings
-        unreadable = unreadable_lines(self._tail.unreadable)
+        faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))
+        fault = ", ".join(faults)
         return RunSnapshot(
             meta=self.meta,
             state=state,
@@ -161,17 +165,23 @@ class OpenRun:
             usage=fold.usage,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,
-            warnings=(*warnings, unreadable) if unreadable else warnings,
+            fault=fault,
+            warnings=(*warnings, fault) if fault else warnings,
         )
 
     def _read_activity(self) -> bool:
         """Read the activity file; return whether it says something else than before."""
         content = self._activity_file.read(ACTIVITY_BYTES, 0)
-        self._activity_file.release()
         if content == self._activity_bytes:
+            self._activity_file.release()
             return False
+        if (record := decode_activity(content)) is None:  # it may be just being written
+            content = self._activity_file.read(ACTIVITY_BYTES, 0)
+            record = decode_activity(content)
+        self._activity_file.release()
         self._activity_bytes = content
-        self._activity = decode_activity(content)
+        self._activity_fault = BROKEN_ACTIVITY if record is None else ""
+        self._activity = record or ActivityRecord()
         return True
 
 

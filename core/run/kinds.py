@@ -1,9 +1,24 @@
-"""The closed sets of words in the records of a run; everybody else takes them from `model`."""
+"""The closed sets of words in the records of a run, and the numbers; everybody else takes them from `model`."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Self
+
+from msgspec import Meta
+
+LARGEST = 2**53
+"""Of whole numbers in records: those that every reader of JSON keeps exactly. A record with a larger one is broken."""
+MOST_SECONDS = 365 * 24 * 3600.0
+"""Of a limit or a pause: a year."""
+
+Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
+Pid = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+"""Never 0 or below, which stand for groups of processes."""
+ExitCode = Annotated[int, Meta(ge=-(2**31), le=2**31)]
+Cost = Annotated[float, Meta(ge=0, le=LARGEST)]
+Period = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
+"""Seconds."""
 
 
 class OpenEnum(StrEnum):

@@ -5,11 +5,17 @@ from __future__ import annotations
 from msgspec import Struct, structs
 
 from .kinds import (
+    LARGEST as LARGEST,
+    MOST_SECONDS as MOST_SECONDS,
     STATUS_OF as STATUS_OF,
+    Cost as Cost,
+    ExitCode as ExitCode,
     FinalizeStatus as FinalizeStatus,
     LauncherKind as LauncherKind,
     NoticeLevel as NoticeLevel,
     OpenEnum as OpenEnum,
+    Period as Period,
+    Pid as Pid,
     PresetSource as PresetSource,
     PromptMode as PromptMode,
     RunnerKind as RunnerKind,
@@ -18,6 +24,7 @@ from .kinds import (
     StopReason as StopReason,
     ToolPolicy as ToolPolicy,
     WaitsFor as WaitsFor,
+    Whole as Whole,
 )
 
 SCHEMA_VERSION = 1
@@ -69,9 +76,9 @@ class Group(Struct, frozen=True, rename="camel"):
     """Runs that were launched together and share `max_parallel` slots."""
 
     id: str
-    index: int
-    size: int
-    max_parallel: int
+    index: Whole
+    size: Whole
+    max_parallel: Whole
 
 
 class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -84,18 +91,18 @@ class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
 class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
     """When a run is ended from outside; None means never."""
 
-    timeout: float | None = None
+    timeout: Period | None = None
     """Seconds."""
-    max_turns: int | None = None
-    stall: float | None = None
+    max_turns: Whole | None = None
+    stall: Period | None = None
     """Seconds without a byte from the child while no tool runs."""
 
 
 class LogCaps(Struct, frozen=True, rename="camel"):
     """How much of the child's raw output is kept, in bytes."""
 
-    stdout: int = 64 * 1024 * 1024
-    stderr: int = 8 * 1024 * 1024
+    stdout: Whole = 64 * 1024 * 1024
+    stderr: Whole = 8 * 1024 * 1024
 
 
 class LaunchedBy(Struct, frozen=True, rename="camel"):
@@ -106,8 +113,8 @@ class LaunchedBy(Struct, frozen=True, rename="camel"):
 class InheritedContext(Struct, frozen=True):
     """How much of its parent's conversation a child was given."""
 
-    turns: int = 0
-    chars: int = 0
+    turns: Whole = 0
+    chars: Whole = 0
 
 
 class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -132,7 +139,7 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     runner: RunnerKind
     created_at: str
     launched_by: LaunchedBy
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Whole = SCHEMA_VERSION
     background: bool = False
     group: Group | None = None
     preset: str = ""
@@ -160,10 +167,10 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     inherited: InheritedContext | None = None
     isolated: bool | None = None
     finalize: bool = False
-    max_attempts: int = 1
-    max_running: int | None = None
+    max_attempts: Whole = 1
+    max_running: Whole | None = None
     limits: Limits = Limits()
-    grace_seconds: float = 3.0
+    grace_seconds: Period = 3.0
     log_caps: LogCaps = LogCaps()
     origin: Origin = Origin()
     warnings: tuple[str, ...] = ()
@@ -200,13 +207,13 @@ class StopRequest(Struct, frozen=True):
 class Usage(Struct, frozen=True, rename="camel"):
     """Sums over a run; tokens, and cost in dollars."""
 
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cost: float = 0.0
-    turns: int = 0
-    tool_uses: int = 0
+    input: Whole = 0
+    output: Whole = 0
+    cache_read: Whole = 0
+    cache_write: Whole = 0
+    cost: Cost = 0.0
+    turns: Whole = 0
+    tool_uses: Whole = 0
 
     @property
     def tokens(self) -> int:
@@ -230,8 +237,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: RunReason
     written_by: str
     """`wrapper`, or who finished a lost run."""
-    schema_version: int = SCHEMA_VERSION
-    exit_code: int | None = None
+    schema_version: Whole = SCHEMA_VERSION
+    exit_code: ExitCode | None = None
     signal: str | None = None
     stop_reason: str | None = None
     """The model's own word for why its last message ended."""
@@ -239,13 +246,13 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     final_text: str | None = None
     finalized: Finalized | None = None
     """None where the child handed over nothing, or did not have to."""
-    attempts: int = 1
+    attempts: Whole = 1
     resolved_model: str = ""
     child_session_id: str | None = None
     usage: Usage = Usage()
     started_at: str | None = None
     ended_at: str = ""
-    duration_ms: int | None = None
+    duration_ms: Whole | None = None
     artifact_errors: tuple[str, ...] = ()
 
 

@@ -5,9 +5,9 @@ The wording is that of the design "Subagent Live Progress Rendering"; what an ev
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import Struct
 
+from ..text.decoding import encode_shown
 from ..text.plain import one_line, plain
 from .describe import WAITING
 from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
@@ -152,7 +152,7 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def _argument(name: str, value: object) -> str:
-    shown = plain(value) if isinstance(value, str) else plain(msgspec.json.encode(value).decode())
+    shown = plain(value) if isinstance(value, str) else plain(encode_shown(value))
     if "\n" not in shown:
         return f"{one_line(name, 200)}: {shown}"
     return f"{one_line(name, 200)}:\n" + "\n".join(f"  {line}" for line in shown.strip("\n").split("\n"))

@@ -66,6 +66,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     """True where another machine or pid namespace holds the run: its state is the last one written."""
     newer_schema: int | None = None
     """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
+    fault: str = ""
+    """Which records of an unfinished run cannot be read, in words; it is among the warnings, too."""
     usage: Usage = Usage()
     last_event_at: str | None = None
     last_seq: int = 0

@@ -31,6 +31,8 @@ from .records import Records
 LEFT_OVERS_S = 0.5
 """How long processes the child left behind get between TERM and KILL."""
 
+LONGEST_WAIT_S = 3600.0
+"""Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
 CHUNK = 256 * 1024
 """Bytes read from a pipe at a time."""
 
@@ -191,7 +193,7 @@ class Attempt:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
         clocks = (self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at())
         due = min((clock for clock in clocks if clock is not None), default=None)
-        return None if due is None else max(0.0, due - time.monotonic()) * 1000 + 1
+        return None if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S) * 1000 + 1
 
     def _settled_at(self) -> float | None:
         after = self._stream.finished_after

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..run import artifacts
 from ..run.events import Notice, Retry, RunEnded
-from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
+from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, read_payload
 from ..system import files
 from ..text.plain import plain
@@ -128,7 +128,7 @@ def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:
 
 def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
     """Facts of the last attempt, with the text, the names and the sums of those before it."""
-    used = (getattr(before.usage, name) + getattr(last.usage, name) for name in Usage.__struct_fields__)
+    used = (min(getattr(before.usage, name) + getattr(last.usage, name), LARGEST) for name in Usage.__struct_fields__)
     return replace(
         last,
         final_text=last.final_text or before.final_text,
@@ -154,6 +154,6 @@ def _unreadable(run_dir: str) -> RunResult:
         status=RunStatus.FAILED,
         reason=RunReason.START_FAILED,
         written_by="wrapper",
-        error_message=f"{paths.META} is missing or broken; nothing was started",
+        error_message=f"{artifacts.fault_of(run_dir, paths.META)}; nothing was started",
         ended_at=paths.now_iso(),
     )

@@ -313,7 +313,8 @@ def test_a_torn_record_is_no_obstacle(project: Project) -> None:
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    assert ("lost", "meta.json is missing or broken and nobody holds the run") == (result.reason, result.error_message)
+    message = "meta.json is broken: it is not valid JSON (it is empty or cut off), and nobody holds the run"
+    assert ("lost", message) == (result.reason, result.error_message)
 
 
 def test_no_run_is_gone(project: Project) -> None:

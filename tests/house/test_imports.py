@@ -19,6 +19,7 @@ NOUNS = {
         "run.model",
         "run.snapshot",
         "system.line_file",
+        "text.decoding",
         "text.plain",
     )
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-import msgspec
-
 from ...core import paths
 from ...core.run.describe import GLYPHS
 from ...core.run.events import (
@@ -29,6 +27,7 @@ from ...core.run.events import (
 from ...core.run.model import NoticeLevel
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.system.line_file import HELD
+from ...core.text.decoding import UNDECODABLE, indented
 from ...core.text.plain import one_line, plain
 from ..text.format import local_time
 
@@ -237,6 +236,6 @@ def _result(event: ToolResult) -> str:
 
 def _raw_body(line: bytes) -> str:
     try:
-        return plain(msgspec.json.format(line, indent=2).decode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return plain(indented(line))
+    except UNDECODABLE:
         return plain(line.decode("utf-8", "replace"))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ...core.paths import Project, now_iso, project_key, state_file
 from ...core.system.files import write_state
+from ...core.text.decoding import UNDECODABLE, decode
 from ..feed.bridge import Bridge
 
 ADHOC = ""
@@ -85,9 +86,6 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
         )
 
 
-_decoder = msgspec.json.Decoder(LaunchMemory)
-
-
 def memory_file(project: Project) -> str:
     return state_file("launches", f"{project_key(project.root)}.json")
 
@@ -96,8 +94,8 @@ def read_memory(project: Project) -> LaunchMemory:
     """Return what is remembered of a project; nothing where the file is missing or broken."""
     try:
         with open(memory_file(project), "rb") as file:
-            return _decoder.decode(file.read())
-    except (OSError, msgspec.DecodeError):
+            return decode(file.read(), LaunchMemory)
+    except (OSError, *UNDECODABLE):
         return LaunchMemory()
 
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ...system.line_file import CHUNK, Line, lines_backward
+from ...text.decoding import UNDECODABLE, decoder, fit
 from ..conversation import Block, Message, Text, Thinking, ToolOutput, ToolUse
-from .lines import UNREADABLE, decode, items, mapping, string
+from .lines import decode, items, mapping, string
 
 LINE_LIMIT = 16 * 1024 * 1024
 """Bytes; a longer line is never decoded."""
@@ -59,7 +59,7 @@ class Header(Struct, rename="camel"):
     message: _Role | None = None
 
 
-decode_header = msgspec.json.Decoder(Header).decode
+decode_header = decoder(Header)
 
 
 def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[Entry]:
@@ -106,10 +106,10 @@ def _parsed(descriptor: int, line: Line) -> Entry | None:
     data = os.pread(descriptor, line.length, line.offset)
     try:
         header = decode_header(data)
-    except UNREADABLE:
+    except UNDECODABLE:
         try:
-            header = msgspec.convert(decode(data), Header)
-        except msgspec.ValidationError:
+            header = fit(decode(data), Header)
+        except UNDECODABLE:
             return None
     role = header.message.role if header.message else ""
     return Entry(header.type, header.id.encode(), (header.parent_id or "").encode(), role, line.offset, line.length)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-import msgspec
 from msgspec import Struct
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for torn lines, bytes that are not UTF-8, and absurd nesting."""
+from ...run.model import LARGEST
+from ...text.decoding import UNDECODABLE, decoder
 
 _KIND = re.compile(rb'\{"type":"(\w{1,40})"(?:,"message":\{"role":"(\w{1,20})")?')
 _UPDATE = b'"assistantMessageEvent":{"type":"'
@@ -39,10 +38,10 @@ class _AgentEnd(Struct, rename="camel"):
     will_retry: Any = None
 
 
-_decode_kind = msgspec.json.Decoder(_Kind).decode
-_decode_end = msgspec.json.Decoder(_AgentEnd).decode
-_decode_text = msgspec.json.Decoder(str).decode
-_decode_any = msgspec.json.Decoder().decode
+_decode_kind = decoder(_Kind)
+_decode_end = decoder(_AgentEnd)
+_decode_text = decoder(str)
+_decode_any = decoder(object)
 
 
 def kind(line: bytes) -> tuple[str, str] | None:
@@ -55,7 +54,7 @@ def kind(line: bytes) -> tuple[str, str] | None:
         return found[1].decode(), (found[2] or b"").decode()
     try:
         header = _decode_kind(line)
-    except UNREADABLE:
+    except UNDECODABLE:
         return None
     return string(header.type), string(mapping(header.message).get("role"))
 
@@ -68,7 +67,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
     for attempt in (line, _repaired):
         try:
             value = _decode_any(attempt if isinstance(attempt, bytes) else attempt(line))
-        except UNREADABLE:
+        except UNDECODABLE:
             continue
         return cast("dict[str, Any]", value) if isinstance(value, dict) else None
     return None
@@ -78,7 +77,7 @@ def will_retry(line: bytes) -> bool | None:
     """Return what an `agent_end` announces; None before pi 0.75.4, which announces nothing. Messages are skipped."""
     try:
         value = _decode_end(line).will_retry
-    except UNREADABLE:
+    except UNDECODABLE:
         value = True if line.endswith(b'"willRetry":true}') else None
     return value if isinstance(value, bool) else None
 
@@ -98,12 +97,12 @@ def text_delta(head: bytes) -> str | None:
         return delta.decode("utf-8", "ignore")
     try:
         return _decode_text(b'"' + delta + b'"')
-    except UNREADABLE:
+    except UNDECODABLE:
         pass
     try:
         whole = _CUT_ESCAPE.sub(b"", delta).decode("utf-8", "ignore").encode()
         return _decode_text(b'"' + _repaired(whole) + b'"')
-    except UNREADABLE:
+    except UNDECODABLE:
         return ""
 
 
@@ -129,11 +128,14 @@ def count(value: object) -> int:
     """Return a number as a whole one that fits into JSON of ours, not below 0; 0 for everything that is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(min(max(value, 0), 2**53))
+    return int(min(max(value, 0), LARGEST))
 
 
 def amount(value: object) -> float:
-    return float(value) if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**53) else 0.0
+    """Return a number of dollars, not below 0, as one that fits; 0 for everything that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(min(max(value, 0), LARGEST))
 
 
 def joined_text(content: object, limit: int) -> tuple[str, bool]:

@@ -15,6 +15,7 @@ from ...errors import AgentUnavailable, ContentError
 from ...models.catalog import Listing, Model
 from ...paths import hex_digest
 from ...system import files
+from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
 from .lines import items, mapping
 from .program import package_dir
@@ -57,8 +58,8 @@ def list_key(command: Sequence[str]) -> dict[str, str]:
 def cached_listing(command: Sequence[str]) -> Listing:
     """Return pi's last own list; an outdated one still names models, but is not complete."""
     try:
-        cached = msgspec.json.decode(files.read(cache_file(command)), type=CachedList)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        cached = decode(files.read(cache_file(command)), CachedList)
+    except (OSError, *UNDECODABLE):
         return Listing()
     return Listing(cached.models, own=True, complete=cached.key == list_key(command))
 
@@ -74,13 +75,13 @@ def models_json_listing() -> Listing:
     path = os.path.join(paths.agent_dir(), "models.json")
     try:
         text = read_text(path)
-        document = msgspec.json.decode(_without_comments(text))
+        document = decode(_without_comments(text))
     except FileNotFoundError:
         return Listing()
     except ContentError as error:
         return Listing(problem=f"{path}: {error.what}")
-    except msgspec.DecodeError as error:
-        return Listing(problem=f"{path}: it is not valid JSON: {error}")
+    except UNDECODABLE as error:
+        return Listing(problem=f"{path}: {why(error)}")
     providers = mapping(mapping(document).get("providers"))
     models = [
         Model(provider, model_id, "models.json", thinks=mapping(entry).get("reasoning") is True)

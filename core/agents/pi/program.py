@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ... import paths
@@ -14,6 +13,7 @@ from ...errors import AgentUnavailable, LaunchError
 from ...run.model import PromptMode, RunMeta
 from ...system import files
 from ...system.processes import find_program
+from ...text.decoding import UNDECODABLE, decode
 from ..base import AgentKind, Command, offline_command
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
@@ -88,8 +88,8 @@ def _package_above(path: str) -> str | None:
 
 def _package(directory: str) -> _Package:
     try:
-        return msgspec.json.decode(files.read(os.path.join(directory, "package.json")), type=_Package)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return decode(files.read(os.path.join(directory, "package.json")), _Package)
+    except (OSError, *UNDECODABLE):
         return _Package()
 
 
@@ -120,8 +120,8 @@ def _default_provider(cwd: str) -> str | None:
     """Return the one in pi's settings, those of the directory before the user's; None where none is set."""
     for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
         try:
-            provider = msgspec.json.decode(files.read(path), type=_Settings).default_provider
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            provider = decode(files.read(path), _Settings).default_provider
+        except (OSError, *UNDECODABLE):
             continue
         if isinstance(provider, str) and provider:
             return provider

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...system.files import NotRegularError, open_regular
+from ...text.decoding import UNDECODABLE
 from ..conversation import Conversation, Message, Text, Turn
 from .entries import (
     LINE_LIMIT,
@@ -22,7 +23,7 @@ from .entries import (
     message_of,
     with_content,
 )
-from .lines import UNREADABLE, mapping, string
+from .lines import mapping, string
 
 _HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 
@@ -70,7 +71,7 @@ def _version(descriptor: int, path: str) -> int:
     first = os.pread(descriptor, 64 * 1024, 0).partition(b"\n")[0]
     try:
         header = decode_header(first)
-    except UNREADABLE:
+    except UNDECODABLE:
         header = Header()
     if header.type != "session" or not header.id:
         what = "this is not a session file of pi: its first line is not a session header"

@@ -1,0 +1,74 @@
+"""JSON that came from outside: whatever its bytes are, decoding gives a value or raises one of `UNDECODABLE`.
+
+Nobody else decodes JSON: a reader that forgets one of these errors lets a single file end a whole command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from .plain import one_line
+
+T = TypeVar("T")
+
+UNDECODABLE = (ValueError, RecursionError, OverflowError)
+"""What decoding may raise. All errors of msgspec and those of encodings are ValueErrors; absurd nesting is not."""
+
+WHY_LENGTH = 200
+"""Characters of a sentence of `why`."""
+
+
+@overload
+def decode(content: bytes | str) -> Any: ...
+@overload
+def decode(content: bytes | str, kind: type[T]) -> T: ...
+def decode(content: bytes | str, kind: Any = Any) -> Any:
+    """Decode one JSON value, of a type where one is given; raise one of `UNDECODABLE`."""
+    return msgspec.json.decode(content, type=kind)
+
+
+def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
+    """Return `decode` for one type, prepared for who decodes many lines: nothing stands between it and msgspec."""
+    return msgspec.json.Decoder(kind).decode
+
+
+def fit(value: Any, kind: type[T]) -> T:
+    """Return a decoded value as another type; raise one of `UNDECODABLE` where it does not fit."""
+    return msgspec.convert(value, kind)
+
+
+def encode_shown(value: object) -> str:
+    """Write a decoded value as JSON for a person; what is nested too deeply for that is only said to be."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UNDECODABLE:
+        return "[…nested too deeply…]"
+
+
+def indented(content: bytes) -> str:
+    """Lay out JSON over several lines; raise one of `UNDECODABLE`."""
+    return msgspec.json.format(content, indent=2).decode("utf-8", "replace")
+
+
+def why(error: Exception) -> str:
+    """Say in a clause for a person what is wrong with what could not be decoded: `it is not UTF-8 text`."""
+    said = str(error)
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if "truncated" in said:
+        return "it is not valid JSON (it is empty or cut off)"
+    what, _, where = said.partition(" - at `$")
+    if not isinstance(error, msgspec.ValidationError):
+        return one_line(f"it is not valid JSON ({_lowered(what)})", WHY_LENGTH)
+    field = where.strip("`.").replace("`", "")
+    return one_line(f"{field}: {_lowered(what)}" if field else _lowered(what), WHY_LENGTH)
+
+
+def _lowered(words: str) -> str:
+    words = words.removeprefix("JSON is malformed: ").replace("`", "")
+    return words[:1].lower() + words[1:]

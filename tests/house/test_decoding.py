@@ -1,0 +1,79 @@
+"""Nobody decodes what came from outside but the modules that know everything which may be wrong with it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+DECODERS = {
+    "json.load",
+    "json.loads",
+    "json.JSONDecoder",
+    "msgspec.convert",
+    "msgspec.json.decode",
+    "msgspec.json.Decoder",
+    "yaml.compose",
+    "yaml.load",
+    "yaml.parse",
+    "yaml.safe_load",
+}
+ERRORS = {"msgspec.DecodeError", "msgspec.ValidationError", "msgspec.MsgspecError", "UnicodeDecodeError"}
+
+ALLOWED = {
+    "core/text/decoding.py": "the one place",
+    "core/config/yaml_tree.py": "the one place for YAML and for whole text files",
+    "core/presets/write.py": "takes apart frontmatter that yaml_tree has parsed before",
+    "core/agents/pi/entries.py": "ASCII that a pattern matched",
+    "core/agents/pi/lines.py": "ASCII that a pattern matched",
+    "core/agents/pi/models.py": "a generated JavaScript file, of which UTF-8 that is broken says nothing",
+    "core/offline_agent/stream.py": "ASCII that a pattern matched",
+    "core/offline_agent/directory.py": "gives ASCII back to text",
+    "core/cli/output.py": "gives our own text back after the encoding of the terminal; our own JSON",
+    "core/cli/setup.py": "our own JSON",
+    "core/launch/plan.py": "gives our own text back, without halves of surrogate pairs",
+    "core/launch/child_session.py": "gives our own text back, without halves of surrogate pairs",
+    "core/wrapper/replay.py": "gives our own text back, without halves of surrogate pairs",
+    "tui/launch/memory.py": "gives our own text back, without halves of surrogate pairs",
+    "tui/launch/tasks.py": "the file of a task, with words of its own",
+    "tui/presets/draft.py": "bytes that the draft encoded itself",
+}
+
+
+def dotted(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr):
+            return f"{dotted(value)}.{attr}"
+        case _:
+            return "?"
+
+
+def decodings(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module decodes with, and the errors of decoding that it names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name) and dotted(node) in DECODERS | ERRORS:
+            yield dotted(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "decode":
+            has_errors = len(node.args) > 1 or any(keyword.arg == "errors" for keyword in node.keywords)
+            if not has_errors:
+                yield f"{dotted(node.func)} without a word on errors"
+
+
+def found() -> dict[str, list[str]]:
+    paths = sorted(path for tree in ("core", "tui") for path in (ROOT / tree).rglob("*.py"))
+    by_path = {str(path.relative_to(ROOT)): list(decodings(ast.parse(path.read_text()))) for path in paths}
+    return {path: named for path, named in by_path.items() if named}
+
+
+def test_nobody_decodes_on_his_own() -> None:
+    """What decodes JSON, YAML or strict text, or catches the errors of that, is one of a few modules."""
+    assert {} == {path: named for path, named in found().items() if path not in ALLOWED}
+
+
+def test_no_exception_is_left_over() -> None:
+    """Each exception is still needed."""
+    assert set() == ALLOWED.keys() - found().keys()
