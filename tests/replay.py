@@ -61,7 +61,7 @@ def feed(stream: PiStream, recorded: list[bytes]) -> list[Event]:
 def replay(case: str) -> Replay:
     """Replay one recording up to its outcome."""
     stream = PiStream()
-    events = feed(stream, lines(case))
+    events = feed(stream, lines(case)) + stream.end()
     code = json.loads((RECORDINGS / case / "exit.txt").read_text())["rc"]
     stderr = (RECORDINGS / case / "stderr.txt").read_text(encoding="utf-8", errors="replace")
     return Replay(stream, events, decide(stream.facts, exit=ChildExit.of(code), stderr=stderr))

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from ..errors import SubdeckError
 from ..run.describe import latest
-from ..run.model import RunResult, RunStatus
+from ..run.model import RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 
@@ -103,20 +103,34 @@ def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
     return CallResult(f"Nothing was started.\n{lines}" if not more else lines, fields, fields, is_error=True)
 
 
+_PARTIAL = "Partial findings (the text breaks off: the run ended while it was being written):"
+_TRUNCATED = "The answer stops at the model's length limit; this is its beginning:"
+
+
 def result_text(result: RunResult) -> str:
     """Return a run's end for the parent's model: status, child session id, a rule, then the answer or the error."""
-    header = f"**Status:** {'SUCCESS' if result.status is RunStatus.COMPLETED else 'ERROR'}"
+    header = f"**Status:** {_status_word(result)}"
     if result.child_session_id:
         header += f"  \n**Session ID:** `{result.child_session_id}`"
     return f"{header}\n\n---\n\n{_body(result)}"
 
 
+def _status_word(result: RunResult) -> str:
+    if result.reason is RunReason.TRUNCATED:
+        return "TRUNCATED"
+    return "SUCCESS" if result.status is RunStatus.COMPLETED else "ERROR"
+
+
 def _body(result: RunResult) -> str:
+    answer = result.final_text or ""
+    if result.reason is RunReason.TRUNCATED:
+        return f"{_TRUNCATED}\n\n{answer}"
     if result.status is RunStatus.COMPLETED:
-        return result.final_text or ""
+        return answer
     reason = f"{result.status}: {result.reason}"
     error = f"{reason}: {result.error_message}" if result.error_message else reason
-    return f"{error}\n\nPartial findings:\n\n{result.final_text}" if result.final_text else error
+    findings = _PARTIAL if result.partial else "Partial findings:"
+    return f"{error}\n\n{findings}\n\n{answer}" if answer else error
 
 
 def run_fields(run: RunSnapshot) -> dict[str, Any]:
@@ -141,7 +155,7 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
 
 def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None = None) -> dict[str, Any]:
     """Return how a run ended, with at most `limit` characters of its answer; `finalized` only where the child handed
-    over its result.
+    over its result, `partial` only where the answer breaks off.
     """
     if result is None:
         end = run.end
@@ -156,7 +170,11 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "usage": msgspec.to_builtins(result.usage),
         "sessionId": result.child_session_id,
     }
-    return fields if result.finalized is None else {**fields, "finalized": msgspec.to_builtins(result.finalized)}
+    if result.partial:
+        fields["partial"] = True
+    if result.finalized is not None:
+        fields["finalized"] = msgspec.to_builtins(result.finalized)
+    return fields
 
 
 def _shortened(text: str | None, limit: int | None) -> str | None:

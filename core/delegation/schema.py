@@ -180,6 +180,7 @@ _END: Schema = {
     **dict.fromkeys(("exitCode", "durationMs"), _NUMBER_OR_NULL),
     "usage": {"type": "object"},
     "finalized": {"type": "object", "additionalProperties": _TEXT},
+    "partial": {"type": "boolean"},
 }
 
 _COUNTS: Schema = {

@@ -234,6 +234,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
         state=Ended(
             reason=result.reason,
             message=one_line(said, MESSAGE_LENGTH),
+            partial=result.partial,
             attempt=result.attempts,
             started_at=result.started_at,
             ended_at=result.ended_at,

@@ -24,6 +24,9 @@ ELSEWHERE_GLYPH = "?"
 WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
 """What a queued run does, by what it waits for."""
 
+BROKEN_OFF = "[the text breaks off here]"
+"""Stands below what was being written when its run was ended."""
+
 NOTHING = "–"
 NEWER = "newer"
 """The word for a run that a newer subdeck wrote: its status is not known here."""
@@ -58,6 +61,8 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
 
 def _how_it_ended(end: Ended, limit: int) -> str:
     message = one_line(end.message.removeprefix(NO_MODEL), limit) or one_line(end.message, limit)
+    if end.partial and message:
+        message += " (partial answer)"
     if end.reason in (RunReason.DONE, RunReason.FINALIZED):
         return message or NOTHING
     if message.startswith(end.reason):

@@ -41,6 +41,8 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
 
 class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
     text: str
+    partial: bool = False
+    """True for what was being written when it was ended, or broke off by itself."""
 
 
 class Thinking(_Event, frozen=True, kw_only=True, tag="thinking"):

@@ -74,6 +74,10 @@ class Fold:
         self.is_retrying = False
         """Whether the last event is that something is tried again; `activity` says what."""
         self.final_text: str | None = None
+        self.partial = False
+        """Whether `final_text` breaks off."""
+        self._goes_on = False
+        """Whether another text would belong to the same message as `final_text`."""
         self.usage = Usage()
         self.model = ""
         self.warnings: tuple[str, ...] = ()
@@ -94,13 +98,17 @@ class Fold:
                 self.started_at = self.started_at or event.ts
                 self.child = event
                 self.attempt = event.attempt
+                self._goes_on = False
             case AssistantText() if event.text.strip():
-                self.final_text = event.text
+                before = self.final_text if self._goes_on and event.partial == self.partial else None
+                self.final_text = "\n\n".join(filter(None, (before, event.text)))
+                self.partial, self._goes_on = event.partial, True
             case ToolCall():
                 self.usage = replace(self.usage, tool_uses=self.usage.tool_uses + 1)
             case UsageReported():
                 self.usage = add_usage(self.usage, event)
                 self.model = event.model or self.model
+                self._goes_on = False
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():

@@ -244,6 +244,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The model's own word for why its last message ended."""
     error_message: str | None = None
     final_text: str | None = None
+    partial: bool = False
+    """True where `final_text` is what was being written when the run ended."""
     finalized: Finalized | None = None
     """None where the child handed over nothing, or did not have to."""
     attempts: Whole = 1

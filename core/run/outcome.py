@@ -67,7 +67,9 @@ class StreamFacts(Struct, frozen=True):
     finished: bool = False
     """A positive terminal event was seen, and nothing after it took it back."""
     final_text: str | None = None
-    """Last assistant message with non-blank text."""
+    """Last assistant message with non-blank text, be it only as far as it was written."""
+    partial: bool = False
+    """Whether `final_text` breaks off."""
     stop_reason: str | None = None
     """Of the last assistant message, as is `error_message`."""
     error_message: str | None = None

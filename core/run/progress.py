@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..text.decoding import encode_shown
 from ..text.plain import one_line, plain
-from .describe import WAITING
+from .describe import BROKEN_OFF, WAITING
 from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
 from .model import NoticeLevel
 from .outcome import FINALIZE_TOOL
@@ -72,7 +72,8 @@ class ProgressFormatter:
         """
         match event:
             case AssistantText():
-                return _words(event.text) or None
+                text = _words(event.text)
+                return f"{text}\n{BROKEN_OFF}" if text and event.partial else text or None
             case ToolCall():
                 return self._call(event)
             case ToolResult():

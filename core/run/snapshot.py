@@ -45,6 +45,8 @@ class Ended(Struct, frozen=True, kw_only=True):
     reason: RunReason
     message: str = ""
     """One line: the error, or the beginning of the answer."""
+    partial: bool = False
+    """Whether the last text breaks off: it was being written when the run ended."""
     attempt: int = 1
     started_at: str | None = None
     """None for a run that never started."""

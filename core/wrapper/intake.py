@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..agents.pi.lines import UPDATE_HEAD
+from ..agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, update_end
 from ..agents.pi.stream import PiStream
 from .records import Records
 
@@ -15,14 +15,12 @@ LINE_LIMIT = 32 * 1024 * 1024
 class LineSplitter:
     """Splits on LF bytes only: U+2028 and its kin are text.
 
-    Of lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) only a head is held and
-    yielded; the rest is skipped at the speed of a search for the next newline.
+    Of lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) only what is looked at is
+    held and yielded; the rest is skipped at the speed of a search for the next newline.
     """
 
     def __init__(self, update_prefixes: tuple[bytes, ...]) -> None:
         self._prefixes = update_prefixes
-        self._enough = max(map(len, update_prefixes), default=0)
-        """Bytes that tell an update line from others."""
         self._parts: list[bytes] = []
         """The unfinished line as far as it is held."""
         self.held = 0
@@ -38,7 +36,7 @@ class LineSplitter:
                 self._hold(chunk, position, end)
                 yield self._finish()
             elif chunk.startswith(self._prefixes, position, end):
-                yield chunk[position : min(end, position + UPDATE_HEAD)]
+                yield chunk[position : update_end(chunk, position, end)]
             else:
                 yield chunk[position:end]
             position = end + 1
@@ -57,24 +55,26 @@ class LineSplitter:
         part = chunk[start : min(end, start + room)]
         self._parts.append(part)
         self.held += len(part)
-        if self._limit == LINE_LIMIT and self.held >= self._enough and self._beginning().startswith(self._prefixes):
-            self._limit = UPDATE_HEAD
-            self._parts = [b"".join(self._parts)[:UPDATE_HEAD]]
-            self.held = len(self._parts[0])
+        if self._limit == LINE_LIMIT and self.held >= UPDATE_HEAD:
+            self._limit_update()
 
-    def _beginning(self) -> bytes:
-        beginning = self._parts[0]
-        if len(beginning) < self._enough:
+    def _limit_update(self) -> None:
+        """Hold no more of an update line than is looked at, now that enough is there to tell how much that is."""
+        if len(self._parts[0]) < UPDATE_HEAD:
+            self._parts = [b"".join(self._parts)]
+        if self._parts[0].startswith(self._prefixes):
             beginning = b"".join(self._parts)
-            self._parts = [beginning]
-        return beginning
+            looked_at = update_end(beginning, 0, self.held)
+            self._parts = [beginning[:looked_at]]
+            self._limit = UPDATE_MOST if looked_at == self.held else looked_at
+            self.held = looked_at
 
     def _finish(self) -> bytes:
         content = b"".join(self._parts)
         self._parts.clear()
         self.held = 0
         self._limit = LINE_LIMIT
-        return content[:UPDATE_HEAD] if content.startswith(self._prefixes) else content
+        return content[: update_end(content, 0, len(content))] if content.startswith(self._prefixes) else content
 
 
 STDERR_KEPT = 2048
@@ -100,8 +100,10 @@ class Intake:
         return self._take(self._splitter.split(chunk))
 
     def rest(self) -> None:
-        """Take what stands after the last newline, at the end of the output."""
+        """Take what stands after the last newline, at the end of the output, and what was being written then."""
         self._take(self._splitter.rest())
+        for event in self._stream.end():
+            self._records.event(event)
 
     def stderr(self, chunk: bytes) -> None:
         self._records.stderr.append(chunk)

@@ -97,6 +97,7 @@ def result_of(
     """
     started_at, duration_ms = started or (None, None)
     finalized = _payload(facts)[0] if meta.finalize else None
+    handed_over = finalized.result if finalized else None
     return RunResult(
         run_id=meta.run_id,
         status=outcome.status,
@@ -106,7 +107,8 @@ def result_of(
         signal=outcome.signal,
         stop_reason=outcome.stop_reason,
         error_message=outcome.message,
-        final_text=(finalized.result if finalized else None) or facts.final_text,
+        final_text=handed_over or facts.final_text,
+        partial=facts.partial and not handed_over,
         finalized=finalized,
         attempts=attempts,
         resolved_model=facts.model or meta.resolved_model,
@@ -132,6 +134,7 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
     return replace(
         last,
         final_text=last.final_text or before.final_text,
+        partial=(last if last.final_text else before).partial,
         usage=Usage(*used),
         model=last.model or before.model,
         session_id=last.session_id or before.session_id,

@@ -19,7 +19,7 @@ def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
     return result_text(make_result(RUN, reason, **{"child_session_id": ID, **result}))
 
 
-@pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.TRUNCATED, RunReason.FINALIZED])
+@pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.FINALIZED])
 def test_the_header_word_for_word(reason: RunReason) -> None:
     """A completed run begins with status and session id, then the answer as it is."""
     expected = f"**Status:** SUCCESS  \n**Session ID:** `{ID}`\n\n---\n\n## Answer\n\n* a.py:1\n"
@@ -45,6 +45,22 @@ def test_partial_findings() -> None:
 
     body = "aborted: timeout: it ran longer than its time limit\n\nPartial findings:\n\nHalf of it."
     assert ("**Status:** ERROR", body) == (said.partition("  \n")[0], said.partition("---\n\n")[2])
+
+
+def test_what_breaks_off() -> None:
+    """What was being written when a run was ended is said to break off, for the model and as a field."""
+    said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="it took too long", partial=True)
+    assert said.endswith("(the text breaks off: the run ended while it was being written):\n\nHalf of it.")
+    result = make_result(RUN, RunReason.TIMEOUT, partial=True)
+    assert end_fields(finished_snapshot(make_meta(RUN), result), result)["partial"] is True
+    assert "partial" not in end_fields(finished_snapshot(make_meta(RUN), make_result(RUN)), make_result(RUN))
+
+
+def test_a_truncated_answer_is_no_success() -> None:
+    """An answer that stops at the model's length limit reaches a parent as what it is."""
+    said = answer(RunReason.TRUNCATED, final_text="The first half")
+    assert said.startswith("**Status:** TRUNCATED  \n")
+    assert said.endswith("The answer stops at the model's length limit; this is its beginning:\n\nThe first half")
 
 
 def test_a_failure_without_a_message() -> None:

@@ -6,13 +6,15 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from subdeck.core.agents.pi.lines import UPDATE_HEAD
+from subdeck.core.agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, text_delta, unescaped, update_end
 from subdeck.core.wrapper import intake as module
 from subdeck.core.wrapper.intake import LineSplitter
 
 UPDATE = b'{"type":"message_update"'
 OTHER_UPDATE = b'{"type":"tool_execution_update"'
 PREFIXES = (UPDATE, OTHER_UPDATE)
+
+DELTA = UPDATE + b',"assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"'
 
 MATERIAL = [
     b"",
@@ -22,6 +24,8 @@ MATERIAL = [
     UPDATE,
     UPDATE + b',"delta":"' + b"y" * 100 + b'"}',
     UPDATE + b"z" * (3 * UPDATE_HEAD),
+    DELTA + b"z" * (3 * UPDATE_HEAD) + b'","partial":{}}}',
+    DELTA + b'short","partial":"' + b"z" * (3 * UPDATE_HEAD) + b'"}}',
     OTHER_UPDATE + b"}",
     "one\u2028two\x85three\x0c".encode(),
     b"\r",
@@ -50,7 +54,7 @@ def expected(content: bytes) -> list[bytes]:
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    return [line[:UPDATE_HEAD] if line.startswith(PREFIXES) else line for line in lines]
+    return [line[: update_end(line, 0, len(line))] if line.startswith(PREFIXES) else line for line in lines]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -106,3 +110,33 @@ def test_without_prefixes() -> None:
     """An agent without update lines gets every line whole."""
     splitter = LineSplitter(())
     assert [UPDATE + b"}"] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]
+
+
+@pytest.mark.parametrize("size", [100, UPDATE_HEAD, 10 * UPDATE_HEAD, UPDATE_MOST // 2])
+@pytest.mark.parametrize("largest", [997, 65536, 10**7])
+def test_a_long_delta_is_whole(size: int, largest: int) -> None:
+    """An update line is held as far as its delta goes, and no further."""
+    line = DELTA + b"\\n" * (size // 2) + b'","partial":"' + b"y" * (2 * UPDATE_MOST) + b'"}}'
+    (piece,) = pieces(cut(line + b"\n", random.Random(1), largest))
+    delta = text_delta(piece)
+    assert delta is not None
+    assert ("\n" * (size // 2), True) == (unescaped(delta), len(piece) <= len(DELTA) + max(size, UPDATE_HEAD) + 2)
+
+
+def test_an_endless_delta_is_cut() -> None:
+    """A delta without an end takes no more memory than is looked at."""
+    splitter = LineSplitter(PREFIXES)
+    assert [] == list(splitter.split(DELTA))
+    for _ in range(100):
+        assert [] == list(splitter.split(b"y" * 65536))
+    assert splitter.held <= UPDATE_MOST + 1
+
+
+@pytest.mark.parametrize(("end", "expected"), [
+    (rb"\u00", ""), (rb"\\", "\\"), (rb"\\u00", "\\u00"), (rb"\\\u00e", "\\"),
+])  # fmt: skip
+def test_a_cut_escape(end: bytes, expected: str) -> None:
+    """Of a delta that is cut within an escape the rest is whole; an escaped backslash begins none."""
+    delta = text_delta(DELTA + b"a" + end)
+    assert delta is not None
+    assert "a" + expected == unescaped(delta)

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 from subdeck.core.agents.pi.lines import UPDATE_HEAD
-from subdeck.core.agents.pi.stream import SENTENCE_LIMIT, PiStream
+from subdeck.core.agents.pi.sentence import TAIL_LIMIT, WHOLE_LIMIT
+from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.run.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 
 START = b'{"type":"agent_start"}'
@@ -77,7 +78,7 @@ def test_sentence(make) -> None:
 def test_sentence_is_cut() -> None:
     """Only the end of a long text is kept, on a whole character."""
     sentence = written(*[new_update("text_delta", delta="日本語" * 100)] * 20)
-    assert SENTENCE_LIMIT - 4 < len(sentence.encode()) <= SENTENCE_LIMIT
+    assert TAIL_LIMIT - 4 < len(sentence.encode()) <= TAIL_LIMIT
     assert ("日本語" * 300).endswith(sentence)
 
 
@@ -106,9 +107,72 @@ def test_sentence_is_over(over: bytes) -> None:
 
 
 def test_second_block_of_text() -> None:
-    """A further text block of the same message begins on a new line."""
+    """A further text block of the same message is a paragraph of its own."""
     blocks = [new_update("text_delta", delta="One."), new_update("text_start"), new_update("text_delta", delta="Two.")]
-    assert "One.\nTwo." == written(*blocks)
+    assert "One.\n\nTwo." == written(*blocks)
+
+
+def text_events(*lines: bytes) -> list[tuple[str, bool]]:
+    """Return the texts of a stream that ends after these lines, each with whether it breaks off."""
+    stream = PiStream()
+    events = [event for each in lines for event in stream.feed(each)] + stream.end()
+    return [(event.text, event.partial) for event in events if isinstance(event, AssistantText)]
+
+
+@pytest.mark.parametrize("make", [update, new_update])
+def test_what_was_being_written_at_the_end(make) -> None:
+    """Where the output ends within a message, what there is of it is a partial text and the answer."""
+    lines = (
+        message(text("First.")),
+        make("text_start"),
+        make("text_delta", delta='He "s'),
+        make("text_delta", delta="a"),
+    )
+    assert [("First.", False), ('He "sa', True)] == text_events(*lines)
+    stream = fed(*lines)
+    assert ("First.", False) == (stream.facts.final_text, stream.facts.partial)
+    stream.end()
+    assert ('He "sa', True) == (stream.facts.final_text, stream.facts.partial)
+
+
+@pytest.mark.parametrize("over", [END, line(type="message_start", message={"role": "assistant"})])
+def test_a_message_without_an_end(over: bytes) -> None:
+    """A message that is followed by another one, or by the end of the agent, is kept as far as it came."""
+    assert [("Half", True)] == text_events(new_update("text_delta", delta="Half"), over)
+
+
+@pytest.mark.parametrize(("stop", "partial"), [("stop", False), ("length", False), ("aborted", True), ("error", True)])
+def test_a_message_that_was_ended(stop: str, partial: bool) -> None:
+    """A message that pi itself reports as broken off is partial too."""
+    lines = (new_update("text_delta", delta="Half"), message(text("Half"), stop=stop))
+    assert [("Half", partial)] == text_events(*lines)
+    assert partial is fed(*lines).facts.partial
+
+
+def test_a_later_message_is_whole_again() -> None:
+    """After a message that broke off another one is the answer, whole."""
+    assert not fed(message(text("Half"), stop="error"), message(text("Whole."))).facts.partial
+
+
+def test_nothing_but_blanks_was_being_written() -> None:
+    """Blanks are no text."""
+    assert [("Whole.", False)] == text_events(message(text("Whole.")), new_update("text_delta", delta=" \n"))
+
+
+def test_a_character_cut_between_two_deltas() -> None:
+    """The halves of a character that JavaScript put into two deltas are one character again."""
+    start = b'{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"'
+    assert [("\U0001f600", True)] == text_events(start + b'\\ud83d"}}', start + b'\\ude00"}}')
+
+
+def test_a_long_message_is_cut_and_what_is_cut_is_counted() -> None:
+    """Of what is being written a megabyte is kept, and it says how much more there was."""
+    delta = "x" * 1000
+    pieces = 2 * WHOLE_LIMIT // 1000
+    ((words, partial),) = text_events(*[new_update("text_delta", delta=delta)] * pieces)
+    kept, _, note = words.partition("\n")
+    assert (True, f"[… {pieces * 1000 - len(kept)} more bytes were not kept]") == (partial, note)
+    assert WHOLE_LIMIT - 1000 < len(kept) <= WHOLE_LIMIT
 
 
 def test_forged_update() -> None:

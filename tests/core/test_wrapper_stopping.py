@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
-from subdeck.core.run.events import RunStarted
+from subdeck.core.run.describe import doing
+from subdeck.core.run.events import AssistantText, RunStarted
 from subdeck.core.run.model import StopRequest
 from subdeck.core.run.snapshot import RunSnapshot
 
@@ -59,6 +60,40 @@ def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> 
     assert (("aborted", "stopped"), "SIGTERM") == (ending(run), result_of(engine, run).signal)
     assert "stopped by operator" == end_of(run).message
     assert [False] * 3 == [lives(pid) for pid in pids]
+
+
+def partial_texts(engine: Engine, run: RunSnapshot) -> list[tuple[str, bool]]:
+    return [(event.text, event.partial) for event in events_of(engine, run) if isinstance(event, AssistantText)]
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "timeout", "stall", "crash"])
+def test_what_was_being_written_is_kept(project_dir: Path, how: str) -> None:
+    """However a run is ended, the sentence that it was writing is its answer as far as it came, and says so."""
+    limits = {"timeout": {"limits": {"timeout": "2s"}}, "stall": {"limits": {"stall": "2s"}}}.get(how, {})
+    engine = open_engine(project_dir, **limits)
+    end = "die SIGKILL" if how == "crash" else "hang"
+    run = start(engine, "say Interim.", "update So far", "update  so go", "linger 0.2", end)
+    if how in ("stop", "kill"):
+        wait_until(lambda: engine.snapshots([run.run_id])[0].sentence == "So far so go", "the sentence")
+        engine.stop([run.run_id], force=how == "kill")
+    run = wait_for_end(engine, run.run_id)
+    result = result_of(engine, run)
+    assert ("So far so go", True) == (result.final_text, result.partial), ending(run)
+    assert [("Interim.", False), ("So far so go", True)] == partial_texts(engine, run)
+    transcript = (run_dir(engine, run) / paths.TRANSCRIPT).read_text()
+    assert "So far so go\n[the text breaks off here]\n" in transcript
+    assert doing(run).endswith(" (partial answer)")
+
+
+def test_a_stop_between_two_messages_breaks_nothing_off(project_dir: Path) -> None:
+    """A text that was whole when its run was stopped is not called partial."""
+    engine = open_engine(project_dir)
+    run = start(engine, "update Who", "say Whole.", "hang")
+    wait_until(lambda: partial_texts(engine, run), "the text")
+    engine.stop([run.run_id])
+    run = wait_for_end(engine, run.run_id)
+    result = result_of(engine, run)
+    assert ("Whole.", False) == (result.final_text, result.partial)
 
 
 def test_a_child_deaf_to_a_stop(project_dir: Path, tmp_path: Path) -> None:

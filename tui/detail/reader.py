@@ -74,7 +74,9 @@ class DetailReader:
         rows: list[list[Row]] = []
         if error:
             rows.append(text_rows(f"✗ {plain(error)}", width, "error"))
-        if text and error:
+        if text and result and result.partial:
+            rows.append([note("What it was writing when it ended; the text breaks off:")])
+        elif text and error:
             rows.append([note("Its last text before the error:")])
         rows.append(self._laid_out(text, width) if text else [note("There is no answer.")])
         return Page(joined(rows), copy=text)

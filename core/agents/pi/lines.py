@@ -15,7 +15,10 @@ _UPDATE = b'"assistantMessageEvent":{"type":"'
 """Quotes inside JSON strings are escaped, so no text that a model or a tool wrote can look like this."""
 
 UPDATE_HEAD = 4096
-"""Bytes of a line that repeats what a later one says whole: no more of it is looked at."""
+"""Bytes of a line that repeats what a later one says whole: more of it is looked at only where its delta is longer."""
+
+UPDATE_MOST = 1024 * 1024
+"""Bytes of such a line that are looked at for a long delta."""
 
 _UPDATE_WITHIN = 1024
 """Bytes from the beginning of a line; only the usage of the message, some 300 bytes, may stand before."""
@@ -25,7 +28,7 @@ _DELTA = re.compile(
 )
 """There is no closing quote in the pattern: the delta may be cut anywhere."""
 
-_CUT_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?$")
+_CUT_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$")
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
 
@@ -82,28 +85,41 @@ def will_retry(line: bytes) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def text_delta(head: bytes) -> str | None:
-    """Return the new text in the head of a `message_update`: as much of it as is there, "" when a text block begins,
-    None when the line is about something else.
+def update_end(content: bytes, start: int, end: int) -> int:
+    """Return where that ends which is looked at of an update line: its head, or its delta where that goes further."""
+    if end - start <= UPDATE_HEAD:
+        return end
+    position = content.find(_UPDATE, start, start + _UPDATE_WITHIN)
+    found = _DELTA.match(content, position, min(end, start + UPDATE_MOST)) if position >= 0 else None
+    return min(end, max(start + UPDATE_HEAD, found.end() + 1 if found else 0))
+
+
+def text_delta(head: bytes) -> bytes | None:
+    """Return the new text in the head of a `message_update`, as it is escaped there and as much of it as is there;
+    nothing when a text block begins, None when the line is about something else.
     """
     position = head.find(_UPDATE, 0, _UPDATE_WITHIN)
     found = _DELTA.match(head, position) if position >= 0 else None
     if found is None:
         return None
     if found[1]:
-        return ""
+        return b""
     delta: bytes = found[2]
-    if b"\\" not in delta:
-        return delta.decode("utf-8", "ignore")
-    try:
-        return _decode_text(b'"' + delta + b'"')
-    except UNDECODABLE:
-        pass
-    try:
-        whole = _CUT_ESCAPE.sub(b"", delta).decode("utf-8", "ignore").encode()
-        return _decode_text(b'"' + _repaired(whole) + b'"')
-    except UNDECODABLE:
-        return ""
+    if found.end() < len(head):
+        return delta
+    return _CUT_ESCAPE.sub(rb"\1", delta.decode("utf-8", "ignore").encode())
+
+
+def unescaped(text: bytes) -> str:
+    """Decode the inside of a JSON string; what cannot be decoded is replaced."""
+    if b"\\" not in text:
+        return text.decode("utf-8", "replace")
+    for attempt in (text, _repaired(text)):
+        try:
+            return _decode_text(b'"' + attempt + b'"')
+        except UNDECODABLE:
+            continue
+    return ""
 
 
 def _repaired(line: bytes) -> bytes:

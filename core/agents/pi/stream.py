@@ -27,16 +27,17 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, StreamFacts
 from ...text.plain import one_line
-from .lines import amount, count, decode, items, joined_text, kind, mapping, string, text_delta, will_retry
-
-SENTENCE_LIMIT = 2048
-"""UTF-8 bytes."""
+from .lines import amount, count, decode, items, joined_text, kind, mapping, string, will_retry
+from .sentence import Sentence
 
 QUIET_AFTER_END = 1.0
 """Seconds. pi before 0.80.4 says nothing after its last `agent_end`, but a retry or a compaction follows at once."""
 
 QUIET_BEFORE_SETTLED = 5.0
 """Seconds. Newer pi says `agent_settled`; when it does not come the end is believed after this long."""
+
+_BROKEN_OFF = frozenset({"aborted", "error"})
+"""Stop reasons of messages whose text goes no further because something ended them."""
 
 _MAX_TOOLS = 1000
 """Tool calls whose start is remembered."""
@@ -54,7 +55,8 @@ class PiStream:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._writing = ""
+        self.writing = Sentence()
+        """What the model is writing."""
         self._tools: dict[str, float] = {}
         self.finished_after: float | None = None
         """Seconds without another line after which the child has finished: 0 once it said so, None while it works."""
@@ -74,7 +76,8 @@ class PiStream:
 
     @property
     def sentence(self) -> str:
-        return self._writing.encode("utf-8", "replace")[-SENTENCE_LIMIT:].decode("utf-8", "ignore")
+        """The end of what the model is writing, at most 2 KB."""
+        return self.writing.tail
 
     @property
     def running_tools(self) -> int:
@@ -83,9 +86,8 @@ class PiStream:
     def feed(self, line: bytes) -> list[Event]:
         """Return the events of a line. Of one with an update prefix, which a later line repeats, a head is enough."""
         if line.startswith(self.update_prefixes):
-            if line.startswith(self.update_prefixes[0]) and (delta := text_delta(line)) is not None:
-                separator = "\n" if self._writing and not delta else ""
-                self._writing = (self._writing + separator + delta)[-SENTENCE_LIMIT:]
+            if line.startswith(self.update_prefixes[0]):
+                self.writing.take(line)
             return []
         name = kind(line)
         if name is None:
@@ -94,16 +96,27 @@ class PiStream:
         if event_type in ("message_start", "message_end") and role not in ("assistant", ""):
             return []
         if event_type == "agent_end":
-            self._agent_ended(will_retry(line))
-            return []
+            return self._agent_ended(will_retry(line))
         if event_type == "message_start":
-            self._writing = ""
-            return []
+            return self._broken_off()
         reader = self._readers.get(event_type)
         if reader is None:
             return []
         fields = decode(line)
         return self._not_understood(line) if fields is None else reader(fields)
+
+    def end(self) -> list[Event]:
+        """Take the end of the output; return the event of what was being written then."""
+        return self._broken_off()
+
+    def _broken_off(self) -> list[Event]:
+        """Keep the text of a message that was begun and never ended."""
+        text = self.writing.whole()
+        self.writing.clear()
+        if not text.strip():
+            return []
+        self._note(final_text=text, partial=True)
+        return [AssistantText(text=text, partial=True)]
 
     def _note(self, **changes: Any) -> None:
         self.facts = replace(self.facts, **changes)
@@ -129,14 +142,15 @@ class PiStream:
         self._resume()
         return []
 
-    def _agent_ended(self, announced: bool | None) -> None:
+    def _agent_ended(self, announced: bool | None) -> list[Event]:
         self._tools.clear()
-        self._writing = ""
+        events = self._broken_off()
         self._note(finished=announced is not True)
         if announced is None:
             self.finished_after = QUIET_AFTER_END
         else:
             self.finished_after = None if announced else QUIET_BEFORE_SETTLED
+        return events
 
     def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
         self.finished_after = 0
@@ -148,9 +162,9 @@ class PiStream:
         message = mapping(fields.get("message"))
         if message.get("role") != "assistant":
             return []
-        self._writing = ""
-        events = self._content(message.get("content"))
+        self.writing.clear()
         stop_reason = string(message.get("stopReason"))
+        events = self._content(message.get("content"), partial=stop_reason in _BROKEN_OFF)
         model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
         self._note(stop_reason=stop_reason or None, model=model, error_message=None)
         events.append(self._paid(message.get("usage"), stop_reason))
@@ -160,7 +174,7 @@ class PiStream:
             events.append(ErrorReported(message=problem))
         return events
 
-    def _content(self, content: object) -> list[Event]:
+    def _content(self, content: object, *, partial: bool) -> list[Event]:
         """Read the blocks of an assistant message in their order, and keep its text when it has any."""
         events: list[Event] = []
         texts: list[str] = []
@@ -170,14 +184,14 @@ class PiStream:
             text, thought = string(block.get("text")), string(block.get("thinking"))
             if block.get("type") == "text" and text.strip():
                 texts.append(text)
-                events.append(AssistantText(text=text))
+                events.append(AssistantText(text=text, partial=partial))
             elif block.get("type") == "thinking" and thought.strip():
                 events.append(Thinking(text=thought))
             elif block.get("type") == "toolCall":
                 called.add(string(block.get("name")))
-        self._note(
-            handing_over=called == {FINALIZE_TOOL}, final_text="\n\n".join(texts) if texts else self.facts.final_text
-        )
+        if texts:
+            self._note(final_text="\n\n".join(texts), partial=partial)
+        self._note(handing_over=called == {FINALIZE_TOOL})
         return events
 
     def _paid(self, usage: object, stop_reason: str) -> UsageReported:
