@@ -8,13 +8,14 @@ import time
 import click
 
 from ..config.settings import Retention
+from ..config.values import MOST_COUNT, MOST_DAYS, MOST_MEGABYTES
 from ..engine import Engine
 from ..errors import UsageError
 from ..paths import user_settings_file
 from ..project import trash
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
-from .output import document, is_terminal, json_option, note, say
+from .output import Number, document, is_terminal, json_option, note, say
 
 NAMED = 20
 """Runs that were not deleted which are named one by one."""
@@ -27,12 +28,12 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
     "--older-than",
     "days",
     metavar="DAYS",
-    type=click.FloatRange(min=0),
+    type=Number(MOST_DAYS),
     help="Delete runs that ended more than DAYS ago.",
 )
-@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all but the newest N runs.")
+@click.option("--keep", metavar="N", type=click.IntRange(0, MOST_COUNT), help="Delete all but the newest N runs.")
 @click.option(
-    "--max-mb", metavar="N", type=click.FloatRange(min=0), help="Delete the oldest until all runs take at most N MB."
+    "--max-mb", metavar="N", type=Number(MOST_MEGABYTES), help="Delete the oldest until all runs take at most N MB."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--purge", is_flag=True, help="Remove for good instead of moving to the trash.")

@@ -131,7 +131,13 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 @click.option(
     "--agent", type=click.Choice(["pi", "offline"]), default="pi", help="The agent that wrote it (default: pi)."
 )
-@click.option("--exit-code", metavar="N", type=int, default=0, help="The exit code of the child; -15 means signal 15.")
+@click.option(
+    "--exit-code",
+    metavar="N",
+    type=click.IntRange(-64, 255),
+    default=0,
+    help="The exit code of the child; -15 means signal 15.",
+)
 @click.option("--stderr", metavar="FILE", help="What the child wrote on stderr.")
 @click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
 @click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")

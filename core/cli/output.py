@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -35,6 +36,19 @@ runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True
 """Ids, short ids or unambiguous beginnings of either; `Engine.find` turns them into ids."""
 
 run_argument = click.argument("ref", metavar="RUN")
+
+
+class Number(click.FloatRange):
+    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
+        return number
 
 
 def say(text: str) -> None:
@@ -91,7 +105,7 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 def terminal_width() -> int:
     """Return COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
     named = os.environ.get("COLUMNS", "")
-    if named.isdigit() and int(named):
+    if re.fullmatch("0*[1-9][0-9]{0,4}", named):
         return max(LEAST, int(named))
     try:
         return max(LEAST, os.get_terminal_size(1).columns or WIDE)

@@ -13,10 +13,10 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
-from ..run.model import RunResult
+from ..run.model import MOST_SECONDS, RunResult
 from ..run.snapshot import Queued, RunSnapshot
 from ..text.plain import one_line
-from .output import document, json_option, note, runs_argument, say, terminal_width, worst
+from .output import Number, document, json_option, note, runs_argument, say, terminal_width, worst
 from .table import Column, table
 
 LAST = 20
@@ -74,9 +74,7 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
 
 @click.command("wait")
 @runs_argument
-@click.option(
-    "--timeout", metavar="S", type=click.FloatRange(min=0), help="Give up after S seconds; the runs continue."
-)
+@click.option("--timeout", metavar="S", type=Number(MOST_SECONDS), help="Give up after S seconds; the runs continue.")
 @json_option
 def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until all these runs have ended.

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import ContentError
+from ..run.kinds import MOST_SECONDS
 from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
@@ -62,7 +63,10 @@ def _duration(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-_POSITIVE = Meta(gt=0)
+MOST_COUNT = 999_999_999
+MOST_DAYS = 36_500
+MOST_MEGABYTES = 1_000_000_000
+MOST_GRACE_S = 24 * 3600
 
 Words = Annotated[str, Spelling("a text")]
 Verbatim = Annotated[str, Spelling("a text", str)]
@@ -72,18 +76,31 @@ Texts = Annotated[
     tuple[Annotated[str, Meta(min_length=1), Spelling("a text")], ...], Spelling("a list of texts", tuple)
 ]
 Switch = Annotated[bool, Spelling("true or false", _switch)]
-Count = Annotated[int, Meta(ge=1), Spelling("a whole number of at least 1", _whole)]
-CountOrZero = Annotated[int, Meta(ge=0), Spelling("a whole number", _whole)]
-Seconds = Annotated[float, Meta(ge=0), Spelling("a number of seconds", _number)]
-Days = Annotated[float, _POSITIVE, Spelling("a number of days above 0", _number)]
-Megabytes = Annotated[float, _POSITIVE, Spelling("a number of megabytes above 0", _number)]
+Count = Annotated[int, Meta(ge=1, le=MOST_COUNT), Spelling(f"a whole number from 1 to {MOST_COUNT:,}", _whole)]
+CountOrZero = Annotated[int, Meta(ge=0, le=MOST_COUNT), Spelling(f"a whole number up to {MOST_COUNT:,}", _whole)]
+Seconds = Annotated[
+    float, Meta(ge=0, le=MOST_GRACE_S), Spelling(f"a number of seconds from 0 to {MOST_GRACE_S:,}", _number)
+]
+Days = Annotated[
+    float, Meta(gt=0, le=MOST_DAYS), Spelling(f"a number of days above 0, at most {MOST_DAYS:,},", _number)
+]
+Megabytes = Annotated[
+    float,
+    Meta(gt=0, le=MOST_MEGABYTES),
+    Spelling(f"a number of megabytes above 0, at most {MOST_MEGABYTES:,},", _number),
+]
 Duration = Annotated[
     float,
-    _POSITIVE,
+    Meta(gt=0, le=MOST_SECONDS),
     Spelling(
-        "a number of seconds above 0, or a time like 90s, 10m or 2h,",
+        f"a number of seconds above 0, or a time like 90s, 10m or 2h, at most {MOST_SECONDS / 3600:.0f}h,",
         _duration,
-        {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"}]},
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS},
+                {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"},
+            ]
+        },
     ),
 ]
 """Seconds; `90`, `90s`, `10m`, `1.5h`."""

@@ -15,6 +15,10 @@ from .task import Task
 FINALIZE_EXTENSION = "finalize.ts"
 """The one extension of pi that has a meaning here; every other is accepted without effect."""
 
+USUAL_PACE_S = 0.01
+"""Seconds between two pieces of text."""
+LONGEST_PACE_S = 60
+
 
 def main() -> None:
     """Do what the prompt asks; raise SystemExit where it cannot be done."""
@@ -39,9 +43,10 @@ def main() -> None:
 
 def _pace() -> float:
     try:
-        return float(os.environ.get("SUBDECK_OFFLINE_PACE", ""))
+        pace = float(os.environ.get("SUBDECK_OFFLINE_PACE", ""))
     except ValueError:
-        return 0.01
+        return USUAL_PACE_S
+    return pace if 0 <= pace <= LONGEST_PACE_S else USUAL_PACE_S
 
 
 def _parse_flags() -> argparse.Namespace:
@@ -51,7 +56,7 @@ def _parse_flags() -> argparse.Namespace:
         usage="%(prog)s --mode json [options] <prompt.md",
         description="Reads the working directory for the task on stdin, without a model, a key or the network. "
         "Flags of pi that mean nothing without a model are accepted and have no effect.",
-        epilog="SUBDECK_OFFLINE_PACE: seconds between two pieces of text (default 0.01; 0 for none)",
+        epilog="SUBDECK_OFFLINE_PACE: seconds between two pieces of text (default 0.01; 0 for none, at most 60)",
         allow_abbrev=False,
     )
     add = parser.add_argument

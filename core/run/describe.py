@@ -115,10 +115,15 @@ def clock(seconds: float) -> str:
 
 
 def moment(iso: str) -> datetime | None:
-    """Read one of our timestamps; None when a foreign file holds something else."""
+    """Read one of our timestamps; None when a foreign file holds something else.
+
+    Years that another time zone would put beyond the calendar are none of ours.
+    """
     try:
         read = datetime.fromisoformat(iso)
     except ValueError:
+        return None
+    if not 1970 <= read.year <= 9000:
         return None
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 

@@ -51,7 +51,7 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         """How many runs; 0 for a number that cannot be launched, or no number at all."""
         written = self.copies.strip() or "1"
-        count = int(written) if written.isdecimal() else 0
+        count = int(written) if written.isdecimal() and len(written) < 10 else 0
         return count if count <= COPIES else 0
 
 

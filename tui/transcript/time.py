@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FORMS = "20:12, 20:12:34, -5m from the end, +90s from the start, 50%"
 
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
-_SPAN = re.compile(r"([+-])((?:\d+(?:\.\d+)?[smhd])+)")
-_PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SPAN = re.compile(r"([+-])((?:\d{1,9}(?:\.\d{1,9})?[smhd]){1,4})")
+_PART = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhd])")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?%")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _HEAD = 4096
