@@ -80,9 +80,9 @@ class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.5, count: int = 3) -> str:
     """Return "did you mean …?" for the nearest known words, or an empty string."""
     from difflib import get_close_matches  # the wrapper imports this module and never needs it
 
-    close = get_close_matches(word, list(known), n=3, cutoff=0.5)
+    close = get_close_matches(word, list(known), n=count, cutoff=cutoff)
     return f"did you mean {', '.join(close)}?" if close else ""

@@ -14,12 +14,13 @@ import hypothesis
 import pytest
 
 from . import isolation
+from .house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_NODE, NEW_PI_VERSION, PI_HOME, PI_VERSION, node_version
 
 # The same examples everywhere, however slow the machine: what fails, fails again.
 hypothesis.settings.register_profile("subdeck", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("subdeck")
 
-ROOT = Path(__file__).resolve().parents[1]
+PI_PROGRAM = "node_modules/.bin/pi"
 SESSION_WORLD = pytest.StashKey[Path]()
 
 STARTS_PROCESSES = [
@@ -122,10 +123,24 @@ def project_dir(tmp_path: Path) -> Path:
     return project
 
 
-@pytest.fixture(scope="session")
-def pi_executable() -> str:
-    """The real pi that `make test` installs."""
-    named = os.environ.get("SUBDECK_TEST_PI") or str(ROOT / ".cache/pi-0.73.1/node_modules/.bin/pi")
+@pytest.fixture
+def pi_executable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The real pi that `make test` installs; where the test asks for it (`real_pi.EITHER_PI`), the newer one."""
+    if getattr(request, "param", PI_VERSION) == NEW_PI_VERSION:
+        return _new_pi(monkeypatch)
+    named = os.environ.get("SUBDECK_TEST_PI") or str(PI_HOME / PI_PROGRAM)
     if not os.access(named, os.X_OK):
         pytest.fail(f"there is no pi at {named}; `sh tests/house/set_up.sh test` installs it", pytrace=False)
     return named
+
+
+def _new_pi(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Put the node that pi 1.x needs first on PATH; skip the test where one of the two is missing."""
+    program = NEW_PI_HOME / PI_PROGRAM
+    if not os.access(program, os.X_OK):
+        pytest.skip(f"pi {NEW_PI_VERSION} could not be installed here")
+    if node_version() < NEW_PI_NODE:
+        monkeypatch.setenv("PATH", f"{MCP_CLIENTS_HOME / 'node_modules/.bin'}{os.pathsep}{os.environ['PATH']}")
+    if node_version() < NEW_PI_NODE:
+        pytest.skip(f"pi {NEW_PI_VERSION} needs node {'.'.join(map(str, NEW_PI_NODE))} or newer")
+    return str(program)

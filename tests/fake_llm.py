@@ -217,6 +217,8 @@ class _Handler(BaseHTTPRequestHandler):
                     turn.get("body", {"error": {"message": f"HTTP {turn['status']}"}}),
                     turn.get("headers"),
                 )
+            elif self.path.endswith("/responses"):
+                self._responses(turn)
             elif body.get("stream"):
                 self._stream(body, turn)
             else:
@@ -335,6 +337,44 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(b"data: " + json.dumps({**base, "choices": [], "usage": usage}).encode() + b"\n\n")
         if turn.get("done", True):
             self._write(b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+    def _responses(self, turn):
+        """Stream texts and tool calls as OpenAI's Responses API does, which pi 1.x uses for GitHub Copilot."""
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+
+        def emit(kind, **fields):
+            self._write(f"data: {json.dumps({'type': f'response.{kind}', **fields})}\n\n".encode())
+
+        emit("created", response={"id": "resp_fake"})
+        items = []
+        for step in turn.get("steps", []):
+            if "text" in step:
+                text = _text(step["text"])
+                part = {"type": "output_text", "text": text, "annotations": []}
+                items.append({"type": "message", "role": "assistant", "content": [part]})
+            for call in step.get("tool_calls", []):
+                arguments = json.dumps(call.get("arguments", {}))
+                items.append({"type": "function_call", "name": call["name"], "arguments": arguments})
+        for index, item in enumerate(items):
+            item |= {"id": f"item_{index}", "call_id": f"call_{index}", "status": "completed"}
+            at = {"output_index": index, "item_id": item["id"]}
+            empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
+            emit("output_item.added", output_index=index, item={**item, **empty})
+            if item["type"] == "message":
+                part = item["content"][0]
+                emit("content_part.added", **at, content_index=0, part={**part, "text": ""})
+                emit("output_text.delta", **at, content_index=0, delta=part["text"])
+            else:
+                emit("function_call_arguments.delta", **at, delta=item["arguments"])
+                emit("function_call_arguments.done", **at, arguments=item["arguments"])
+            emit("output_item.done", output_index=index, item=item)
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        emit("completed", response={"id": "resp_fake", "status": "completed", "output": items, "usage": usage})
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from ..config.settings import Settings
@@ -12,10 +10,16 @@ from ..models.catalog import LEVELS, Catalog, settings_listing
 from ..run.tool_policy import Offer
 from .base import TOOL_NAMES, AgentKind, offline_command
 from .pi.models import built_in_listing, cached_listing, models_json_listing
-from .pi.program import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
-
-MAX_SINCE = (0, 80, 6)
-"""The version of pi that brought the thinking level `max`."""
+from .pi.program import (
+    DEFAULT_TOOLS,
+    EXCLUDES_SINCE,
+    MAX_THINKING_SINCE,
+    NO_SERVERS_SINCE,
+    builtin_tools,
+    find_pi,
+    is_since,
+    pi_version,
+)
 
 
 class AgentChoice(Struct, frozen=True):
@@ -28,6 +32,10 @@ class AgentChoice(Struct, frozen=True):
     """True where extensions may bring further tools."""
     default_tools: tuple[str, ...] = ()
     """Those it offers when it is told nothing."""
+    excludes: bool = False
+    """Whether it can be told to offer all but some."""
+    leaves_servers: bool = False
+    """Whether it can be told to start no MCP servers."""
     levels: tuple[str, ...] = LEVELS
     """The thinking levels it takes."""
     version: str | None = None
@@ -37,7 +45,13 @@ class AgentChoice(Struct, frozen=True):
 
     @property
     def offer(self) -> Offer:
-        return Offer(self.tools, self.default_tools, closed=not self.offers_more)
+        return Offer(
+            self.tools,
+            self.default_tools,
+            closed=not self.offers_more,
+            excludes=self.excludes,
+            leaves_servers=self.leaves_servers,
+        )
 
     @property
     def label(self) -> str:
@@ -72,9 +86,11 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
     return AgentChoice(
         name,
         command,
-        BUILTIN_TOOLS,
+        builtin_tools(version),
         True,
         default_tools=DEFAULT_TOOLS,
+        excludes=is_since(version, EXCLUDES_SINCE) is True,
+        leaves_servers=is_since(version, NO_SERVERS_SINCE) is True,
         levels=thinking_levels(version),
         version=version,
     )
@@ -82,8 +98,7 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
 
 def thinking_levels(version: str | None) -> tuple[str, ...]:
     """Return the levels that this version of pi takes; without a known version, all."""
-    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version or "")[:3])
-    return LEVELS[:-1] if numbers and numbers < MAX_SINCE else LEVELS
+    return LEVELS[:-1] if is_since(version, MAX_THINKING_SINCE) is False else LEVELS
 
 
 def _offline(note: str = "") -> AgentChoice:

@@ -32,6 +32,7 @@ class _Parent(Struct, rename="camel"):
     session_file: str | None = None
     branch: list[Any] | None = None
     active_tools: tuple[str, ...] | None = None
+    all_tools: tuple[str, ...] | None = None
     model: str | None = None
     runs: tuple[str, ...] = ()
 

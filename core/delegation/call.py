@@ -89,8 +89,9 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
     fields = {**_row(engine, run), "counts": msgspec.to_builtins(counts)}
     if run.has_ended:
         fields |= end_fields(run, engine.result(run.run_id))
+    lines = (f"Started {run_line(run)}", f"runId: {run.run_id}", fields["toolsLeftOut"], background_counts(counts))
     return CallResult(
-        f"Started {run_line(run)}\nrunId: {run.run_id}\n{background_counts(counts)}",
+        "\n".join(filter(None, lines)),
         {**fields, "entry": {"customType": BG_RUN, "data": launch_data(run.meta)}},
         fields,
         is_error=run.has_ended and run.status is not RunStatus.COMPLETED,
@@ -107,7 +108,7 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
     if run := next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None):
         fields = {"counts": msgspec.to_builtins(count(runs)), "runs": [_status_row(engine, run, None)], "omitted": 0}
         result = engine.result(run.run_id) if run.has_ended else None
-        return CallResult(run_line(run) + (f"\n\n{result_text(result)}" if result else ""), fields, fields)
+        return CallResult(run_line(run) + (f"\n\n{result_text(run, result)}" if result else ""), fields, fields)
     hint = "these are the active ones; includeCompleted lists those that have ended too"
     what, valid = "no background run of this session has that id", [run.run_id for run in active]
     listing = _listing(engine, runs, active)

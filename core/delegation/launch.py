@@ -58,6 +58,7 @@ def _request(
         runner=RunnerKind.PROCESS if background else None,
         description=task.description,
         parent_tools=parent.active_tools,
+        parent_has=parent.all_tools,
         parent_model=parent.model,
         parent_session=conversation,
         isolated=task.isolated,

@@ -48,6 +48,8 @@ class Parent(Struct, frozen=True):
     """The entries of its conversation, root first; for a session that has no file yet."""
     active_tools: tuple[str, ...] | None = None
     """None: it does not say."""
+    all_tools: tuple[str, ...] | None = None
+    """Those that are switched off included; None: it does not say."""
     model: str | None = None
     models: tuple[str, ...] | None = None
     """Those available to it, in its order; None: it does not say."""

@@ -13,6 +13,7 @@ from ..errors import SubdeckError
 from ..run.describe import latest
 from ..run.model import RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
+from ..run.tool_policy import left_out
 from ..text.plain import one_line
 
 ARGUMENT = "tool-call argument"
@@ -23,6 +24,9 @@ VALID = 20
 
 VALUE_LENGTH = 200
 """Characters of a wrong value that are repeated."""
+
+LEFT_OUT_LENGTH = 400
+"""Characters of the line about tools that a child did not get."""
 
 
 class ToolProgress(Struct, frozen=True):
@@ -107,11 +111,15 @@ _PARTIAL = "Partial findings (the text breaks off: the run ended while it was be
 _TRUNCATED = "The answer stops at the model's length limit; this is its beginning:"
 
 
-def result_text(result: RunResult) -> str:
-    """Return a run's end for the parent's model: status, child session id, a rule, then the answer or the error."""
+def result_text(run: RunSnapshot, result: RunResult) -> str:
+    """Return a run's end for the parent's model: status, child session id, tools that the child did not get, a rule,
+    then the answer or the error.
+    """
     header = f"**Status:** {_status_word(result)}"
     if result.child_session_id:
         header += f"  \n**Session ID:** `{result.child_session_id}`"
+    if missed := left_out(run.meta.tools):
+        header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
     return f"{header}\n\n---\n\n{_body(result)}"
 
 
@@ -150,6 +158,7 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
         "status": run.status.value,
         "reason": run.reason.value if run.reason else None,
         "sessionId": meta.child_session_id,
+        "toolsLeftOut": one_line(left_out(meta.tools), LEFT_OUT_LENGTH) or None,
     }
 
 

@@ -169,7 +169,7 @@ def _object(properties: Schema, required: Sequence[str] = ()) -> Schema:
 _RUN: Schema = {
     "runId": _TEXT,
     **dict.fromkeys(("preset", "description", "task", "cwd", "requestedModel", "resolvedModel", "createdAt"), _TEXT),
-    **dict.fromkeys(("startedAt", "endedAt", "reason", "sessionId"), _TEXT_OR_NULL),
+    **dict.fromkeys(("startedAt", "endedAt", "reason", "sessionId", "toolsLeftOut"), _TEXT_OR_NULL),
     "status": {**_TEXT, "enum": [status.value for status in RunStatus]},
     "runDir": _TEXT,
     "artifacts": {"type": "object", "additionalProperties": _TEXT},

@@ -102,7 +102,7 @@ class _Call:
         detailed: list[dict[str, Any]] = []
         for run_id, live in self._live.items():
             result = self._engine.result(run_id)
-            texts.append(result_text(result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}")
+            texts.append(result_text(live.run, result) if result else f"**Status:** ERROR\n\n---\n\n{DELETED}")
             rows.append(_row(live.run) | (end_fields(live.run, result) if result else LOST))
             detailed.append({**rows[-1], "details": msgspec.to_builtins(live.final(live.run, result))})
         structured = self._fields(rows)

@@ -203,7 +203,8 @@ class Plan:
         preset, named = self.preset, self._request.tools
         allow = preset.tools if preset else (None if named is None else checked_tools(named))
         deny = preset.denied_tools if preset else None
-        tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=self._request.parent_tools)
+        active, has = self._request.parent_tools, self._request.parent_has
+        tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=active, parent_has=has)
         return with_finalize(tools) if preset and preset.finalize else tools
 
     @cached_property

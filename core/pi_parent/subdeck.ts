@@ -213,6 +213,7 @@ class Parent {
 			sessionFile: hasFile ? file : null,
 			branch: hasFile ? null : session.getBranch(),
 			activeTools: this.pi.getActiveTools(),
+			allTools: this.pi.getAllTools?.().map((tool: any) => tool.name) ?? null,
 			model: model ? `${model.provider}/${model.id}` : null,
 			runs: [...this.runs.keys()],
 		};

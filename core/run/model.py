@@ -58,7 +58,9 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     prompt: str = ""
     """Ad hoc only: the system prompt."""
     parent_tools: tuple[str, ...] | None = None
-    """The tools that a parent has active; they bound the preset's lists. None where no parent says."""
+    """The tools that a parent has active: a denial starts from them. None where no parent says."""
+    parent_has: tuple[str, ...] | None = None
+    """All that a parent has, switched on or not: they bound an allowlist. None: no more than `parent_tools`."""
     parent_model: str | None = None
     """The model of a parent, for `default_model: inherit`."""
     parent_session: str | None = None
@@ -85,6 +87,10 @@ class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     policy: ToolPolicy = ToolPolicy.AGENT
     resolved: tuple[str, ...] | None = None
     """What the child is told to offer; None means no flag at all, empty means no tools."""
+    excluded: tuple[str, ...] = ()
+    """What the child is told not to offer of all that it has, where `resolved` is None."""
+    starts_servers: bool = True
+    """Whether the child may start the MCP servers that its user has set up for it."""
     warnings: tuple[str, ...] = ()
 
 

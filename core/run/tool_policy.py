@@ -16,6 +16,22 @@ from .outcome import FINALIZE_TOOL
 DELEGATION_TOOLS = frozenset({"subagent", "background_agent", "background_agent_status", "Agent", FINALIZE_TOOL})
 """Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""
 
+SERVER_TOOLS = frozenset(
+    {"codemode", "tool_search", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"}
+)
+"""By which pi 1.x reaches MCP servers, beside the tools that are named after a server."""
+
+SERVER_PREFIX = "mcp__"
+"""As in `mcp__<server>__<tool>`."""
+
+TOOL_NAMES = frozenset({"read", "bash", "edit", "write", "grep", "find", "ls", *SERVER_TOOLS})
+"""Of tools that agents bring along: whoever writes one of these means it."""
+
+SIMILAR = 0.75
+"""How alike two names have to be for one to be taken for a misspelling of the other: `raed` and `read` are."""
+
+_LEFT_OUT = "is left out"
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 """No leading `-` or `+`: newer pi reads `-bash` in a list as "all but bash"."""
 
@@ -29,6 +45,10 @@ class Offer(Struct, frozen=True):
     """What is on when no tools are named."""
     closed: bool = False
     """True where there are no others; else an extension may bring more."""
+    excludes: bool = False
+    """Whether the agent can be told "all but these"."""
+    leaves_servers: bool = False
+    """Whether the agent can be told to start no MCP servers."""
 
 
 def parse_tools(text: str) -> tuple[str, ...]:
@@ -55,18 +75,32 @@ def resolve_tools(
     *,
     offer: Offer,
     parent: Sequence[str] | None = None,
+    parent_has: Sequence[str] | None = None,
 ) -> Tools:
     """Decide what the child is told to offer.
 
     `allow` and `deny` are the preset's lists, None for none; at most one is there. `parent` are a parent's active
-    tools, if it names them, and bound both. A denial without a parent starts from the agent's default set, because not
-    every agent can be told "all but these". Raises UsageError when nothing is left of a list that is not empty.
+    tools, if it names them, and `parent_has` all that it has, switched on or not (None: no more than the active ones).
+    An allowlist is bounded by what the parent has; a denial starts from what is active there. Without a parent it
+    starts from all that the agent would offer, or, where an agent cannot be told "all but these", from its default set.
+    Raises UsageError when nothing is left of a list that is not empty.
     """
     if allow is not None:
-        return _allowed(allow, offer, parent)
-    if deny is not None:
-        return _denied(deny, offer, parent)
-    return Tools()
+        bound = parent if parent is None or parent_has is None else tuple(dict.fromkeys((*parent_has, *parent)))
+        tools = _allowed(allow, offer, bound)
+    elif deny is None:
+        return Tools()
+    elif parent is None and offer.excludes:
+        return _excluded(deny, offer)
+    else:
+        tools = _denied(deny, offer, parent)
+    reaches_servers = any(map(_reaches_servers, tools.resolved or ()))
+    return replace(tools, starts_servers=reaches_servers or not offer.leaves_servers)
+
+
+def left_out(tools: Tools) -> str:
+    """Return in one line which tools the child does not get although its preset lists them; empty where it gets all."""
+    return "; ".join(warning for warning in tools.warnings if _LEFT_OUT in warning)
 
 
 def with_finalize(tools: Tools) -> Tools:
@@ -81,11 +115,11 @@ def _allowed(allow: Sequence[str], offer: Offer, parent: Sequence[str] | None) -
     warnings: list[str] = []
     for name in allow:
         if name in DELEGATION_TOOLS:
-            warnings.append(f"{name} is left out: a child does not delegate")
+            warnings.append(f"{name} {_LEFT_OUT}: a child does not delegate")
         elif parent is not None and name not in parent:
-            warnings.append(_near(f"{name} is left out: the parent does not have it", name, parent))
+            warnings.append(_near(f"{name} {_LEFT_OUT}: the parent does not have it", name, parent))
         elif offer.known is not None and name not in offer.known and offer.closed:
-            warnings.append(_near(f"{name} is left out: the agent does not offer it", name, offer.known))
+            warnings.append(_near(f"{name} {_LEFT_OUT}: the agent does not offer it", name, offer.known))
         else:
             resolved.append(name)
             # A parent that has the tool got it from where the child gets it.
@@ -118,6 +152,16 @@ def _denied(deny: Sequence[str], offer: Offer, parent: Sequence[str] | None) -> 
     return Tools(policy=ToolPolicy.DENY, resolved=resolved, warnings=tuple(_denied_in_vain(deny, base, offer)))
 
 
+def _excluded(deny: Sequence[str], offer: Offer) -> Tools:
+    """Leave the choice to the agent, but for these. A name that is not known may be that of an extension's tool."""
+    doubtful = [name for name in deny if _similar(name, offer.known or ())]
+    return Tools(policy=ToolPolicy.DENY, excluded=tuple(deny), warnings=tuple(_denied_in_vain(doubtful, (), offer)))
+
+
+def _reaches_servers(name: str) -> bool:
+    return name in SERVER_TOOLS or name.startswith(SERVER_PREFIX)
+
+
 def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> Iterator[str]:
     """Name what was meant to be denied under a name that nobody has: it may be a mistyped one that stays allowed."""
     known = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
@@ -127,9 +171,16 @@ def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> I
 
 
 def _near(text: str, name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    near = nearest(name, names) or nearest(name.lower(), names)
+    near = _similar(name, known)
     return f"{text}; {near}" if near else text
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean …?" where a known name is written nearly as this one; a tool's own name was meant."""
+    names = sorted(known)
+    if name in names or name in TOOL_NAMES:
+        return ""
+    return nearest(name, names, cutoff=SIMILAR, count=1) or nearest(name.lower(), names, cutoff=SIMILAR, count=1)
 
 
 def _offered(offer: Offer, parent: Sequence[str] | None) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from .. import paths
 from ..run.artifacts import ActivityRecord
 from ..run.events import Event, UnknownEvent, encode_event
-from ..run.model import RunMeta
+from ..run.model import RunMeta, Tools
 from ..run.progress import ProgressFormatter
 from ..system import files
 from ..text.plain import one_line, plain
@@ -160,17 +160,22 @@ class Records:
 
 def header(meta: RunMeta) -> str:
     """Facts of the run, one a line, and the task."""
-    tools = meta.tools.resolved
     facts = {
         "Run": meta.run_id,
         "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "ad hoc",
         "Model": meta.resolved_model or "the agent's own default",
         "Directory": meta.cwd,
-        "Tools": "the agent's own set" if tools is None else ", ".join(tools) or "none",
+        "Tools": _offered(meta.tools),
         "Started by": f"{meta.launched_by.kind}, session {meta.launched_by.session}",
     }
     lines = [f"{name + ':':<12}{one_line(value, 300)}" for name, value in facts.items()]
     return "\n".join([*lines, "", *plain(meta.task).splitlines()[:40], ""])
+
+
+def _offered(tools: Tools) -> str:
+    if tools.resolved is None:
+        return "the agent's own set" + (f", but {', '.join(tools.excluded)}" if tools.excluded else "")
+    return ", ".join(tools.resolved) or "none"
 
 
 def pane(terminal: int = 1) -> Callable[[bytes], None]:

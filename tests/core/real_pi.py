@@ -10,13 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
+from tests.house.set_up import NEW_PI_VERSION, PI_VERSION
 
 from .conversing import write_preset
+
+EITHER_PI = pytest.mark.parametrize("pi_executable", [PI_VERSION, NEW_PI_VERSION], indirect=True)
+"""The test runs with both versions of pi, if the newer one is there."""
 
 PATIENCE = 90
 NO_RETRIES = {"retry": {"enabled": False, "provider": {"maxRetries": 0}}}

@@ -16,7 +16,8 @@ ID = "550e8400-e29b-41d4-a716-446655440000"
 
 
 def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
-    return result_text(make_result(RUN, reason, **{"child_session_id": ID, **result}))
+    made = make_result(RUN, reason, **{"child_session_id": ID, **result})
+    return result_text(finished_snapshot(make_meta(RUN), made), made)
 
 
 @pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.FINALIZED])

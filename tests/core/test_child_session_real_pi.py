@@ -13,9 +13,9 @@ from subdeck.core.run.model import InheritedContext
 from tests.factories import result_of
 
 from .conversing import session_entries
-from .real_pi import RealPi, real_pi, said, texts
+from .real_pi import EITHER_PI, RealPi, real_pi, said, texts
 
-pytestmark = pytest.mark.pi
+pytestmark = [pytest.mark.pi, EITHER_PI]
 
 
 @pytest.fixture

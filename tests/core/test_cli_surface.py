@@ -183,7 +183,7 @@ def test_doctor_says_what_is_missing(project_dir: Path, home: Path) -> None:
     done = subdeck("doctor", cwd=project_dir)
     assert 0 == done.code
     assert "! warn     pi        pi is not on PATH" in done.out
-    assert "npm install -g @mariozechner/pi-coding-agent" in done.out
+    assert "npm install -g @earendil-works/pi-coding-agent" in done.out
     assert "offline" in done.out
     document = subdeck("doctor", "--json", cwd=project_dir).document
     assert document["ok"] is True

@@ -6,7 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.pi.program import BUILTIN_TOOLS, DEFAULT_TOOLS, find_pi, pi_version
+from subdeck.core.agents.pi.program import (
+    BUILTIN_TOOLS,
+    DEFAULT_TOOLS,
+    builtin_tools,
+    find_pi,
+    is_since,
+    pi_version,
+)
 from subdeck.core.errors import AgentUnavailable
 
 
@@ -72,7 +79,8 @@ def test_not_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailable) as caught:
         find_pi()
     assert "pi is not on PATH" == caught.value.what
-    assert "npm install -g @mariozechner/pi-coding-agent" in caught.value.hint
+    assert "npm install -g @earendil-works/pi-coding-agent" in caught.value.hint
+    assert "with node older than 22.19 @mariozechner/pi-coding-agent" in caught.value.hint
     assert "agents.pi.command" in caught.value.hint
 
 
@@ -110,3 +118,27 @@ def test_tools() -> None:
 def test_real_pi(pi_executable: str) -> None:
     """The version of the real pi is read without node."""
     assert "0.73.1" == pi_version(find_pi((pi_executable,)))
+
+
+@pytest.mark.parametrize(("version", "has"), [("0.73.1", False), ("0.87.1", False), ("0.99.0", True), (None, True)])
+def test_tools_by_version(version: str | None, has: bool) -> None:
+    """What pi 1.x brings along beside the tools of every pi is known; without a version it may be there."""
+    assert has is ({"codemode", "tool_search"} <= set(builtin_tools(version)))
+    assert set(BUILTIN_TOOLS) <= set(builtin_tools(version))
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.76.9", False),
+        ("0.77.0", True),
+        ("0.77", True),
+        ("1.5.2", True),
+        ("0.78.0-rc.1", True),
+        ("x", None),
+        (None, None),
+    ],
+)
+def test_versions(version: str | None, expected: bool | None) -> None:
+    """Versions are compared by their numbers; of what has none nothing is known."""
+    assert expected is is_since(version, (0, 77))

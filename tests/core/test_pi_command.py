@@ -61,6 +61,20 @@ def test_argv(changes: dict[str, object], expected: tuple[str, ...]) -> None:
     assert (*BASE, *expected) == argv(**changes)
 
 
+def test_what_the_child_is_not_to_offer() -> None:
+    """A denial of pi 0.77 or later is a flag of its own; it names what is never handed on, too."""
+    denied = argv(tools=Tools(policy="deny", excluded=("edit", "Agent")))
+    assert ("--exclude-tools", "edit,Agent,background_agent,background_agent_status,subagent") == denied[-2:]
+
+
+def test_no_servers() -> None:
+    """A child whose tools reach no MCP server is told to start none."""
+    assert ("--tools", "read", "--no-mcp") == argv(
+        tools=Tools(policy="allow", resolved=("read",), starts_servers=False)
+    )[-3:]
+    assert ("--no-tools", "--no-mcp") == argv(tools=Tools(policy="allow", resolved=(), starts_servers=False))[-2:]
+
+
 def test_program_prefix() -> None:
     """The configured command comes first, whole."""
     assert ("/usr/bin/node", "/opt/cli.js", "--mode", "json") == argv(agent_command=("/usr/bin/node", "/opt/cli.js"))[

@@ -22,7 +22,9 @@ from subdeck.core.run.outcome import ChildExit, Outcome, decide
 from tests.fake_llm import FakeLLM
 from tests.replay import feed
 
-pytestmark = pytest.mark.pi
+from .real_pi import EITHER_PI
+
+pytestmark = [pytest.mark.pi, EITHER_PI]
 
 INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 SCENARIO = {

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, is_since, pi_version
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
+from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.fake_llm import FakeLLM
 
-pytestmark = pytest.mark.pi
+from .real_pi import EITHER_PI
+
+pytestmark = [pytest.mark.pi, EITHER_PI]
 
 ANSWER: dict[str, Any] = {"turns": [{"steps": [{"text": "Seen."}]}]}
 PATIENCE = 90
@@ -101,3 +106,63 @@ def test_no_tools_and_no_session(ask: Ask) -> None:
     assert set() == tools(request)
     assert None is run.meta.session_path
     assert [] == list(Path(os.environ["PI_CODING_AGENT_DIR"]).rglob("*.jsonl"))
+
+
+USER_TOOL = """
+export default function (pi) {
+	pi.registerTool({ name: "usertool", label: "Mine", description: "d", parameters: { type: "object", properties: {} },
+		async execute() { return { content: [{ type: "text", text: "used" }] }; } });
+}
+"""
+
+SERVER = """
+import json, sys
+open({started!r}, "a").write("started\\n")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    method, result = asked["method"], {{}}
+    if method == "initialize":
+        version = asked["params"]["protocolVersion"]
+        about = {{"name": "db", "version": "1"}}
+        result = {{"protocolVersion": version, "capabilities": {{"tools": {{}}}}, "serverInfo": about}}
+    elif method == "tools/list":
+        result = {{"tools": [{{"name": "query", "description": "d", "inputSchema": {{"type": "object"}}}}]}}
+    print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": result}}), flush=True)
+"""
+
+
+@pytest.fixture
+def agent_dir() -> Path:
+    return Path(os.environ["PI_CODING_AGENT_DIR"])
+
+
+def test_a_denial_takes_nothing_else_away(ask: Ask, agent_dir: Path, pi_executable: str) -> None:
+    """Tools of the user's extensions and those that are on by setting stay, where pi can be told what not to offer."""
+    (agent_dir / "extensions").mkdir()
+    (agent_dir / "extensions" / "mine.ts").write_text(USER_TOOL)
+    (agent_dir / "settings.json").write_text('{"defaultTools": ["+grep"]}')
+    run, request = ask("model: fake/test\ndenied_tools: [edit, write]\nfinalize: true\nmax_attempts: 1", "Look.")
+
+    if is_since(pi_version((pi_executable,)), EXCLUDES_SINCE):
+        assert {"read", "bash", "grep", "usertool", FINALIZE_TOOL} == tools(request)
+    else:
+        assert {"read", "bash", FINALIZE_TOOL} == tools(request)
+    assert () == run.meta.all_warnings
+
+
+def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable: str) -> None:
+    """A child whose list of tools reaches no MCP server starts none; another starts those of its user."""
+    if not is_since(pi_version((pi_executable,)), NO_SERVERS_SINCE):
+        pytest.skip("this pi knows of no servers")
+    started = tmp_path / "started"
+    (tmp_path / "server.py").write_text(SERVER.format(started=str(started)))
+    server = {"command": sys.executable, "args": [str(tmp_path / "server.py")], "exposure": "direct"}
+    (agent_dir / "mcp.json").write_text(json.dumps({"mcpServers": {"db": server}}))
+    for fields in ("tools: read", "tools: []", "tools: []\nfinalize: true\nmax_attempts: 1"):
+        ask(f"model: fake/test\n{fields}", "Look.")
+    assert not started.exists()
+    run, _ = ask("model: fake/test\ntools: read, codemode", "Look.")
+    assert started.exists()
+    assert () == run.meta.all_warnings

@@ -10,6 +10,7 @@ from subdeck.core.run.tool_policy import (
     DELEGATION_TOOLS,
     Offer,
     checked_tools,
+    left_out,
     parse_tools,
     resolve_tools,
     with_finalize,
@@ -153,6 +154,77 @@ def test_a_list_is_bounded_by_the_parent() -> None:
         )
         == tools
     )
+
+
+def test_an_allowlist_is_bounded_by_all_that_the_parent_has() -> None:
+    """What a parent has but has switched off is allowed; a denial starts from what is active there."""
+    parent, has = ("read", "bash"), ("read", "bash", "grep", "find", "ls")
+    allowed = resolve_tools(("read", "grep", "find", "ls"), offer=OPEN, parent=parent, parent_has=has)
+    denied = resolve_tools(None, ("bash",), offer=OPEN, parent=parent, parent_has=has)
+
+    assert Tools(policy="allow", resolved=("read", "grep", "find", "ls")) == allowed
+    assert ("read",) == denied.resolved
+
+
+def test_what_was_left_out_in_one_line() -> None:
+    """Only tools that the child does not get although they are listed are named, not other doubts."""
+    offer = Offer(OFFERED, OFFERED)
+    assert "subagent is left out: a child does not delegate" == left_out(
+        resolve_tools(("subagent", "read", "webfetch"), offer=offer)
+    )
+    assert "" == left_out(resolve_tools(None, ("webfetch",), offer=CLOSED))
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("Bash", OPEN.known, "bash"),
+        ("raed", OPEN.known, "read"),
+        ("web_fetch", ("webfetch",), "webfetch"),
+        ("grep", ("read", "bash", "edit", "write"), ""),
+        ("webfetch", OPEN.known, ""),
+        ("codemode", OPEN.known, ""),
+        ("usertool", (*(OPEN.known or ()), "usertool2"), "usertool2"),
+        ("write", ("edit", "writer"), ""),
+    ],
+)
+def test_a_misspelt_name(name: str, known: tuple[str, ...], meant: str) -> None:
+    """Only a name that is nearly the same is suggested, one at most, and none for what is a tool's own name."""
+    tools = resolve_tools((name, "only"), offer=UNKNOWN, parent=(*known, "only"))
+    warning = "".join(tools.warnings)
+    assert (f"did you mean {meant}?" in warning) if meant else "did you mean" not in warning
+
+
+@pytest.mark.parametrize(
+    ("allow", "starts"),
+    [
+        ((), False),
+        (("read",), False),
+        (("read", "codemode"), True),
+        (("tool_search",), True),
+        (("mcp__db__query",), True),
+        (("read_mcp_resource",), True),
+    ],
+)
+def test_servers_that_no_tool_reaches(allow: tuple[str, ...], starts: bool) -> None:
+    """A child whose tools reach no MCP server is told to start none, where its agent can be told."""
+    leaves = Offer(OPEN.known, OPEN.default, leaves_servers=True)
+    assert starts is resolve_tools(allow, offer=leaves).starts_servers
+    assert resolve_tools(allow, offer=OPEN).starts_servers
+    assert resolve_tools(None, offer=leaves).starts_servers
+
+
+def test_an_agent_that_can_be_told_what_not_to_offer() -> None:
+    """A denial there takes away only what it names; of unknown names only misspelt ones are told."""
+    offer = Offer(OPEN.known, OPEN.default, excludes=True, leaves_servers=True)
+    denied = resolve_tools(None, ("edit", "webfetch", "Bash"), offer=offer)
+
+    assert ("deny", None, ("edit", "webfetch", "Bash"), True) == (
+        denied.policy, denied.resolved, denied.excluded, denied.starts_servers,
+    )  # fmt: skip
+    assert ("Bash is denied, but it is not offered anyway; did you mean bash?",) == denied.warnings
+    assert ("read",) == resolve_tools(None, ("bash",), offer=offer, parent=("read", "bash")).resolved
+    assert denied == with_finalize(denied)
 
 
 def test_an_extension_tool_of_the_parent() -> None:

@@ -306,6 +306,21 @@ def test_the_parents_tools_bound_the_presets(engine: Engine, project_dir: Path) 
     assert ("read",) == engine.snapshots()[0].meta.tools.resolved
 
 
+def test_what_a_parent_has_switched_off_counts(engine: Engine, project_dir: Path) -> None:
+    """All that the parent has bounds an allowlist; what that leaves out is told to its model in one line."""
+    write_preset(project_dir, "tools: read, grep, find, webfetch", name="bounded")
+    has = {"active_tools": ("read", "bash"), "all_tools": ("read", "bash", "grep", "find")}
+    answer = call(engine, "subagent", task("answer ok", preset="bounded"), **has)
+    started = call(engine, "background_agent", task("answer ok", preset="bounded"), **has)
+    engine.wait([run.run_id for run in engine.snapshots()])
+
+    assert ("read", "grep", "find") == engine.snapshots()[0].meta.tools.resolved
+    line = "webfetch is left out: the parent does not have it"
+    assert f"  \n**Tools:** {line}\n\n---\n\nok" in answer.text
+    assert f"\n{line}\n" in started.text
+    assert (line, line) == (answer.structured["runs"][0]["toolsLeftOut"], started.structured["toolsLeftOut"])
+
+
 def test_default_model_inherit_takes_the_parents(project_dir: Path) -> None:
     """`default_model: inherit` is the model that the parent uses."""
     engine = parent_engine(project_dir, default_model="inherit")

@@ -13,6 +13,7 @@ import pytest
 from subdeck.core.pi_parent.installer import installation
 
 from tests.core.command_line import subdeck, write_preset
+from tests.core.real_pi import EITHER_PI
 from tests.isolation import MARKER, carriers
 from tests.waiting import wait_until
 
@@ -43,6 +44,7 @@ def ended(parent: Parent) -> Any:
     return parent.until(parent.told, "the message about the end of the run")
 
 
+@EITHER_PI
 def test_a_session_with_all_three_tools(here: Lab) -> None:
     """The model runs a task and sees its answer, starts another in the background, and asks how that one stands."""
     status = called(("background_agent_status", {"includeCompleted": True}))
@@ -75,6 +77,7 @@ def test_a_session_with_all_three_tools(here: Lab) -> None:
         assert {"session": header["id"], "kind": "pi"} == launched_by
 
 
+@EITHER_PI
 def test_a_session_goes_on(here: Lab) -> None:
     """What ended while pi was away is told once when it is back, before the model is asked; a third time nothing is."""
     here.script(called(("background_agent", HOLD)), said("Wait."))
@@ -145,6 +148,7 @@ def test_two_parents_in_one_project(here: Lab) -> None:
     assert here.runs[0].name == run["runId"]
 
 
+@EITHER_PI
 def test_cancelling_ends_the_run(here: Lab) -> None:
     """When the user stops the turn, the runs that its tool call waits for are ended as cancelled."""
     here.script(called(("subagent", {"tasks": [HOLD, HOLD]})), said("Stopped."))
@@ -170,10 +174,23 @@ def test_a_parent_that_dies_takes_its_calls_along(here: Lab) -> None:
     assert ("aborted", "cancelled") == (result_of(run)["status"], result_of(run)["reason"])
 
 
+@EITHER_PI
+def test_tools_that_the_parent_has_switched_off(here: Lab) -> None:
+    """Of what its preset lists a child gets all that pi has, on or off; what pi lacks is told to its model."""
+    write_preset(here.project, "looker", extra="tools: read, grep, find, ls, webfetch\n")
+    here.script(called(("subagent", LOOK)), said("Done."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+    (run,) = here.runs
+    assert ["read", "grep", "find", "ls"] == json.loads((run / "meta.json").read_text())["tools"]["resolved"]
+    assert "webfetch is left out: the parent does not have it" in texts(here.requests[1]["body"]["messages"])
+
+
+@EITHER_PI
 @pytest.mark.parametrize("session", ["s.jsonl", None], ids=["file", "branch"])
 def test_what_a_child_gets_from_its_parent(here: Lab, session: str | None) -> None:
     """The conversation goes before the task, from the session file or, without one, from pi itself; a preset's tools
-    are bounded by those the parent has active.
+    are bounded by those that the parent has.
     """
     write_preset(here.project, "looker", extra="tools: read, grep\n")
     here.script(called(("subagent", LOOK)), said("Done."))
@@ -201,6 +218,7 @@ def test_a_new_session_begins_with_nothing(here: Lab) -> None:
     assert ["bg-run"] == here.kinds()
 
 
+@EITHER_PI
 def test_a_refused_call_is_an_error(here: Lab) -> None:
     """The model reads what was wrong and what is right; the details stay with the error."""
     here.script(called(("subagent", {"preset": "nobody", "task": "Look."})), said("I see."))

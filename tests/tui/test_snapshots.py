@@ -45,7 +45,7 @@ def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_engine, "START", START)
     for module in (run_list, reader):
         monkeypatch.setattr(module, "datetime", FrozenTime)
-    pi = Check("pi", State.PROBLEM, "not on PATH", "npm install -g @mariozechner/pi-coding-agent")
+    pi = Check("pi", State.PROBLEM, "not on PATH", "npm install -g @earendil-works/pi-coding-agent")
     monkeypatch.setattr("subdeck.core.doctor.missing_programs", lambda *_: (pi,))
 
 

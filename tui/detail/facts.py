@@ -102,6 +102,8 @@ def _limits(meta: RunMeta) -> Facts:
     yield "tools", policy.get(tools.policy, tools.policy)
     if tools.resolved is not None:
         yield "tools offered", ", ".join(tools.resolved) or "none"
+    yield "tools denied", ", ".join(tools.excluded)
+    yield "MCP servers", "" if tools.starts_servers else "none is started: no tool of theirs is offered"
     yield "tools left out", "\n".join(tools.warnings)
     yield "limits", limits_words(meta.limits) or "none"
     yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""

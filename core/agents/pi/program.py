@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from ... import paths
 from ...errors import AgentUnavailable, LaunchError
-from ...run.model import PromptMode, RunMeta
+from ...run.model import PromptMode, RunMeta, ToolPolicy, Tools
 from ...system import files
 from ...system.processes import find_program
 from ...text.decoding import UNDECODABLE, decode
@@ -20,9 +21,28 @@ DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
 
 BUILTIN_TOOLS = (*DEFAULT_TOOLS, "grep", "find", "ls")
-"""All that pi brings along; extensions may add more."""
+"""All that every pi brings along; extensions may add more."""
 
-_INSTALL = "install it (npm install -g @mariozechner/pi-coding-agent), or name its program in agents.pi.command"
+SERVER_TOOLS = ("codemode", "tool_search")
+"""What pi brings along beside them since `SERVERS_SINCE`; off unless they are named, or an MCP server needs them."""
+
+MAX_THINKING_SINCE = (0, 80, 6)
+EXCLUDES_SINCE = (0, 77)
+"""`--exclude-tools`"""
+TRUST_SINCE = (0, 79)
+"""Reads what a project brings along for pi only once its user trusts the project."""
+SERVERS_SINCE = (0, 99)
+"""Starts the MCP servers of its `mcp.json`."""
+NO_SERVERS_SINCE = (1, 0, 4)
+"""`--no-mcp`"""
+
+PACKAGES = ("@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
+"""By which names npm knows pi: today's, and the one of 0.73 and before, which works with node 20."""
+
+_INSTALL = (
+    f"install it (npm install -g {PACKAGES[0]}; with node older than 22.19 {PACKAGES[1]}), "
+    "or name its program in agents.pi.command"
+)
 _PACKAGE = "pi-coding-agent"
 _LEVELS = 5
 """How far above the program its package.json is looked for."""
@@ -59,6 +79,22 @@ def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
     if not os.access(program, os.X_OK):
         raise AgentUnavailable("the program is not executable", where=program, hint=f"chmod +x {program}")
     return (program, *command[1:])
+
+
+def is_since(version: str | None, since: tuple[int, ...]) -> bool | None:
+    """Tell whether a version is at least another one; None where it is not known."""
+    numbers = version_numbers(version or "")
+    return numbers >= since if numbers else None
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """Read `v22.19.0` or `>=22.19` as numbers, at most three; empty where there are none."""
+    return tuple(int(number) for number in re.findall(r"[0-9]{1,9}", text)[:3])
+
+
+def builtin_tools(version: str | None) -> tuple[str, ...]:
+    """Return what this version of pi brings along; without a known version all that any brings."""
+    return BUILTIN_TOOLS if is_since(version, SERVERS_SINCE) is False else (*BUILTIN_TOOLS, *SERVER_TOOLS)
 
 
 def pi_version(command: Sequence[str]) -> str | None:
@@ -134,7 +170,7 @@ def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),
         *(("--session", os.path.join(run_dir, meta.session_path)) if meta.session_path else ("--no-session",)),
         *(("--thinking", meta.thinking) if meta.thinking else ()),
-        *_tools(meta.tools.resolved),
+        *_tools(meta.tools),
         *_system_prompt(meta, run_dir),
         *(() if _reads_context_files(meta) else ("-nc",)),
         *(("-e", _existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
@@ -148,10 +184,17 @@ def _reads_context_files(meta: RunMeta) -> bool:
     return not (meta.prompt_mode == PromptMode.REPLACE and meta.system_prompt_path)
 
 
-def _tools(resolved: tuple[str, ...] | None) -> tuple[str, ...]:
-    if resolved is None:
-        return ()
-    return ("--tools", ",".join(resolved)) if resolved else ("--no-tools",)
+def _tools(tools: Tools) -> tuple[str, ...]:
+    if tools.resolved is None:
+        return ("--exclude-tools", ",".join(_excluded(tools))) if tools.policy == ToolPolicy.DENY else ()
+    named = ("--tools", ",".join(tools.resolved)) if tools.resolved else ("--no-tools",)
+    return named if tools.starts_servers else (*named, "--no-mcp")
+
+
+def _excluded(tools: Tools) -> tuple[str, ...]:
+    from ...run.tool_policy import DELEGATION_TOOLS, FINALIZE_TOOL  # most wrappers do without
+
+    return (*tools.excluded, *sorted(DELEGATION_TOOLS - {FINALIZE_TOOL, *tools.excluded}))
 
 
 def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
