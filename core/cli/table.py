@@ -58,6 +58,8 @@ def _cells(text: str) -> int:
 
 def _fit(text: str, width: int, *, right: bool = False) -> str:
     """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
+    if text.isascii() and len(text) <= width:  # as most are
+        return text.rjust(width) if right else text.ljust(width)
     if _cells(text) > width:
         text = _cut(text, width - 1).rstrip() + "…" if width > 0 else ""
     padding = " " * (width - _cells(text))

@@ -18,6 +18,7 @@ GLYPHS: dict[RunStatus, str] = {
     RunStatus.FAILED: "✗",
     RunStatus.ABORTED: "⊘",
 }
+_STATES = {status: f"{glyph} {status}" for status, glyph in GLYPHS.items()}
 ELSEWHERE_GLYPH = "?"
 """For a run that another machine holds: its status is only the last one written."""
 
@@ -38,7 +39,9 @@ def glyph(run: RunSnapshot) -> str:
 
 def state(run: RunSnapshot) -> str:
     """Glyph and word, never one without the other."""
-    return f"{glyph(run)} {NEWER if run.newer_schema else run.status}"
+    if run.elsewhere or run.newer_schema:
+        return f"{ELSEWHERE_GLYPH} {NEWER if run.newer_schema else run.status}"
+    return _STATES[run.status]
 
 
 def doing(run: RunSnapshot, limit: int = 400) -> str:

@@ -83,12 +83,12 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def status(self) -> RunStatus:
         match self.state:
-            case Queued():
-                return RunStatus.QUEUED
+            case Ended(reason=reason):
+                return STATUS_OF[reason]
             case Running():
                 return RunStatus.RUNNING
-            case Ended() as end:
-                return end.status
+            case Queued():
+                return RunStatus.QUEUED
 
     @property
     def end(self) -> Ended | None:

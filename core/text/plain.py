@@ -35,6 +35,10 @@ def one_line(text: str, limit: int | None = None) -> str:
     if (limit is None or len(text) <= limit) and "  " not in text and text.isprintable():
         return text.strip()  # as nearly every name and short sentence is
     if limit is not None:
+        # Of a long text the beginning is enough, where nothing in it has to be taken out.
+        head = text[: limit + 2].replace("\n", " ").rstrip(" ")
+        if len(head) > limit and head[0] != " " and "  " not in head and head.isprintable():
+            return head[: max(0, limit - 1)].rstrip() + "…"
         text = text[: limit * 4 + 64]
     is_clean = text.isprintable()
     line = (text if is_clean else plain(text).replace("\n", " ")).strip()
