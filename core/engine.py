@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from . import paths
-from .config.settings import Settings
-from .config.workspace import Workspace, load_settings
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.registry import Registry
 from .run import artifacts
@@ -26,6 +24,8 @@ from .text.plain import one_line
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
+    from .config.settings import Settings
+    from .config.workspace import Workspace
     from .launch.plan import Plan
     from .presets.catalog import PresetCatalog
     from .project.follower import Stop, Update
@@ -42,8 +42,12 @@ class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
     def __init__(self, cwd: str, session: str, kind: LauncherKind, *, readonly: bool) -> None:
-        project = paths.find_project(cwd)
-        self.workspace = Workspace(project, cwd, load_settings(project))
+        self.project = paths.find_project(cwd)
+        self.cwd = cwd
+        self._workspace: Workspace | None = None
+        """None as long as the settings are the defaults and nobody has asked for them."""
+        if paths.has_settings(self.project):
+            self.read_settings()
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
@@ -72,12 +76,13 @@ class Engine:
         return cls(where, session, kind, readonly=readonly)
 
     @property
-    def project(self) -> paths.Project:
-        return self.workspace.project
+    def workspace(self) -> Workspace:
+        if self._workspace is None:
+            from .config.settings import Settings  # 2 ms that a list of runs does without
+            from .config.workspace import Workspace
 
-    @property
-    def cwd(self) -> str:
-        return self.workspace.cwd
+            self._workspace = Workspace(self.project, self.cwd, Settings())
+        return self._workspace
 
     @property
     def settings(self) -> Settings:
@@ -86,9 +91,11 @@ class Engine:
 
     def read_settings(self) -> Settings:
         """Read the settings again, as each launch does. Raises SettingsError; then the old ones stay in force."""
+        from .config.workspace import load_settings
+
         settings = load_settings(self.project)
         if settings != self.settings:
-            self.workspace = replace(self.workspace, settings=settings)
+            self._workspace = replace(self.workspace, settings=settings)
         return self.settings
 
     def presets(self) -> PresetCatalog:

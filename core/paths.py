@@ -86,6 +86,11 @@ def user_settings_file() -> str:
     return os.path.join(_own_dir("XDG_CONFIG_HOME", ".config"), "config.yaml")
 
 
+def has_settings(project: Project) -> bool:
+    """Whether there is a file with settings, of the user or of the project."""
+    return any(map(os.path.lexists, (user_settings_file(), project.settings_file)))
+
+
 def state_file(*names: str) -> str:
     """Return the path of what is remembered from one start to the next; it may not be there."""
     return os.path.join(_own_dir("XDG_STATE_HOME", ".local/state"), *names)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from msgspec import Struct
 
-from ..paths import Project, user_settings_file
+from ..paths import Project, has_settings
 from .settings import Settings
 
 
@@ -24,7 +22,7 @@ def load_settings(project: Project) -> Settings:
 
     Raises SettingsError that names file, line, key and the nearest known key.
     """
-    if not any(map(os.path.lexists, (user_settings_file(), project.settings_file))):
+    if not has_settings(project):
         return Settings()
     from .files import merged_settings  # the YAML reader and the table of keys, which only a file needs
 
