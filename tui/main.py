@@ -40,6 +40,9 @@ def main() -> int:
 
 
 def _command_line(failure: BaseException | None) -> int:
+    from ..core.system.imports import import_click
+
+    import_click()
     from ..core.cli.main import main as command_line
 
     return command_line(lambda run, readonly: _open_app(run, readonly=readonly, failure=failure))

@@ -11,6 +11,7 @@ import click
 
 from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
+from ..system.imports import import_msgspec
 from ..text.plain import one_line
 from .output import NOTHING_STARTED, drop_unwritten, show_error, terminal_width
 
@@ -53,7 +54,10 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module, _ = COMMANDS.get(cmd_name, (None, ""))
-        return getattr(import_module(f".{module}", __package__), cmd_name) if module else None
+        if module is None:
+            return None
+        import_msgspec()
+        return getattr(import_module(f".{module}", __package__), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -71,8 +71,9 @@ def _stand_by() -> list[str] | None:
 def _load() -> Callable[..., None]:
     """Load what starts and supervises a child, which who waits in a queue does without."""
     gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
-    # msgspec uses what Python itself has where this is missing: 5 ms and 1 MB of each run.
-    sys.modules["typing_extensions"] = None  # pyright: ignore[reportArgumentType]
+    from ..system.imports import import_msgspec
+
+    import_msgspec()
     from .supervise import supervise
 
     processes.become_subreaper()

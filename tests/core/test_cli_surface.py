@@ -47,7 +47,8 @@ def test_help_loads_no_command(project_dir: Path) -> None:
     ours = {name for name in loaded if name.startswith("subdeck.")}
     assert ours == {
         "subdeck.core", "subdeck.core.cli", "subdeck.core.cli.main", "subdeck.core.cli.output", "subdeck.core.errors",
-        "subdeck.core.text", "subdeck.core.text.plain", "subdeck.tui", "subdeck.tui.main",
+        "subdeck.core.system", "subdeck.core.system.imports", "subdeck.core.text", "subdeck.core.text.plain",
+        "subdeck.tui", "subdeck.tui.main",
     }  # fmt: skip
     assert not {"msgspec", "asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
 

@@ -36,16 +36,23 @@ LIGHT_COMMANDS = (
     ["mcp", "--help"],
 )
 HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
+LEFT_OUT = {"_socket", "ast", "decimal", "gettext", "inspect", "locale", "platform", "textwrap", "tokenize"}
+"""What click and msgspec would bring, see `core/system/imports.py`; `typing_extensions` would load `_socket`."""
 
 
 def loaded(code: str, *arguments: str, cwd: Path) -> set[str]:
     """Run code in a fresh process; return the top-level packages that it loaded at any time."""
+    return {name.partition(".")[0] for name in loaded_modules(code, *arguments, cwd=cwd)}
+
+
+def loaded_modules(code: str, *arguments: str, cwd: Path) -> set[str]:
+    """Run code in a fresh process; return the full names of all modules that it loaded at any time."""
     command = [sys.executable, "-P", "-X", "importtime", "-c", code, *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     imports = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     errors = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
     assert done.returncode == 0, "\n".join(errors)
-    return {line.rpartition("|")[2].strip().partition(".")[0] for line in imports}
+    return {line.rpartition("|")[2].strip() for line in imports}
 
 
 def test_the_engine_loads_no_screen(project_dir: Path) -> None:
@@ -57,9 +64,9 @@ def test_the_engine_loads_no_screen(project_dir: Path) -> None:
 
 def test_the_wrapper_loads_little(project_dir: Path) -> None:
     """The process that stays beside each child is small."""
-    packages = loaded("import subdeck.core.wrapper.__main__", cwd=project_dir)
-    assert "subdeck" in packages
-    assert set() == packages & (HEAVY | {"click"})
+    packages = loaded("from subdeck.core.wrapper import __main__; __main__._load()", cwd=project_dir)
+    assert "msgspec" in packages
+    assert set() == packages & (HEAVY | {"click"} | LEFT_OUT - {"locale"})  # which subprocess loads
 
 
 @pytest.mark.parametrize("arguments", LIGHT_COMMANDS, ids=" ".join)
@@ -67,7 +74,14 @@ def test_quick_commands_load_nothing_heavy(arguments: list[str], project_dir: Pa
     """Help and status start without what only the app, the watcher, tmux or a settings file needs."""
     packages = loaded(APP, *arguments, cwd=project_dir)
     assert "subdeck" in packages
-    assert set() == packages & HEAVY
+    assert set() == packages & (HEAVY if "--help" in arguments else HEAVY | LEFT_OUT)  # help unfolds docstrings
+
+
+def test_a_list_of_runs_needs_no_settings(project_dir: Path) -> None:
+    """Where no file sets anything, the table of settings is loaded by what comes to need one."""
+    modules = loaded_modules(APP, "status", cwd=project_dir)
+    assert "subdeck.core.project.registry" in modules
+    assert set() == {name for name in modules if name.startswith("subdeck.core.config")}
 
 
 def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:

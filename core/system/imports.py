@@ -1,0 +1,74 @@
+"""Import click and msgspec without what they load for other programs: a sixth of a quick command, and more of a run.
+
+While one of them is imported, stand-ins are in the place of modules that none of our commands comes to use. Each has
+what the library takes from it at once; asked for more, it answers with what the module itself has.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from types import ModuleType
+
+
+def import_click() -> None:
+    _import(
+        "click",
+        # It looks on the disk for translations, which nobody has made.
+        gettext=_StandIn("gettext", gettext=str, ngettext=_ngettext),
+        inspect=_StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
+        platform=_PLATFORM,
+    )
+
+
+def import_msgspec() -> None:
+    _import(
+        "msgspec",
+        **{"msgspec.inspect": _StandIn("msgspec.inspect")},
+        decimal=_StandIn("decimal", Decimal=type("Decimal", (), {})),  # no record of ours has one
+        platform=_PLATFORM,
+        textwrap=_StandIn("textwrap"),
+        typing_extensions=None,  # without it msgspec takes what Python itself has
+    )
+
+
+class _StandIn(ModuleType):
+    def __init__(self, name: str, **members: object) -> None:
+        super().__init__(name)
+        vars(self).update(members)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # the import system looks for a path
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+_PLATFORM = _StandIn("platform", system=lambda: os.uname().sysname)
+"""All that uuid wants of it."""
+
+
+def _import(library: str, **instead: ModuleType | None) -> None:
+    """Import a library with something else in the place of modules that are not loaded; None for what is missing."""
+    added = {name: module for name, module in instead.items() if name not in sys.modules}
+    sys.modules.update(added)  # pyright: ignore[reportArgumentType, reportCallIssue] - None keeps it from being found
+    try:
+        import_module(library)
+    finally:
+        for name, module in added.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+def _ngettext(one: str, many: str, count: int) -> str:
+    return one if count == 1 else many
+
+
+def _cleandoc(text: str) -> str:
+    if "\n" not in text:
+        return text.strip()
+    from inspect import cleandoc
+
+    return cleandoc(text)
