@@ -99,7 +99,7 @@ def _system(project: paths.Project) -> Iterator[Check]:
 def _can_lock(project: paths.Project) -> bool:
     """Try a lock on a nameless file in the project's file system; assume success where none can be made."""
     try:
-        descriptor = os.open(_nearest(project.runs), os.O_TMPFILE | os.O_RDWR, 0o600)
+        descriptor = files.open_file(os.path.join(_nearest(project.runs), "."), os.O_TMPFILE | os.O_RDWR)
     except OSError:
         return True
     try:
@@ -215,6 +215,6 @@ def _install(program: str) -> str:
 
 def _nearest(path: str) -> str:
     """Return the path, or its nearest ancestor that is a directory."""
-    while not os.path.isdir(path) and path != os.path.dirname(path):
+    while not files.is_directory(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path

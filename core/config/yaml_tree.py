@@ -15,7 +15,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..errors import ContentError
-from ..system.files import NotRegularError, open_regular
+from ..system.directory import RefusedError
+from ..system.files import open_regular
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes; a larger file is not read."""
@@ -59,10 +60,10 @@ def read_text(path: str) -> str:
 def read_content(path: str) -> bytes:
     """Read the bytes of such a file, whatever is in them; raises as `read_text` does."""
     try:
-        descriptor, status = open_regular(path)
+        descriptor, status = open_regular(path, follow=True)
         with open(descriptor, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
-    except NotRegularError as error:
+    except RefusedError as error:
         raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
         if os.path.islink(path):

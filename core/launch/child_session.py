@@ -82,7 +82,7 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
         if session.source is None:
             files.write_new(path, msgspec.json.encode(header) + b"\n")
         else:
-            with open(session.source, "rb") as source:
+            with open(files.open_regular(session.source)[0], "rb") as source:
                 files.write_new(path, iter(lambda: source.read(_CHUNK), b""))
     except FileExistsError:
         return  # a shared one is continued
@@ -91,11 +91,7 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
-    try:
-        names = sorted(filter(paths.is_run_id, os.listdir(project.runs)), reverse=True)
-    except OSError:
-        names = []
-    for name in names:
+    for name in sorted(artifacts.run_ids(project.runs), reverse=True):
         if found and name[:15] != found[0][1][:15]:
             break  # ids tell the second; within one only the meta knows which is newer
         run_dir = project.run_dir(name)

@@ -17,6 +17,7 @@ from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
+from ..system.directory import opened
 from .child_session import prepare
 from .plan import PlannedRun
 
@@ -130,7 +131,7 @@ def _start(
         launching.has_gone = start_wrapper(call, settings.tmux.socket)
     except (SubdeckError, OSError) as error:
         launching.release()
-        _fail(launching, str(error))
+        _fail(launching, getattr(error, "strerror", None) or str(error))
 
 
 def _take_back(launching: _Launching) -> None:
@@ -200,8 +201,12 @@ def remove_old_slots(project: paths.Project) -> None:
     """Remove the lock files of groups that are over: old, and neither a slot nor the door is held."""
     oldest = time.time() - OLD_GROUP_S
     try:
-        with os.scandir(project.slots) as entries:
-            groups = [entry.path for entry in entries if entry.name != _PROJECT and entry.stat().st_mtime < oldest]
+        with opened(project.slots) as slots:
+            groups = [
+                os.path.join(project.slots, name)
+                for name in slots.names()
+                if name != _PROJECT and slots.status(name).st_mtime < oldest
+            ]
     except OSError:
         return  # there are none, or another launcher removes them just now
     for group in groups:

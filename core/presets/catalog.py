@@ -11,6 +11,8 @@ from ..config.workspace import Workspace
 from ..errors import ContentError, PresetError, nearest
 from ..paths import agent_dir
 from ..run.model import PresetSource
+from ..system.directory import opened
+from ..system.files import is_directory
 from ..text.plain import one_line
 from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
 
@@ -77,13 +79,17 @@ def _has_presets(directory: str) -> bool:
     try:
         return any(True for _ in preset_files(directory))
     except OSError:
-        return os.path.isdir(directory)
+        return is_directory(directory)
 
 
 def preset_files(directory: str) -> Iterator[str]:
     """Yield the paths of what looks like a preset by its name; raises OSError when the directory cannot be read."""
-    with os.scandir(directory) as entries:
-        yield from (entry.path for entry in entries if entry.name.endswith(SUFFIX) and not entry.name.startswith("."))
+    with opened(directory) as place:
+        yield from (
+            os.path.join(directory, name)
+            for name in place.names()
+            if name.endswith(SUFFIX) and not name.startswith(".")
+        )
 
 
 def discover(workspace: Workspace) -> PresetCatalog:

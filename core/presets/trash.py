@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from ..errors import PresetError
 from ..paths import Project, new_run_id
 from ..run.model import PresetSource
 from ..system import files
+from ..system.directory import opened
 from ..text.plain import one_line
 from .file import SUFFIX
 
@@ -46,13 +48,11 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
     place = os.path.join(trash, _PREFIX + new_run_id())
     kept = os.path.join(place, os.path.basename(path))
     try:
-        files.make_private_directory(trash)
         files.make_private_directory(place)
-        ignored = os.path.join(trash, ".gitignore")
-        if not os.path.lexists(ignored):
-            files.write_whole(ignored, b"*\n")
+        with suppress(FileExistsError):
+            files.write_new(os.path.join(trash, ".gitignore"), b"*\n")
         try:
-            shutil.move(path, kept)
+            _move(path, kept)
         except BaseException:
             files.remove_tree(place)
             raise
@@ -79,26 +79,34 @@ def restore_preset(deleted: DeletedPreset) -> None:
     files.remove_tree(os.path.dirname(deleted.kept))
 
 
+def _move(path: str, target: str) -> None:
+    try:
+        files.rename(path, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.move(path, target)
+
+
 def _put_back(deleted: DeletedPreset) -> None:
     """Link, which replaces nothing; from another file system by way of a copy beside the place."""
     try:
-        os.link(deleted.kept, deleted.path, follow_symlinks=False)
+        files.link(deleted.kept, deleted.path)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         with tempfile.TemporaryDirectory(prefix=".subdeck.", dir=os.path.dirname(deleted.path)) as beside:
             copy = os.path.join(beside, "copy")
             shutil.copy2(deleted.kept, copy, follow_symlinks=False)
-            os.link(copy, deleted.path, follow_symlinks=False)
+            files.link(copy, deleted.path)
 
 
 def _purge_old(trash: str) -> None:
     oldest = time.time() - KEPT
     try:
-        with os.scandir(trash) as entries:
-            kept = [entry for entry in entries if entry.name.startswith(_PREFIX)]
-        over = [entry.path for entry in kept if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < oldest]
+        with opened(trash) as directory:
+            for name in directory.names():
+                if name.startswith(_PREFIX) and directory.status(name).st_mtime < oldest:
+                    directory.remove_tree(name)
     except OSError:
         return  # there is none, or another app purges it just now
-    for path in over:
-        files.remove_tree(path)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec import structs
 
 from ..config.settings import Settings
-from ..config.yaml_tree import SIZE_LIMIT
+from ..config.yaml_tree import SIZE_LIMIT, read_text
 from ..errors import ContentError, ModelError, PresetError
 from ..models.catalog import check_text
 from ..models.resolvers import RolesResolver, ask, installed_resolvers
@@ -194,8 +194,7 @@ def copy_bundled(preset: Preset, directory: str, settings: Settings, model: str 
             where=preset.path,
             hint=f"name a model for the copy, or set {(preset.model or '')[1:]} below roles in the settings",
         )
-    with open(preset.path, encoding="utf-8") as file:
-        text = file.read()
+    text = read_text(preset.path)
     if model:
         check_text(model)
         line = f"model: {json.dumps(model, ensure_ascii=False)}"

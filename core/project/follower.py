@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from ..paths import Project, is_run_id
 from ..run.snapshot import Counts, RunSnapshot
+from ..system.files import is_directory
 from .registry import Registry
 
 NEWEST = 200
@@ -261,7 +262,7 @@ def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:
     """Return for each directory itself or its nearest ancestor that exists, without repeats."""
     found: dict[str, None] = {}
     for directory in directories:
-        while not os.path.isdir(directory) and directory != os.path.dirname(directory):
+        while not is_directory(directory) and directory != os.path.dirname(directory):
             directory = os.path.dirname(directory)
         found[directory] = None
     return tuple(found)

@@ -65,7 +65,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         return Proof.FINISHED
     flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
-        lock = os.open(f"{run_dir}/{paths.LOCK}", flags | os.O_CLOEXEC, 0o600)
+        lock = files.open_file(f"{run_dir}/{paths.LOCK}", flags)
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
@@ -179,7 +179,7 @@ class WrapperWatch:
 def hold(run_dir: str) -> int | None:
     """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
     try:
-        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
+        lock = files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR)
     except OSError:
         return None
     with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks
@@ -197,7 +197,7 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
     """
     deadline = time.monotonic() + patience
     while True:
-        turn = os.open(run_dir, os.O_RDONLY | os.O_CLOEXEC)
+        turn = files.open_directory(run_dir)
         try:
             with contextlib.suppress(OSError):  # some network file systems lock no directories
                 files.lock(turn)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from ..run import artifacts
 from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
+from ..system.directory import Directory, opened, path_of
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -106,9 +108,10 @@ class Registry:
         `prove` also asks for the proof of life of the open ones, and finishes those that are lost.
         """
         self._changed = set()
-        for run_id in set(run_ids):
-            if self._only is None or run_id in self._only:
-                self._look_at(run_id, prove)
+        with _if_there(self._project.runs) as runs:
+            for run_id in set(run_ids):
+                if self._only is None or run_id in self._only:
+                    self._look_at(run_id, prove, runs)
         self._number_queue()
         return self._changed
 
@@ -120,13 +123,13 @@ class Registry:
             self._close(run_id)
         return gone
 
-    def _look_at(self, run_id: str, prove: bool) -> None:
+    def _look_at(self, run_id: str, prove: bool, runs: Directory | None) -> None:
         run = self._open.get(run_id)
         if run is None and run_id in self._snapshots:
             return
         run_dir = self._project.run_dir(run_id)
-        if run is None and (result := artifacts.read_result(run_dir)):
-            self._finish(_meta(run_dir, run_id), result)
+        if run is None and (finished := _finished(runs, run_id)):
+            self._finish(*finished)
         elif run is None or prove:
             self._prove(run_id, run)
         elif run.drain():
@@ -246,12 +249,32 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
     )
 
 
-def _meta(run_dir: str, run_id: str) -> RunMeta:
+def _if_there(path: str) -> AbstractContextManager[Directory | None]:
+    """Hold a directory open, so that each step into it is one from there; None where it cannot be opened."""
+    try:
+        return opened(path)
+    except OSError:
+        return nullcontext()
+
+
+def _finished(runs: Directory | None, run_id: str) -> tuple[RunMeta, RunResult] | None:
+    """Read a run whose result can be read."""
+    if runs is None:
+        return None
+    try:
+        with runs.inside(run_id) as run_dir:
+            result = artifacts.read_result(run_dir)
+            return (_meta(run_dir, run_id), result) if result else None
+    except OSError:
+        return None
+
+
+def _meta(run_dir: str | Directory, run_id: str) -> RunMeta:
     """Read `meta.json` without the system prompt, which no list needs.
 
     A run goes by the name of its directory, even where somebody copied or renamed that.
     """
-    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(run_dir)
+    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(path_of(run_dir))
     if meta.system_prompt is None and meta.run_id == run_id:
         return meta
     return replace(meta, run_id=run_id, system_prompt=None)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .. import paths
 from ..config.settings import Retention
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from ..run import artifacts
 from ..system import files
+from ..system.directory import Directory, RefusedError, opened
 from ..text.plain import one_line
 
 DAY = 24 * 3600.0
@@ -22,6 +24,8 @@ KEPT = DAY
 MB = 1024 * 1024
 BLOCK = 512
 """What `st_blocks` counts in, whatever the file system."""
+_LEVELS = 30
+"""Of directories in a run whose files are counted."""
 
 
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
@@ -32,14 +36,14 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     for run_id in map(_checked, run_ids):
         run_dir = project.run_dir(run_id)
         lock = hold(run_dir)
-        if lock is None and os.path.exists(os.path.join(run_dir, paths.LOCK)):
+        if lock is None and _is_locked(run_dir):
             raise RunBusy(f"run {run_id[-6:]} is still held by its wrapper", where=run_id, hint="stop it first")
         if not artifacts.is_newer(run_dir):
             _close_pane(run_dir)
         try:
-            files.make_private_directory(project.trash)
-            os.rename(run_dir, os.path.join(project.trash, run_id))
-            os.utime(os.path.join(project.trash, run_id))
+            with opened(project.runs) as runs, opened(project.trash, make=True) as trash:
+                runs.rename(run_id, trash, run_id)
+                trash.touch(run_id)
             moved.append(run_id)
         except FileNotFoundError:
             continue  # somebody else took it away
@@ -51,12 +55,23 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(moved)
 
 
+def _is_locked(run_dir: str) -> bool:
+    """Return whether there is a lock, which is held as it could not be taken; what else may be there locks nothing."""
+    try:
+        os.close(files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDONLY))
+    except (FileNotFoundError, RefusedError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     """Take deleted runs back; return the ids of those that were still in the trash."""
     back: list[str] = []
     for run_id in map(_checked, run_ids):
         try:
-            os.rename(os.path.join(project.trash, run_id), project.run_dir(run_id))
+            files.rename(os.path.join(project.trash, run_id), project.run_dir(run_id))
             back.append(run_id)
         except OSError:
             continue
@@ -72,7 +87,8 @@ def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
 def purge_old(project: paths.Project) -> None:
     """Remove for good what was deleted more than `KEPT` seconds ago."""
     try:
-        old = [entry.name for entry in os.scandir(project.trash) if entry.stat().st_mtime < time.time() - KEPT]
+        with opened(project.trash) as trash:
+            old = [name for name in trash.names() if trash.status(name).st_mtime < time.time() - KEPT]
     except OSError:
         return
     purge(project, filter(paths.is_run_id, old))
@@ -189,8 +205,9 @@ class Cleaned(Struct, frozen=True):
 
 def read_stock(project: paths.Project) -> Stock:
     """Look at every run directory without opening a file in it: 10,000 runs take a fraction of a second."""
-    stored = (Stored(run_id, *_measured(project.run_dir(run_id))) for run_id in artifacts.run_ids(project.runs))
-    return Stock(tuple(stored), tuple(_deleted(project.trash)), _unreported(project))
+    runs, deleted = _stored(project.runs), _stored(project.trash)
+    gone = tuple(structs.replace(run, ended=changed) for run, changed in deleted)
+    return Stock(tuple(run for run, _ in runs), gone, _unreported(project))
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> Cleaned:
@@ -217,32 +234,32 @@ def apply_retention(project: paths.Project, rule: Retention, now: float) -> tupl
     return selection, clean(project, own, for_good=False)
 
 
-def _deleted(trash_dir: str) -> Iterator[Stored]:
-    for run_id in artifacts.run_ids(trash_dir):
-        path = f"{trash_dir}/{run_id}"
-        try:
-            yield Stored(run_id, _measured(path)[0], os.stat(path).st_mtime)
-        except OSError:
-            continue  # purged meanwhile
+def _stored(place: str) -> list[tuple[Stored, float]]:
+    """Return what has the name of a run in a directory, each with the time when that itself was last changed."""
+    found: list[tuple[Stored, float]] = []
+    try:
+        with opened(place) as directory:
+            for run_id in filter(paths.is_run_id, directory.names()):
+                with suppress(OSError):  # somebody takes it away just now
+                    status = directory.status(run_id)
+                    size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
+                    found.append((Stored(run_id, size + status.st_blocks * BLOCK, ended), status.st_mtime))
+    except OSError:
+        pass  # there is none, or it is not what it should be
+    return found
 
 
-def _measured(run_dir: str) -> tuple[int, float | None]:
-    """Return the bytes on the disk below a run directory, and when its result was written; links are not followed."""
+def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, float | None]:
+    """Return the bytes on the disk below a directory, and when the result in it was written; no link is followed."""
     size, ended = 0, None
-    waiting = [run_dir]
-    while waiting:
-        directory = waiting.pop()
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
-                    size += status.st_blocks * BLOCK
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    elif entry.name == paths.RESULT and directory == run_dir:
-                        ended = status.st_mtime
-        except OSError:
-            continue  # somebody takes it away just now
+    with suppress(OSError), above.inside(name) as directory, directory.entries() as entries:
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            size += status.st_blocks * BLOCK
+            if entry.is_dir(follow_symlinks=False):
+                size += _measured(directory, entry.name, levels - 1)[0] if levels else 0
+            elif entry.name == paths.RESULT:
+                ended = status.st_mtime
     return size, ended
 
 

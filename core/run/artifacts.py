@@ -11,6 +11,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files
+from ..system.directory import Directory, held, opened, path_of
 from ..text.decoding import UNDECODABLE, decode, why
 from .model import (
     SCHEMA_VERSION,
@@ -81,19 +82,19 @@ _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
 
 
-def read_meta(run_dir: str) -> RunMeta | None:
+def read_meta(run_dir: str | Directory) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
-    meta, version = _versioned(RunMeta, f"{run_dir}/{paths.META}")
+    meta, version = _versioned(RunMeta, run_dir, paths.META)
     if version > SCHEMA_VERSION:
-        return unreadable_meta(run_dir, newer_schema(version), version)
+        return unreadable_meta(path_of(run_dir), newer_schema(version), version)
     return meta
 
 
-def read_result(run_dir: str) -> RunResult | None:
+def read_result(run_dir: str | Directory) -> RunResult | None:
     """Read `result.json` likewise; one whose status or reason nobody knows is broken."""
-    result, version = _versioned(RunResult, f"{run_dir}/{paths.RESULT}")
+    result, version = _versioned(RunResult, run_dir, paths.RESULT)
     if version > SCHEMA_VERSION:
-        return unreadable_result(run_dir, newer_schema(version), version)
+        return unreadable_result(path_of(run_dir), newer_schema(version), version)
     return result if result and result.status.is_known and result.reason.is_known else None
 
 
@@ -211,8 +212,8 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     """
     hidden = os.path.join(runs, f".{meta.run_id}")
     try:
-        files.make_private_directory(runs)
-        os.mkdir(hidden, 0o700)
+        with opened(runs, make=True) as directory:
+            directory.make(os.path.basename(hidden))
         lock = files.open_lock(os.path.join(hidden, paths.LOCK))
         try:
             files.lock(lock, shared=True)
@@ -221,7 +222,7 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
                 text = meta.system_prompt.encode("utf-8", "surrogateescape")
                 files.write_new(os.path.join(hidden, paths.SYSTEM_PROMPT), text)
             files.write_new(os.path.join(hidden, paths.META), _pretty(meta))
-            os.rename(hidden, os.path.join(runs, meta.run_id))
+            files.rename(hidden, os.path.join(runs, meta.run_id))
         except BaseException:
             os.close(lock)
             raise
@@ -248,8 +249,12 @@ def run_ids(directory: str) -> list[str]:
 
 def present(run_dir: str) -> dict[str, str]:
     """Return the files of a run that exist, name to path."""
-    found = {name: os.path.join(run_dir, name) for name in sorted(files.names(run_dir)) if not name.startswith(".")}
-    return {name: path for name, path in found.items() if os.path.isfile(path)}
+    try:
+        with opened(run_dir) as directory, directory.entries() as entries:
+            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return {}
+    return {name: os.path.join(run_dir, name) for name in names if not name.startswith(".")}
 
 
 def _pretty(record: Struct) -> bytes:
@@ -266,9 +271,13 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     )
 
 
-def _versioned(kind: type[Record], path: str) -> tuple[Record | None, int]:
+def _versioned(kind: type[Record], run_dir: str | Directory, name: str) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
-    content = files.content(path)
+    try:
+        with held(run_dir) as directory:
+            content = directory.read(name)
+    except OSError:
+        content = b""
     record = _decoded(kind, content)
     versioned = record or _decoded(_Versioned, content)
     return record, versioned.schema_version if versioned else SCHEMA_VERSION

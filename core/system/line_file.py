@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from .files import open_regular
+
 FIRST_BYTES = 16 * 1024
 """Read first of what was appended: mostly all of it."""
 CHUNK = 64 * 1024
@@ -81,7 +83,7 @@ class HeldFile:
     def _open(self) -> bool:
         if self._descriptor < 0:
             try:
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                self._descriptor, _ = open_regular(self.path)
             except OSError:
                 return False
             HeldFile.held += 1
@@ -159,15 +161,16 @@ class LineFile:
 
     def mark(self) -> FileMark | None:
         try:
-            status = os.stat(self.path)
+            descriptor, status = open_regular(self.path)
         except OSError:
             return None
+        os.close(descriptor)
         return FileMark(status.st_ino, status.st_size)
 
     def read(self, start: int, length: int) -> bytes:
         """Return these bytes, fewer where the file ends."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor, _ = open_regular(self.path)
             try:
                 return os.pread(descriptor, length, start)
             finally:

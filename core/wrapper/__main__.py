@@ -119,7 +119,7 @@ def _take_over_sessions(reservations: list[Reservation]) -> None:
 def _hold(run_dir: str) -> int | None:
     """Take the run's lock, shared; None when the run is gone or somebody finished it meanwhile."""
     try:
-        lock = os.open(os.path.join(run_dir, paths.LOCK), os.O_RDWR | os.O_CLOEXEC)
+        lock = files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR)
     except OSError:
         return None
     files.lock(lock, shared=True)
@@ -129,7 +129,7 @@ def _hold(run_dir: str) -> int | None:
 def _is_first(run_dir: str) -> bool:
     """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice."""
     try:
-        os.close(os.open(os.path.join(run_dir, paths.TAKEN), os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(files.open_private(os.path.join(run_dir, paths.TAKEN), os.O_EXCL))
     except FileExistsError:
         return False
     except OSError:

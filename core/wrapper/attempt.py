@@ -22,6 +22,7 @@ from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
+from ..system.files import open_regular
 from ..system.log import log_fault
 from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
@@ -127,7 +128,7 @@ class Attempt:
         environment = {name: value for name, value in os.environ.items() if name not in command.unset}
         environment |= command.env | {"PWD": self._meta.cwd}
         try:
-            with open(os.path.join(self._run_dir, paths.prompt_name(number)), "rb") as stdin:
+            with open(open_regular(os.path.join(self._run_dir, paths.prompt_name(number)))[0], "rb") as stdin:
                 child = Popen(
                     command.argv,
                     stdin=stdin,

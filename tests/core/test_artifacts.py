@@ -84,7 +84,7 @@ def test_the_first_result_stays(tmp_path: Path) -> None:
 def test_results_where_links_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without hard links a result is written as well, and the first one stays."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.system import files
+from subdeck.core.system.directory import RefusedError
 
 
 def names(directory: Path) -> list[str]:
@@ -61,7 +62,7 @@ def test_new_file_replaces_nothing(tmp_path: Path) -> None:
 def test_new_file_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that knows no hard links gets the file by a rename."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", refuse)
@@ -80,16 +81,16 @@ def test_read_is_whole(tmp_path: Path, size: int) -> None:
 def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     """Opening a pipe that nobody writes to is refused at once, and so is a directory."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(files.NotRegularError, match="not a regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         files.open_regular(str(tmp_path / "pipe"))
-    with pytest.raises(files.NotRegularError, match="directory"):
+    with pytest.raises(RefusedError, match="directory"):
         files.open_regular(str(tmp_path))
 
 
 def test_without_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that has no locks is an error, never a lock of somebody else."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)

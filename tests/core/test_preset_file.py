@@ -265,13 +265,13 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
     assert "it is a directory, not a file" == problem(tmp_path / "dir.md").message
     assert "it is a link to /nowhere/x.md, which does not exist" == problem(tmp_path / "link.md").message
-    assert "it is not a regular file" == problem(tmp_path / "fifo.md").message
+    assert "it is a pipe, not a regular file" == problem(tmp_path / "fifo.md").message
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that may not be read is a problem."""
 
-    def denied(*_args: object) -> int:
+    def denied(*_args: object, **_others: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", denied)

@@ -12,9 +12,9 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
 from subdeck.core.project.session import SessionFile
 from subdeck.core.project.trash import DAY, MB, Stock, Stored, apply_retention, choose, clean, read_stock
-from subdeck.core.run import artifacts
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta
+from subdeck.core.system.directory import Directory
 
 from tests.factories import make_finished, make_meta, make_run, make_snapshot
 
@@ -205,7 +205,7 @@ def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
 
 def test_a_directory_that_goes_while_it_is_measured(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What somebody takes away during the look does not end it."""
-    meta = make_meta()
-    monkeypatch.setattr(artifacts, "run_ids", lambda directory: [meta.run_id])
-    assert [run.size for run in read_stock(project).runs] == [0]
+    there, gone = finished(project), make_meta()
+    monkeypatch.setattr(Directory, "names", lambda _: [gone.run_id, there.run_id])
+    assert [run.run_id for run in read_stock(project).runs] == [there.run_id]
     assert read_stock(project).trash == ()

@@ -197,7 +197,7 @@ def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
     os.makedirs(engine.project.session_file("operator"))
     run = start(engine, "answer ok")
     assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
-    assert "Is a directory" in end_of(run).message
+    assert "sessions/operator.jsonl is a directory, not a file" == end_of(run).message
     assert "completed" == run_to_end(engine, "answer ok", background=False).status
 
 

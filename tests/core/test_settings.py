@@ -310,7 +310,7 @@ def test_a_directory_and_a_fifo_are_no_file(project: Project, user_file: Path) -
 def test_a_file_without_permission(project: Project, user_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that may not be read is an error, not a default."""
 
-    def denied(*_args: object) -> int:
+    def denied(*_args: object, **_others: object) -> int:
         raise PermissionError(13, "Permission denied")
 
     user_file.write_text("theme: nord\n")

@@ -18,6 +18,8 @@ NOUNS = {
         "run.kinds",
         "run.model",
         "run.snapshot",
+        "system.directory",
+        "system.files",
         "system.line_file",
         "text.decoding",
         "text.plain",

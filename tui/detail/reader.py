@@ -15,6 +15,7 @@ from ...core.run.describe import prompt_mode_words, size_text
 from ...core.run.events import EventTail
 from ...core.run.fold import UsageReader
 from ...core.run.snapshot import RunSnapshot
+from ...core.system.directory import opened
 from ...core.system.files import open_regular
 from ...core.text.plain import plain
 from .facts import facts_rows, usage_rows
@@ -144,9 +145,9 @@ class DetailReader:
 
 def list_files(run_dir: str) -> tuple[FileRow, ...]:
     try:
-        with os.scandir(run_dir) as entries:
+        with opened(run_dir) as directory, directory.entries() as entries:
             found = [
-                FileRow(entry.name, entry.path, status.st_size, status.st_mtime)
+                FileRow(entry.name, os.path.join(run_dir, entry.name), status.st_size, status.st_mtime)
                 for entry in entries
                 if not entry.name.startswith(".") and not entry.name.endswith(".tmp")
                 if stat.S_ISREG((status := entry.stat(follow_symlinks=False)).st_mode)

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import UsageError
-from ...system.files import NotRegularError, open_regular
+from ...system.directory import RefusedError
+from ...system.files import open_regular
 from ...text.decoding import UNDECODABLE
 from ..conversation import Conversation, Message, Text, Turn
 from .entries import (
@@ -46,7 +47,7 @@ def open_conversation(path: str, recent_turns: int) -> Generator[Conversation]:
         descriptor, status = open_regular(path)
     except FileNotFoundError:
         raise SessionFileError("the parent session does not exist", where=path, hint=_HINT) from None
-    except NotRegularError:
+    except RefusedError:
         raise SessionFileError("the parent session is not a file", where=path, hint=_HINT) from None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error

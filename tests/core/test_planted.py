@@ -1,0 +1,126 @@
+"""What a checkout brings below `.pi/subagents` leads nowhere: looking changes nothing elsewhere, acting neither."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.engine import Engine
+from subdeck.core.run.model import LauncherKind
+
+from ..factories import make_finished, make_meta, make_run, write_settings
+from ..planted import make_outside, tree_of
+from .command_line import Done, subdeck, write_preset
+
+PLANTED = "20260101-000000-abcdef"
+"""The run that is not what it seems."""
+
+
+@pytest.fixture
+def project(project_dir: Path) -> paths.Project:
+    write_settings()
+    found = paths.Project(str(project_dir))
+    for directory in (found.runs, found.active, found.sessions, found.trash):
+        os.makedirs(directory)
+    return found
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """Something of somebody's elsewhere, of which nothing may have changed in the end."""
+    outside = make_outside(tmp_path)
+    before = tree_of(outside)
+    yield outside
+    assert before == tree_of(outside)
+
+
+def planted_dir(project: paths.Project) -> Path:
+    return Path(project.run_dir(PLANTED))
+
+
+def command(project: paths.Project, *words: str) -> Done:
+    return subdeck(*words, cwd=Path(project.root))
+
+
+def first_update(project: paths.Project) -> Engine:
+    """Do what the app does at its start."""
+    engine = Engine.open(project.root, kind=LauncherKind.APP)
+    engine.purge()
+    next(iter(engine.updates(threading.Event())))
+    return engine
+
+
+def test_a_link_in_the_place_of_a_run(project: paths.Project, outside: Path) -> None:
+    """Where a run's directory is a link, looking at it makes no lock and no result, and removes no environment there.
+
+    An explicit delete takes the link away, and nothing but the link.
+    """
+    good = make_finished(project)
+    planted_dir(project).symlink_to(outside / "directory")
+    listed = command(project, "status", "--all")
+    assert 0 == listed.code
+    assert good.short_id in listed.out
+    assert "abcdef" in listed.out
+    assert 0 == command(project, "status", "abcdef").code
+    first_update(project)
+    assert 0 == command(project, "rm", "abcdef").code
+    assert 0 == command(project, "rm", "--purge", "abcdef").code
+    assert [good.run_id] == os.listdir(project.runs)
+    assert [] == os.listdir(project.trash)
+
+
+@pytest.mark.parametrize("target", ["not-there", "secret", "directory"])
+def test_a_link_in_the_place_of_a_lock(project: paths.Project, outside: Path, target: str) -> None:
+    """A lock that is a link is neither made nor opened where it leads."""
+    meta, lock = make_run(project, make_meta(PLANTED))
+    os.close(lock)
+    path = planted_dir(project) / paths.LOCK
+    path.unlink()
+    path.symlink_to(outside / target)
+    assert 0 == command(project, "status", "--all").code
+    first_update(project)
+    assert not (planted_dir(project) / paths.RESULT).exists()
+    assert 0 == command(project, "rm", meta.short_id).code
+
+
+def test_another_project_in_the_place_of_the_trash(project: paths.Project, tmp_path: Path) -> None:
+    """Where the trash is a link to the runs of another project, starting the app purges none of them."""
+    other = paths.Project(str(tmp_path / "other"))
+    run = make_finished(other)
+    long_ago = time.time() - 40 * 24 * 3600
+    os.utime(other.run_dir(run.run_id), (long_ago, long_ago))
+    mine = make_finished(project)
+    before = tree_of(Path(other.root))
+    os.rmdir(project.trash)
+    os.symlink(other.runs, project.trash)
+    first_update(project)
+    assert 0 == command(project, "rm", "--purge").code
+    refused = command(project, "rm", mine.short_id)
+    assert 0 != refused.code
+    assert "trash is a symbolic link; subdeck opens none" in refused.err
+    assert before == tree_of(Path(other.root))
+
+
+def test_a_link_in_the_place_of_the_session(project: paths.Project, outside: Path) -> None:
+    """A launch appends no line to the file that its session's file is a link to, and says why it cannot go on."""
+    write_preset(Path(project.root), "x$(touch pwned)")
+    os.symlink(outside / "secret", project.session_file("operator"))
+    launched = command(project, "bg", "x$(touch pwned)", "answer ok")
+    assert 1 == launched.code
+    assert "sessions/operator.jsonl is a symbolic link; subdeck opens none" in launched.out + launched.err
+
+
+@pytest.mark.parametrize("name", ["runs", "active", "sessions"])
+def test_a_link_in_the_place_of_our_own_directories(project: paths.Project, outside: Path, name: str) -> None:
+    """Where one of our directories is a link, nothing is made or removed in what it leads to."""
+    os.rmdir(f"{project.home}/{name}")
+    os.symlink(outside / "directory", f"{project.home}/{name}")
+    command(project, "status", "--all")
+    first_update(project)
+    command(project, "bg", "--no-preset", "answer ok")
+    command(project, "clean", "--keep", "0", "--yes")

@@ -1,0 +1,72 @@
+"""A project that came with things in it that are not what they seem, and a world around it that must stay as it is."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+Tree = dict[str, tuple[int, int, str | bytes]]
+
+
+def tree_of(root: Path) -> Tree:
+    """Return all that is below a directory: of each the kind, the time of its last change, and the content."""
+    found: Tree = {}
+    for directory, _, names in os.walk(root):
+        for path in (Path(directory), *(Path(directory, name) for name in names)):
+            status = path.lstat()
+            content: str | bytes = b""
+            if stat.S_ISLNK(status.st_mode):
+                content = os.readlink(path)
+            elif stat.S_ISREG(status.st_mode) and status.st_size < 1 << 20:
+                content = path.read_bytes()
+            found[str(path.relative_to(root))] = (status.st_mode, status.st_mtime_ns, content)
+    return found
+
+
+def _socket(path: Path) -> None:
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"/proc/self/fd/{directory}/{path.name}")  # a socket's own path has 107 bytes at most
+    finally:
+        os.close(directory)
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _unreadable(path: Path) -> None:
+    path.write_bytes(b"{}")
+    path.chmod(0)
+
+
+def kinds(outside: Path) -> dict[str, Callable[[Path], None]]:
+    """Return what may stand under a name, and how it is made; links lead to what is `outside`."""
+    return {
+        "link_to_file": lambda path: path.symlink_to(outside / "secret"),
+        "link_to_directory": lambda path: path.symlink_to(outside / "directory"),
+        "link_to_nothing": lambda path: path.symlink_to(outside / "not-there"),
+        "link_to_zero": lambda path: path.symlink_to("/dev/zero"),
+        "pipe": os.mkfifo,
+        "directory": Path.mkdir,
+        "socket": _socket,
+        "empty": Path.touch,
+        "unreadable": _unreadable,
+        "sparse": _sparse,
+    }
+
+
+def make_outside(root: Path) -> Path:
+    """Make what somebody has elsewhere, with files of the names that a run has, too."""
+    outside = root / "outside"
+    (outside / "directory").mkdir(parents=True)
+    (outside / "secret").write_text("secret\n")
+    (outside / "directory" / "20260101-000000-abcdef").mkdir()
+    for name in ("environment", "id_rsa", "events.jsonl"):
+        (outside / "directory" / name).write_text(f"{name} of somebody\n")
+    return outside
