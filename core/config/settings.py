@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import astuple
 
 from ..run.model import Limits, LogCaps, RunnerKind
 from .values import (
@@ -103,9 +104,16 @@ class Logs(Struct, frozen=True):
     stdout_mb: Annotated[Megabytes, Setting("How much of a child's stdout is kept.", "", _LOWERS)] = 64.0
     stderr_mb: Annotated[Megabytes, Setting("How much of a child's stderr is kept.", "", _LOWERS)] = 8.0
 
+    events_mb: Annotated[
+        Megabytes, Setting("How much of a run's events is kept; the last text and the end always are.", "", _LOWERS)
+    ] = 256.0
+    transcript_mb: Annotated[
+        Megabytes, Setting("How much of a run's transcript is kept; the same holds for it.", "", _LOWERS)
+    ] = 64.0
+
     @property
     def caps(self) -> LogCaps:
-        return LogCaps(stdout=int(self.stdout_mb * MEGABYTE), stderr=int(self.stderr_mb * MEGABYTE))
+        return LogCaps(*(int(megabytes * MEGABYTE) for megabytes in astuple(self)))
 
 
 class Notifications(Struct, frozen=True):

@@ -105,10 +105,12 @@ class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class LogCaps(Struct, frozen=True, rename="camel"):
-    """How much of the child's raw output is kept, in bytes."""
+    """How much is kept of the child's raw output, and of what happened, in bytes."""
 
     stdout: Whole = 64 * 1024 * 1024
     stderr: Whole = 8 * 1024 * 1024
+    events: Whole = 256 * 1024 * 1024
+    transcript: Whole = 64 * 1024 * 1024
 
 
 class LaunchedBy(Struct, frozen=True, rename="camel"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import select
 from collections.abc import Callable
@@ -11,8 +10,8 @@ import msgspec
 
 from .. import paths
 from ..run.artifacts import ActivityRecord
-from ..run.events import Event, UnknownEvent, encode_event
-from ..run.model import RunMeta, Tools
+from ..run.events import AssistantText, Event, Notice, RunEnded, RunStarted, UnknownEvent, encode_event
+from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
 from ..run.progress import ProgressFormatter
 from ..system import files
 from ..text.plain import one_line, plain
@@ -26,36 +25,52 @@ PANE_PATIENCE = 500
 
 
 _CAP_REACHED = b"[subdeck: the rest is left out, the log has reached its cap]\n"
+_CUT = f"{paths.EVENTS} has reached its cap: what follows is left out, but for the last text and the end"
 
 
 class AppendedFile:
     """A file that only grows, one write for one piece; it gives up at the first error, which `note_trouble` gets."""
 
     def __init__(
-        self, run_dir: str, name: str, note_trouble: Callable[[str, OSError], None], cap: float = math.inf
+        self,
+        run_dir: str,
+        name: str,
+        note_trouble: Callable[[str, OSError], None],
+        cap: int,
+        notice: bytes = _CAP_REACHED,
     ) -> None:
         self._name = name
         self._note_trouble = note_trouble
         self._left = cap
-        """Bytes that still fit."""
+        """Bytes that still fit; below 0 once a piece did not."""
+        self._notice = notice
+        """Stands where the first piece is missing."""
         self._descriptor = -1
         try:
             self._descriptor = files.open_private(os.path.join(run_dir, name), os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             note_trouble(name, error)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a piece was left out, as every further one is."""
+        return self._left < 0
+
     def append(self, content: bytes) -> None:
         """Write a whole piece, or none of one that is too long for the cap, and nothing after it."""
-        fits = len(content) <= self._left
+        if self.is_full:
+            return
         self._left -= len(content)
-        rest = memoryview(content if fits else _CAP_REACHED)
+        self.append_end(self._notice if self.is_full else content)
+
+    def append_end(self, content: bytes) -> None:
+        """Write a piece whatever the cap: the few that belong to the end of a run."""
+        rest = memoryview(content)
         try:
             while rest and self._descriptor >= 0:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError as error:
             self._note_trouble(self._name, error)
-            self.close()
-        if not fits:
             self.close()
 
     def close(self) -> None:
@@ -113,37 +128,72 @@ class Records:
     """All growing files of one run, written together."""
 
     def __init__(
-        self, run_dir: str, activity_file: str, *, caps: tuple[int, int], written: int, show: Callable[[bytes], None]
+        self, run_dir: str, activity_file: str, *, caps: LogCaps, written: int, show: Callable[[bytes], None]
     ) -> None:
-        """`caps` are those of stdout and stderr in bytes; `written` counts events that are already in the file;
-        `show` gets each piece of transcript for the pane.
-        """
+        """`written` counts events that are already in the file; `show` gets each piece of transcript for the pane."""
         self._troubles: dict[str, str] = {}
         self.seq = written
-        self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps[0])
-        self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps[1])
-        self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble)
-        self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble)
+        self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps.stdout)
+        self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
+        self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble, caps.events, notice=b"")
+        self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble, caps.transcript)
+        self._cut_text: AssistantText | None = None
+        """What the child said last, where the cap of the events left it out."""
+        self._cut_piece = b""
+        """The same for the transcript."""
+        self._is_ending = False
         self._formatter = ProgressFormatter()
         self._show = show
         self.activity = ActivityFile(activity_file)
 
     def event(self, event: Event) -> None:
-        """Write an event with the next number, and its progress text."""
-        self.seq += 1
-        numbered = msgspec.structs.replace(event, seq=self.seq, ts=paths.now_iso())
-        self._events.append(encode_event(numbered))
+        """Write an event with the next number, and its progress text; the numbers show what a cap left out."""
+        if isinstance(event, RunEnded):
+            self._begin_end()
+        numbered = self._numbered(event)
+        self._append_event(numbered)
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
-            self.transcript(text)
+            self.transcript(text, is_said=isinstance(event, AssistantText))
         self.activity.update(ActivityRecord(self.seq))
 
     def sentence(self, text: str) -> None:
         self.activity.update(ActivityRecord(self.seq, text))
 
-    def transcript(self, text: str) -> None:
+    def transcript(self, text: str, *, is_said: bool = False) -> None:
+        """Write lines for a person; `is_said` where they are what the child said."""
         piece = text.encode("utf-8", "replace") + b"\n"
-        self._transcript.append(piece)
         self._show(piece)
+        if self._is_ending:
+            self._transcript.append_end(piece)
+            return
+        self._transcript.append(piece)
+        if is_said and self._transcript.is_full:
+            self._cut_piece = piece
+
+    def _numbered(self, event: Event) -> Event:
+        self.seq += 1
+        return msgspec.structs.replace(event, seq=self.seq, ts=paths.now_iso())
+
+    def _append_event(self, event: Event) -> None:
+        line = encode_event(event)
+        if self._is_ending or isinstance(event, RunStarted):
+            self._events.append_end(line)
+            return
+        was_full = self._events.is_full
+        self._events.append(line)
+        if not self._events.is_full:
+            return
+        if not was_full:
+            self._events.append_end(encode_event(self._numbered(Notice(level=NoticeLevel.WARNING, text=_CUT))))
+        if isinstance(event, AssistantText):
+            self._cut_text = event
+
+    def _begin_end(self) -> None:
+        """Write the last text where a cap left it out; no cap leaves out what comes from now on."""
+        self._is_ending = True
+        if self._cut_text is not None:
+            self._append_event(self._numbered(self._cut_text))
+        self._transcript.append_end(self._cut_piece)
 
     def note_trouble(self, name: str, error: OSError) -> None:
         """Remember why a file could not be written; of each the first reason counts."""

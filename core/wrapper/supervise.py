@@ -29,8 +29,7 @@ def supervise(run_dir: str, activity_file: str, signals: Signals, events_written
         artifacts.write_result(run_dir, _unreadable(run_dir))
         files.remove(activity_file)
         return
-    caps = (meta.log_caps.stdout, meta.log_caps.stderr)
-    records = Records(run_dir, activity_file, caps=caps, written=events_written, show=pane())
+    records = Records(run_dir, activity_file, caps=meta.log_caps, written=events_written, show=pane())
     try:
         artifacts.reserve_result(run_dir)
     except OSError as error:

@@ -478,5 +478,6 @@ def test_each_key_has_a_place() -> None:
     """What is read for a key lands in a field that exists, and is told in the units of the files."""
     for key in KEYS:
         value_of(Settings(), key)
-    assert (LogCaps(64 * 1024 * 1024, 8 * 1024 * 1024)) == Settings().logs.caps
+    assert LogCaps() == Settings().logs.caps
+    assert LogCaps(1024, 2048, 3072, 4096) == Logs(1 / 1024, 2 / 1024, 3 / 1024, 4 / 1024).caps
     assert (64, 8) == (value_of(Settings(), "logs.stdout_mb"), value_of(Settings(), "logs.stderr_mb"))

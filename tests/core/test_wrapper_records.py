@@ -199,6 +199,35 @@ def test_caps_of_the_logs(project_dir: Path) -> None:
     assert ("End.", 101) == (end_of(run).message, run.usage.turns)
 
 
+def test_caps_of_events_and_transcript(project_dir: Path) -> None:
+    """Beyond their caps both say so once; each start of a child, the last text and the end are still written."""
+    engine = open_engine(project_dir, logs={"events_mb": 0.01, "transcript_mb": 0.002})
+    run = run_to_end(engine, "say-many 400", "answer The end of it.")
+    events = events_of(engine, run)
+    numbers = [event.seq for event in events]
+    assert sorted(set(numbers)) == numbers
+    cut = events[-3]
+    assert isinstance(cut, Notice) and "events.jsonl has reached its cap" in cut.text
+    assert ["AssistantText", "RunEnded"] == [type(event).__name__ for event in events[-2:]]
+    assert numbers[-1] - numbers[-3] > 100, "the numbers show how many were left out"
+    lines = (run_dir(engine, run) / "transcript.log").read_text().splitlines()
+    assert [
+        "[subdeck: the rest is left out, the log has reached its cap]",
+        "The end of it.",
+        "completed: done",
+    ] == lines[-3:]
+    sizes = [(run_dir(engine, run) / name).stat().st_size for name in ("events.jsonl", "transcript.log")]
+    assert sizes[0] < 12_000 and sizes[1] < 3_000
+    assert ("The end of it.", 401) == (result_of(engine, run).final_text, run.usage.turns)
+
+
+def test_a_last_text_before_the_cap_is_not_written_twice(project_dir: Path) -> None:
+    """Only what was left out is written at the end."""
+    engine = open_engine(project_dir, logs={"events_mb": 0.003})
+    run = run_to_end(engine, "say First and last.", *["tool read"] * 30, "finish")
+    assert 1 == [type(event).__name__ for event in events_of(engine, run)].count("AssistantText")
+
+
 def test_a_clock_that_goes_back(project_dir: Path) -> None:
     """With a clock that goes back all the time, durations stay true and events stay in order."""
     write_settings()
