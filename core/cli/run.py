@@ -213,6 +213,7 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
     lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
+    lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:
         lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
     return lines

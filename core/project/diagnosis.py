@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..run import artifacts
-from ..run.describe import NOTHING, elapsed, moment
+from ..run.describe import NOTHING, elapsed, moment, still_running
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
@@ -98,6 +98,7 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
             parts.append(f"by {one_line(result.signal, 20)}")
         if result.attempts > 1:
             parts.append(f"{result.attempts} tries")
+    parts.append(still_running(end.not_ended))
     return parts
 
 

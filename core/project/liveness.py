@@ -9,11 +9,13 @@ import signal
 import time
 from enum import Enum
 
+from msgspec.structs import replace
+
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
-from ..run.events import EventTail, RunStarted
+from ..run.events import EventTail
 from ..run.fold import Fold
 from ..run.model import (
     STATUS_OF,
@@ -30,6 +32,7 @@ from ..run.snapshot import RunSnapshot
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
+from .left_overs import end_left_overs
 
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
@@ -37,8 +40,6 @@ FINISHING_S = 5.0
 """Seconds after which a prober that holds the lock is not waited for any more."""
 GLANCE_S = 0.04
 """The same for who looks again soon and has more to do meanwhile."""
-LEFT_OVERS = 0.5
-"""Seconds between TERM and KILL for what a lost run left running."""
 
 
 class Proof(Enum):
@@ -57,7 +58,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
     """Find out whether somebody is responsible for a run; where nobody is, end what it left running and finish it.
 
     The result is signed with `by`; with None nothing is ended or written. Takes microseconds as a rule; up to
-    `patience` seconds while another process does the same, and up to 2.5 s to end what is left running.
+    `patience` seconds while another process does the same, and up to 11 s to end what is left running.
     """
     run_dir = project.run_dir(run_id)
     ended = f"{run_dir}/{paths.RESULT}"
@@ -79,9 +80,9 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         fold = Fold()
         for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
             fold.apply(event)
-        _end_left_overs(run_id, fold.child if facts else None)
+        not_ended = end_left_overs(run_id, fold.child if facts else None)
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
-        artifacts.write_result(run_dir, _lost(run_dir, run_id, facts, fold, by))
+        artifacts.write_result(run_dir, replace(_lost(run_dir, run_id, facts, fold, by), not_ended=not_ended))
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
@@ -211,18 +212,6 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(BUSY_AGAIN)
-
-
-def _end_left_overs(run_id: str, child: RunStarted | None) -> None:
-    """End what carries the run's mark, and the child that said goodbye to its environment with all below it."""
-
-    def left() -> list[int]:
-        found = processes.marked(run_id)
-        if child and child.child_pid_started and processes.is_alive(child.child_pid, child.child_pid_started):
-            found += [child.child_pid, *processes.descendants(child.child_pid)]
-        return list(dict.fromkeys(found))
-
-    processes.end_all(left, LEFT_OVERS)
 
 
 def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, fold: Fold, by: str) -> RunResult:

@@ -242,6 +242,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
             started_at=result.started_at,
             ended_at=result.ended_at,
             duration_ms=result.duration_ms,
+            not_ended=result.not_ended,
         ),
         usage=result.usage,
         last_event_at=result.ended_at,

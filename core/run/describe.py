@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..paths import EVENTS
@@ -62,7 +63,14 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     return f"{run.fault} · {now}" if run.fault else now
 
 
+def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
+    """Name the processes that could not be ended; empty where there are none."""
+    return one_line(f"could not be ended: {', '.join(not_ended)}", limit) if not_ended else ""
+
+
 def _how_it_ended(end: Ended, limit: int) -> str:
+    if left := still_running(end.not_ended, limit):
+        return one_line(f"{end.reason}, but {left}", limit)
     message = one_line(end.message.removeprefix(NO_MODEL), limit) or one_line(end.message, limit)
     if end.partial and message:
         message += " (partial answer)"

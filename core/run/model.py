@@ -264,6 +264,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: str = ""
     duration_ms: Whole | None = None
     artifact_errors: tuple[str, ...] = ()
+    not_ended: tuple[str, ...] = ()
+    """Processes of the run that live on although they were killed for a while, each as `sleep (pid 123)`."""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

@@ -53,6 +53,8 @@ class Ended(Struct, frozen=True, kw_only=True):
     ended_at: str = ""
     duration_ms: int | None = None
     """None where nobody measured it: the run never started, or its wrapper died."""
+    not_ended: tuple[str, ...] = ()
+    """Processes that could not be ended."""
 
     @property
     def status(self) -> RunStatus:

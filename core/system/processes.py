@@ -1,14 +1,15 @@
 """What Linux says of processes: identity, descendants, marks; and signals that cannot hit a stranger.
 
+Whoever wants to know that nothing is there gets an OSError where `/proc` cannot be read, never an empty answer.
 Only the standard library's lightest modules: a wrapper that waits in a queue imports this.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 from . import files
 
@@ -33,37 +34,73 @@ def host() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when there is none. With the pid it is an identity."""
+    """When a process started, in clock ticks since boot; None when there is none. With the pid it is an identity.
+
+    Raises OSError where that cannot be read.
+    """
     fields = _stat(pid)
-    return int(fields[19]) if fields else None
+    return int(fields[_STARTED]) if fields else None
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """Return whether the process that started at `started` runs; one that only waits to be reaped does not."""
-    fields = _stat(pid)
-    return bool(fields) and int(fields[19]) == started and fields[0] != b"Z"
+    """Return whether the process that started at `started` runs; one that only waits to be reaped does not.
 
-
-def descendants(root: int) -> list[int]:
-    """All living processes below `root`, parents before children."""
-    children: dict[int, list[int]] = {}
-    for pid in _pids():
+    Where that cannot be read it is not believed gone.
+    """
+    try:
         fields = _stat(pid)
-        if fields and fields[0] != b"Z":
-            children.setdefault(int(fields[1]), []).append(pid)
+    except OSError:
+        return True
+    return bool(fields) and int(fields[_STARTED]) == started and not _is_dead(fields)
+
+
+def living() -> dict[int, int]:
+    """Return every living process, each with its parent. Raises OSError where `/proc` cannot be read."""
+    found = {pid: fields for pid in _pids() if (fields := _stat(pid))}
+    return {pid: int(fields[_PARENT]) for pid, fields in found.items() if not _is_dead(fields)}
+
+
+def below(roots: Iterable[int], parents: Mapping[int, int]) -> list[int]:
+    """Return all processes below `roots`, parents before children; `parents` is what `living` returned."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
     found: list[int] = []
-    level = [root]
+    level = list(roots)
     while level:
         level = [child for pid in level for child in children.get(pid, ())]
         found += level
     return found
 
 
+def descendants(root: int) -> list[int]:
+    """All living processes below `root`, parents before children. Raises OSError where `/proc` cannot be read."""
+    return below([root], living())
+
+
+def children() -> list[int]:
+    """Return the children of this process, which has one thread; those that wait to be reaped too.
+
+    None where the kernel has no such list. Until they are reaped their pids and those of their groups are not given
+    to others.
+    """
+    own = os.getpid()
+    return [int(pid) for pid in files.content(f"/proc/{own}/task/{own}/children").split()]
+
+
 def marked(run_id: str) -> list[int]:
-    """All living processes of this user, but this one, whose environment says that they belong to a run."""
+    """All living processes of this user, but this one, whose environment says that they belong to a run.
+
+    Raises OSError where `/proc` cannot be read; a process that does not let us look has no mark.
+    """
     mark = f"{RUN_MARK}={run_id}".encode()
     own = os.getpid()
-    return [pid for pid in _pids() if pid != own and mark in files.content(f"/proc/{pid}/environ").split(b"\0")]
+    return [pid for pid in _pids() if pid != own and mark in _content(pid, "environ").split(b"\0")]
+
+
+def name(pid: int) -> str:
+    """Return what a process is called, as its program or itself has it; empty when it is gone."""
+    return files.content(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
 
 
 def find_program(name: str) -> str | None:
@@ -73,39 +110,30 @@ def find_program(name: str) -> str | None:
 
 
 def send(pid: int, number: int, started: int | None = None) -> bool:
-    """Signal a process through a pidfd, only if it is the one that started at `started`; False when it is gone."""
+    """Signal a process, only if it is the one that started at `started`; False when it is gone or may not be signalled.
+
+    It goes through a pidfd, which keeps its pid from being given to another meanwhile; where the kernel gives none
+    (too old, a sandbox, too many open files) the time between the comparison and the signal has to be short enough.
+    """
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
         return False
+    except OSError:
+        descriptor = -1
     try:
         if started is not None and start_time(pid) != started:
             return False
-        signal.pidfd_send_signal(descriptor, number)
+        if descriptor < 0:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(descriptor, number)
         return True
     except OSError:
         return False
     finally:
-        os.close(descriptor)
-
-
-def end_all(alive: Callable[[], Iterable[int]], patience: float) -> list[int]:
-    """End the processes that `alive` names: TERM, `patience` seconds, then KILL for up to 2 s; return the first."""
-    first = list(alive())
-    for pid in first:
-        send(pid, signal.SIGTERM)
-    deadline = time.monotonic() + patience
-    left: list[int] = first
-    while left and time.monotonic() < deadline:
-        time.sleep(0.01)
-        left = list(alive())
-    deadline = time.monotonic() + 2.0
-    while left and time.monotonic() < deadline:
-        for pid in left:
-            send(pid, signal.SIGKILL)
-        time.sleep(0.005)
-        left = list(alive())
-    return first
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def close_inherited() -> None:
@@ -129,6 +157,16 @@ def reap(keep: int) -> None:
         os.waitpid(exited.si_pid, os.WNOHANG)
 
 
+def reap_all() -> bool:
+    """Collect the exits of all children; return whether some are left that have not ended."""
+    try:
+        while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
+            continue
+    except ChildProcessError:
+        return False
+    return True
+
+
 def become_subreaper() -> bool:
     """Have orphans among this process's descendants handed to it, so that `setsid` does not hide them."""
     import ctypes  # 5 ms and 1 MB: only for a wrapper that is about to start its child
@@ -140,10 +178,35 @@ def become_subreaper() -> bool:
         return False
 
 
+_PARENT, _THREADS, _STARTED = 1, 17, 19
+"""Fields of `/proc/<pid>/stat`, counted from the state on."""
+
+
 def _pids() -> list[int]:
-    return [int(name) for name in files.names("/proc") if name.isdigit()]
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    if os.getpid() not in pids:
+        raise OSError(errno.ENOENT, "it does not show this process", "/proc")
+    return pids
 
 
 def _stat(pid: int) -> list[bytes]:
     """Fields of `/proc/<pid>/stat` from the state on; empty when the process is gone."""
-    return files.content(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+    return _content(pid, "stat").rpartition(b") ")[2].split()
+
+
+def _is_dead(fields: list[bytes]) -> bool:
+    """Return whether a process has ended; a zombie with more than one thread only lost its first."""
+    return fields[0] in (b"Z", b"X") and int(fields[_THREADS]) <= 1
+
+
+def _content(pid: int, name: str) -> bytes:
+    """Read a file that the kernel has for a process; nothing when that is gone or somebody else's."""
+    try:
+        return files.read(f"/proc/{pid}/{name}")
+    except OSError as error:
+        if error.errno in _GONE:
+            return b""
+        raise
+
+
+_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.EACCES, errno.EPERM})

@@ -21,7 +21,7 @@ from ..run import artifacts
 from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
-from ..system import processes
+from ..system import ending, processes
 from ..system.files import open_regular
 from ..system.log import log_fault
 from .intake import Intake
@@ -60,6 +60,8 @@ class Attempt:
         self._exited: ChildExit | None = None
         self.has_child = False
         """Whether the child could be started."""
+        self.not_ended: tuple[str, ...] = ()
+        """Processes of it that could not be ended."""
         self._handle_signals()
 
     @property
@@ -151,7 +153,7 @@ class Attempt:
 
     def _end_descendants(self) -> None:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
-        processes.end_all(lambda: processes.descendants(os.getpid()), patience)
+        self.not_ended = ending.end_children(patience)
 
     def _announce(self, child: Popen[bytes], number: int) -> None:
         own = os.getpid()
@@ -219,8 +221,7 @@ class Attempt:
         if step is Step.TERM:
             child.terminate()
         elif step is Step.KILL:
-            for pid in processes.descendants(os.getpid()):
-                processes.send(pid, signal.SIGKILL)
+            ending.kill_below()
 
     def _read(self, pipe: int) -> bool:
         """Take one chunk; False at the end of the pipe."""

@@ -46,6 +46,7 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> Run
     facts = StreamFacts()
     number = 0
     had_child = False
+    not_ended: tuple[str, ...] = ()
     began, began_at = time.monotonic(), paths.now_iso()
     while True:
         number += 1
@@ -54,6 +55,7 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> Run
             _report_before_start(meta, records)
         outcome = attempt.run(number)
         had_child = had_child or attempt.has_child
+        not_ended += attempt.not_ended
         facts = _together(facts, attempt.facts)
         if outcome.reason is not RunReason.FINALIZE_MISSING or number >= meta.max_attempts:
             break
@@ -63,7 +65,7 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> Run
         if not _ask_again(meta, run_dir, records, number + 1, facts):
             break
     started = (began_at, round((time.monotonic() - began) * 1000)) if had_child else None
-    return result_of(meta, facts, outcome, started=started, attempts=number)
+    return replace(result_of(meta, facts, outcome, started=started, attempts=number), not_ended=not_ended)
 
 
 def _report_before_start(meta: RunMeta, records: Records) -> None:

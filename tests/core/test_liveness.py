@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -16,13 +17,14 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.project import liveness
+from subdeck.core.project.diagnosis import Evidence, explain
 from subdeck.core.project.liveness import Proof, hold, reconcile
 from subdeck.core.project.registry import Registry
-from subdeck.core.run import artifacts
+from subdeck.core.run import artifacts, describe
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, encode_event
 from subdeck.core.run.model import StopRequest
-from subdeck.core.system import files, processes
+from subdeck.core.system import ending, files, processes
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
@@ -284,6 +286,44 @@ def test_a_child_without_its_mark_is_ended(project: Project) -> None:
     run_id, _ = abandoned(project, started)
     reconcile(project, run_id, by="test")
     wait_until_gone(child.pid, grandchild)
+
+
+def test_one_look_that_finds_nothing_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a single look misses, because it was forking or just loading its program, is found by the next."""
+    run_id, _ = abandoned(project)
+    pid = sleeper(SUBDECK_RUN_ID=run_id)
+    marked, misses = processes.marked, [None, None]
+    monkeypatch.setattr(processes, "marked", lambda wanted: misses.pop() or [] if misses else marked(wanted))
+    reconcile(project, run_id, by="test")
+    wait_until_gone(pid)
+
+
+def test_who_cannot_look_finishes_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the list of processes cannot be read a run is not called over: nobody knows what it left running."""
+    run_id, directory = abandoned(project)
+    names = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path=".": [] if path == "/proc" else names(path))
+    assert Proof.UNKNOWN is reconcile(project, run_id, by="test")
+    assert artifacts.read_result(str(directory)) is None
+    monkeypatch.undo()
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
+
+
+def test_what_cannot_be_ended_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that lives on after all is in the result, in the row, and in the line that says how the run ended."""
+    run_id, directory = abandoned(project)
+    pid = sleeper(SUBDECK_RUN_ID=run_id)
+    monkeypatch.setattr(processes, "send", lambda *_: False)
+    monkeypatch.setattr(ending, "PERSISTENCE_S", 0.05)
+    reconcile(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None and (f"sleep (pid {pid})",) == result.not_ended
+    registry = Registry(project, by="test")
+    registry.look([run_id], prove=True)
+    (run,) = registry.snapshots()
+    words = f"could not be ended: sleep (pid {pid})"
+    assert words in describe.doing(run)
+    assert words in explain(run, Evidence(), datetime.now(UTC))
 
 
 def test_a_pid_that_is_somebody_elses_now(project: Project) -> None:

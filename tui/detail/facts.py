@@ -7,7 +7,15 @@ from datetime import datetime
 
 from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
-from ...core.run.describe import NOTHING, elapsed, limits_words, moment, prompt_mode_words, unreadable_lines
+from ...core.run.describe import (
+    NOTHING,
+    elapsed,
+    limits_words,
+    moment,
+    prompt_mode_words,
+    still_running,
+    unreadable_lines,
+)
 from ...core.run.events import UsageReported
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
 from ...core.run.outcome import REASONS
@@ -162,6 +170,7 @@ def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Fa
     lines = unreadable_lines(unreadable)
     yield "events", lines
     yield "files", "\n".join(result.artifact_errors) if result else ""
+    yield "processes", still_running(result.not_ended) if result else ""
     known = (*run.meta.all_warnings, lines)
     yield "later warnings", "\n".join(warning for warning in run.warnings if warning not in known)
 

@@ -1,0 +1,167 @@
+"""Processes are ended until the kernel says that nothing is left; what cannot be ended is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from subdeck.core.system import ending, processes
+
+from tests.factories import lives
+from tests.waiting import wait_until
+
+DEAF = 'trap "" TERM INT HUP; echo $$; exec sleep 1000'
+LINK = 'trap "" TERM; [ "$1" -gt 0 ] && { sleep 0.01; sh -c "$0" "$0" $(($1 - 1)) & }'
+"""A shell that goes as soon as it has started the next one."""
+
+
+@pytest.fixture
+def subreaper() -> Iterator[None]:
+    """Have this process inherit all orphans, as a wrapper does."""
+    assert processes.become_subreaper()
+    yield
+    ending.end_children(0.0)
+    prctl(36, 0)
+
+
+def prctl(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def daemonised(script: str, *arguments: str) -> int:
+    """Start a shell whose parent goes at once, in a session of its own, without any environment; return its pid."""
+    command = f"import subprocess; print(subprocess.Popen({['/bin/sh', '-c', script, *arguments]!r}, env={{}}, "
+    command += "start_new_session=True, stdin=-3, stdout=-3, stderr=-3).pid)"
+    return int(subprocess.check_output([sys.executable, "-I", "-S", "-c", command]))
+
+
+def deaf(*, as_user: int | None = None) -> subprocess.Popen[str]:
+    """Start a process that ignores TERM, and wait until it does."""
+    child = subprocess.Popen(["/bin/sh", "-c", DEAF], stdout=subprocess.PIPE, text=True, user=as_user)
+    assert child.stdout
+    with child.stdout:
+        child.stdout.readline()
+    return child
+
+
+def test_a_look_that_misses_it_is_no_proof(subreaper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that the list of processes did not show at first is ended, for the kernel says that there is a child."""
+    pid = daemonised(DEAF)
+    living, misses = processes.living, [{}] * 3
+    monkeypatch.setattr(processes, "living", lambda: misses.pop() if misses else living())
+    assert () == ending.end_children(0.05)
+    assert (not misses, False) == (True, lives(pid))
+
+
+def test_a_chain_that_forks_on_and_on(subreaper: None) -> None:
+    """Processes each of which goes once it has started the next are ended."""
+    daemonised(LINK, LINK, "100000")
+    assert () == ending.end_children(0.05)
+    assert [] == processes.descendants(os.getpid())
+
+
+def test_a_list_of_processes_that_cannot_be_read(subreaper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a readable /proc children are still ended."""
+    child = deaf()
+
+    def fail() -> dict[int, int]:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(processes, "living", fail)
+    assert () == ending.end_children(0.0)
+    assert not lives(child.pid)
+    child.wait()
+
+
+def test_force_asks_nobody(subreaper: None) -> None:
+    """Without patience KILL comes first."""
+    child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+    ending.end_children(0.0)
+    assert not lives(child.pid)
+    child.wait()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can start what another user may not end")
+@pytest.mark.parametrize("how", ["children", "found"])
+def test_what_cannot_be_ended_is_named(how: str) -> None:
+    """A process of another user, which no signal of ours reaches, is named with its pid once that was tried enough."""
+    code = f"""
+import os, subprocess, sys
+from subdeck.core.system import ending, processes
+ending.PERSISTENCE_S = 0.2
+processes.become_subreaper()
+child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+started = processes.start_time(child.pid)
+os.setuid(65534)
+if {how == "children"}:
+    print(*ending.end_children(0.0))
+else:
+    print(*ending.end_found(lambda: {{child.pid: started}}, 0.0))
+print(child.pid)
+"""
+    said, pid = subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()
+    os.kill(int(pid), 9)
+    assert f"sleep (pid {pid})" == said
+
+
+def test_several_looks_have_to_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is found by looking only, one look without it does not count; what was found once is waited for."""
+    child = deaf()
+    started = processes.start_time(child.pid)
+    assert started is not None
+    looks = [{}, {child.pid: started}, {}]
+    assert () == ending.end_found(lambda: looks.pop(0) if looks else {}, 0.05)
+    assert not lives(child.pid)
+    child.wait()
+
+
+def test_a_stranger_with_the_same_pid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that started at another time is not signalled."""
+    child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+    started = processes.start_time(child.pid)
+    assert started is not None
+    found = [{child.pid: started - 1}]
+    assert () == ending.end_found(lambda: found.pop() if found else {}, 0.0)
+    assert lives(child.pid)
+    child.kill()
+    child.wait()
+
+
+def test_threads_that_outlive_the_first_one(subreaper: None) -> None:
+    """A process whose first thread has ended looks like a zombie and is none."""
+    code = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); "
+    code += "ctypes.CDLL(None).syscall(60, 0)"  # exit of one thread, on x86-64
+    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", code])
+    started = processes.start_time(child.pid)
+    assert started is not None
+    wait_until(lambda: state(child.pid) == "Z", "its first thread to end")
+    assert processes.is_alive(child.pid, started)
+    assert () == ending.end_children(0.0)
+    assert not processes.is_alive(child.pid, started)
+    child.wait()
+
+
+def state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(") ")[2][0]
+
+
+@pytest.mark.parametrize("error", [1, 24, 38], ids=["EPERM", "EMFILE", "ENOSYS"])
+def test_no_pidfd_is_no_proof(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    """Where the kernel gives no pidfd a process is signalled all the same, and still only the one that is meant."""
+
+    def refuse(pid: int, flags: int = 0) -> int:
+        raise OSError(error, os.strerror(error))
+
+    child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
+    started = processes.start_time(child.pid)
+    assert started is not None
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert not processes.send(child.pid, 9, started - 1)
+    assert processes.send(child.pid, 9, started)
+    assert -9 == child.wait()
