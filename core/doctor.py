@@ -1,6 +1,6 @@
 """Checks of what subdeck needs on this machine and in this project, each with the step that fixes what is missing.
 
-A check starts nothing and changes nothing.
+A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from . import __version__, paths
+from .agents.base import AgentKind
 from .agents.choice import choose_agent
-from .agents.pi.program import find_pi, pi_version
+from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version, version_numbers
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
@@ -66,6 +67,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_pi(settings),
+        *_node(settings),
         *_programs(),
     )
 
@@ -165,19 +167,49 @@ def _agent(settings: Settings) -> Iterator[Check]:
 
 
 def _pi(settings: Settings) -> Iterator[Check]:
-    own = settings.agents.get("pi")
     try:
-        command = find_pi(own.command if own else ("pi",))
+        command = _pi_command(settings)
     except AgentUnavailable as error:
         detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
         yield Check("pi", State.WARN, f"{detail}; without it only the offline agent works", error.hint)
         return
     yield Check("pi", State.OK, f"{pi_version(command) or 'version unknown'} ({' '.join(command)})")
-    node = shutil.which("node")
-    if node:
-        yield Check("node", State.OK, node)
-    else:
+
+
+def _node(settings: Settings) -> Iterator[Check]:
+    """Check the node that pi starts with: the one of its command, else the first on PATH."""
+    try:
+        command = _pi_command(settings)
+    except AgentUnavailable:
+        return
+    node = command[0] if os.path.basename(command[0]) == "node" else shutil.which("node")
+    if not node:
         yield Check("node", State.WARN, "not on PATH; pi needs it", _install("node"))
+        return
+    needed = needed_node(command)
+    version = _version_of(node) if needed else ""
+    if version and version_numbers(version) < version_numbers(needed):
+        detail = f"{node} is {version}, and pi {pi_version(command) or ''} needs {needed} or newer"
+        state = State.WARN if settings.agent == AgentKind.OFFLINE else State.PROBLEM
+        yield Check("node", state, detail, f"install node {needed} or newer, or npm install -g {PACKAGES[1]}")
+    else:
+        yield Check("node", State.OK, f"{node} ({version})" if version else node)
+
+
+def _pi_command(settings: Settings) -> tuple[str, ...]:
+    own = settings.agents.get("pi")
+    return find_pi(own.command if own else ("pi",))
+
+
+def _version_of(node: str) -> str:
+    """Return what `node --version` says, as `22.19.0`; empty where it says nothing that is a version."""
+    import subprocess  # only doctor starts it, not the app's look for what is missing
+
+    try:
+        said = subprocess.run((node, "--version"), stdin=subprocess.DEVNULL, capture_output=True, timeout=10).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ".".join(map(str, version_numbers(said[:40].decode("utf-8", "replace"))))
 
 
 def _programs() -> Iterator[Check]:

@@ -11,6 +11,7 @@ import shlex
 import click
 import msgspec
 
+from ..errors import SubdeckError
 from ..paths import agent_dir, find_project, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
@@ -20,7 +21,7 @@ from .output import document, json_option, note, say
 @click.command("doctor")
 @json_option
 def doctor(as_json: bool) -> int:
-    """Check everything that subdeck needs, without starting or changing anything.
+    """Check everything that subdeck needs, without changing anything.
 
     The exit code is 1 if something keeps runs from being started here, else 0.
     """
@@ -82,6 +83,8 @@ def pi(action: str, project: bool, as_json: bool) -> None:
             _uninstall(here, as_json)
         case _:
             _status(here, as_json)
+            if project and not as_json and here.is_there:
+                _note_trust()
 
 
 def _install(here: Installation, project: bool, as_json: bool) -> None:
@@ -100,7 +103,24 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
         note(f"! left alone, because it is not from subdeck: {one_line(path)}")
     if project:
         note(f"pi reads it when it is started in {one_line(find_project(os.getcwd()).root)}.")
+        _note_trust()
         note("It names a program of this machine: do not commit it.")
+
+
+def _note_trust() -> None:
+    """Say what a newer pi asks for before it reads anything of a project; without it there is no tool and no word."""
+    from ..agents.choice import choose_agent
+    from ..agents.pi.program import TRUST_SINCE, is_since
+    from ..config.workspace import load_settings
+
+    try:
+        version = choose_agent("pi", load_settings(find_project(os.getcwd()))).version
+    except SubdeckError:
+        version = None
+    if is_since(version, TRUST_SINCE) is not False:
+        note(
+            "pi 0.79 and later read it only in a project that you trust: type /trust in pi, or start it with --approve."
+        )
 
 
 def _uninstall(here: Installation, as_json: bool) -> None:

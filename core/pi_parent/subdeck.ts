@@ -8,6 +8,8 @@ const COMMAND: string[] = ["subdeck"];
 const CHANNELS = ["subagents:created", "subagents:started", "subagents:completed", "subagents:failed"];
 const BG_RUN = "pi-subagents:bg-run";
 const BG_UPDATE = "pi-subagents:bg-update";
+const BG_DONE = "pi-subagents:bg-done";
+const LOOKS: Json = { completed: ["✓", "success"], failed: ["✗", "error"], aborted: ["■", "warning"] };
 const STATUS_KEY = "subdeck";
 const PATIENCE_MS = { term: 2000, kill: 8000, firstCounts: 5000, idle: 25, again: 1000 };
 const WATCH_TRIES = 5;
@@ -111,6 +113,9 @@ class Parent {
 		this.on("agent_end", () => this.tellEndsWhenIdle());
 		this.on("tool_result", (event) => (this.failedCalls.delete(event.toolCallId) ? { isError: true } : undefined));
 		this.on("session_shutdown", () => this.close());
+		try {
+			pi.registerMessageRenderer?.(BG_DONE, ended);
+		} catch {} // pi then shows the message with its own label
 	}
 
 	private on(name: string, handle: (event: any) => any): void {
@@ -351,6 +356,36 @@ class Parent {
 
 function content(line: Json): Json {
 	return { content: [{ type: "text", text: line.text ?? "" }], details: line.details ?? {} };
+}
+
+/** Draws the message about the end of a background run, with the two methods that pi asks of a component. */
+function ended({ content, details }: Json, _options: Json, theme: any): Json {
+	const [symbol, colour] = LOOKS[details?.status] ?? ["•", "muted"];
+	const text = `${symbol} ${String(content).replace(/[\x00-\x1f\x7f-\x9f]+/g, " ")}`;
+	return {
+		render: (width: number) => wrapped(text, Math.max(2, width - 2)).map((row) => ` ${theme.fg(colour, row)}`),
+		invalidate() {},
+	};
+}
+
+/** Breaks a text into rows, where it can at a blank. */
+function wrapped(text: string, width: number): string[] {
+	const rows: string[] = [];
+	let row = "";
+	for (const character of text) {
+		if (cells(row + character) > width) {
+			const end = row.lastIndexOf(" ") + 1 || row.length;
+			rows.push(row.slice(0, end).trimEnd());
+			row = row.slice(end);
+		}
+		row += character;
+	}
+	return [...rows, row];
+}
+
+/** At most as many cells as this takes: what is not Latin counts as two, because a row that is too wide ends pi. */
+function cells(text: string): number {
+	return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! < 0x300 ? 1 : 2), 0);
 }
 
 function inWords({ what, where, hint }: Json): string {

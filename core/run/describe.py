@@ -174,7 +174,7 @@ def limits_words(limits: Limits) -> str:
     """`timeout 30:00, 100 turns, stall 10:00`; empty where nothing ends a run from outside."""
     said = (
         "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
-        "" if limits.max_turns is None else f"{limits.max_turns} turns",
+        "" if limits.max_turns is None else f"{limits.max_turns} turn{'' if limits.max_turns == 1 else 's'}",
         "" if limits.stall is None else f"stall {clock(limits.stall)}",
     )
     return ", ".join(filter(None, said))

@@ -124,6 +124,11 @@ class InheritedContext(Struct, frozen=True):
     turns: Whole = 0
     chars: Whole = 0
 
+    @property
+    def words(self) -> str:
+        """`3 turns, 1,204 characters`"""
+        return f"{self.turns:,} turn{'' if self.turns == 1 else 's'}, {self.chars:,} characters"
+
 
 class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Earlier runs this one came from, each by run id."""

@@ -14,7 +14,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.pi.program import child_command
+from ..agents.pi.program import child_command, node_problem
 from ..agents.pi.stream import PiStream
 from ..errors import SubdeckError
 from ..run import artifacts
@@ -117,7 +117,7 @@ class Attempt:
             limit=self._limit,
             signal=self._signal,
             failure=failure,
-            stderr=self._intake.last_words,
+            stderr=node_problem(self._meta.agent_command, self._intake.last_words) or self._intake.last_words,
             finalize=self._meta.finalize,
         )
 

@@ -72,7 +72,7 @@ def _report_before_start(meta: RunMeta, records: Records) -> None:
     for warning in meta.all_warnings:
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     if inherited := meta.inherited:
-        text = f"handed over from the parent: {inherited.turns} turns, {inherited.chars} characters"
+        text = f"handed over from the parent: {inherited.words}"
         records.event(Notice(level=NoticeLevel.INFO, text=text))
 
 

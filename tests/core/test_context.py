@@ -66,7 +66,7 @@ def test_what_was_handed_over_is_said(engine: Engine, parent: SessionFile) -> No
     ended = launched_with(engine, parent)
     chars = ended.meta.inherited.chars if ended.meta.inherited else 0
 
-    said = f"handed over from the parent: 2 turns, {chars} characters"
+    said = f"handed over from the parent: 2 turns, {chars:,} characters"
     first = events_of(engine, ended)[0]
     assert isinstance(first, Notice)
     assert ("info", said) == (first.level, first.text)

@@ -12,6 +12,7 @@ from subdeck.core.doctor import Check, State, examine
 from subdeck.core.system import processes
 
 from tests.core.command_line import write_preset
+from tests.factories import write_settings
 
 
 def checks(cwd: Path) -> dict[str, Check]:
@@ -131,3 +132,40 @@ def test_project_that_cannot_be_written(project_dir: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     found = checks(project_dir)["project"]
     assert (State.PROBLEM, f"chmod u+rwx {project_dir}") == (found.state, found.fix)
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "detail"),
+    [
+        ("v20.20.2", State.PROBLEM, "node is 20.20.2, and pi 1.5.2 needs 22.19.0 or newer"),
+        ("v22.19.0", State.OK, "node (22.19.0)"),
+        ("nonsense", State.OK, "node"),
+    ],
+)
+def test_the_node_that_pi_needs(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, state: State, detail: str
+) -> None:
+    """A node older than pi's package asks for is a problem, since no run can start; the step says what to do."""
+    about = {"name": "@earendil-works/pi-coding-agent", "version": "1.5.2", "engines": {"node": ">=22.19.0"}}
+    program(tmp_path / "pi" / "bin", "pi")
+    (tmp_path / "pi" / "package.json").write_text(json.dumps(about))
+    node = program(tmp_path / "pi" / "bin", "node")
+    node.write_text(f"#!/bin/sh\necho {version}\n")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'pi' / 'bin'}:/usr/bin:/bin")
+    found = checks(project_dir)["node"]
+    assert (state, True) == (found.state, found.detail.endswith(detail))
+    assert ("22.19.0 or newer" in found.fix) is (state is State.PROBLEM)
+
+
+def test_the_node_of_a_command(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the command of pi names its node, that one is looked at, not the one on PATH."""
+    old = program(tmp_path / "old", "node")
+    new = program(tmp_path / "new", "node")
+    new.write_text("#!/bin/sh\necho v22.20.1\n")
+    cli = program(tmp_path / "pi", "cli.js")
+    about = {"name": "@earendil-works/pi-coding-agent", "version": "1.5.2", "engines": {"node": ">=22.19.0"}}
+    (tmp_path / "pi" / "package.json").write_text(json.dumps(about))
+    write_settings(agents={"pi": {"command": [str(new), str(cli)]}}, agent="pi")
+    monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
+    assert Check("node", State.OK, f"{new} (22.20.1)") == checks(project_dir)["node"]
+    assert not Path(f"{old}.log").exists()

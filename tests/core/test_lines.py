@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from subdeck.core.agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, text_delta, unescaped, update_end
+from subdeck.core.agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, error_words, text_delta, unescaped, update_end
 from subdeck.core.wrapper import intake as module
 from subdeck.core.wrapper.intake import LineSplitter
 
@@ -140,3 +140,26 @@ def test_a_cut_escape(end: bytes, expected: str) -> None:
     delta = text_delta(DELTA + b"a" + end)
     assert delta is not None
     assert "a" + expected == unescaped(delta)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('401: {"message":"Invalid API key","type":"err","code":401}', "401 Invalid API key"),
+        ('429: {"type":"error","error":{"type":"rate_limit_error","message":"Rate limit"}}', "429 Rate limit"),
+        ('{"error":"quota is used up"}', "quota is used up"),
+        ('500 [{"error":{"code":500,"message":"Internal"}}]', "500 Internal"),
+        ('400: {"error":{"message":"{\\"error\\":{\\"message\\":\\"Bad model\\"}}"}}', "400 Bad model"),
+        ('{"detail":[{"msg":"x"}]}', '{"detail":[{"msg":"x"}]}'),
+        ("401 Invalid API key", "401 Invalid API key"),
+        ('unexpected "}" in {x}', 'unexpected "}" in {x}'),
+        ('503: {"message":"  "}', '503: {"message":"  "}'),
+        ('503: {"message":"cut o', '503: {"message":"cut o'),
+        ("[" * 5000, "[" * 5000),
+        ("\ud800{}", "\ud800{}"),
+        ("", ""),
+    ],
+)
+def test_the_words_of_a_provider(text: str, expected: str) -> None:
+    """An error that pi hands on as JSON is told as its message, behind the number; any other text stays as it is."""
+    assert expected == error_words(text)

@@ -21,6 +21,8 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.models.catalog import Listing, Model
 
+from .real_pi import EITHER_PI
+
 TABLE = """\
 provider  model         context  max-out  thinking  images
 fake      org/llama:8b  128K     16.4K    yes       no    
@@ -198,6 +200,26 @@ def test_what_the_package_brings(package: tuple[str, ...]) -> None:
     assert [] == starts(package)
 
 
+def test_what_a_newer_package_brings(package: tuple[str, ...]) -> None:
+    """Since 0.87 they are in a file of JSON for each provider; those that are not for chats are left out."""
+    ai = Path(package[0]).parents[2] / "pi-ai" / "dist"
+    (ai / "models.generated.js").write_text('import { X } from "./providers/x.js";\n')
+    data = ai / "providers" / "data"
+    data.mkdir(parents=True)
+    haiku = {"id": "haiku", "provider": "anthropic", "reasoning": True, "cost": {"input": 1}}
+    free = {"id": "a/b:free", "provider": "router", "type": "chat", "reasoning": False}
+    others = {kind: {"id": kind, "provider": "router", "type": kind} for kind in ("image", "classifier")}
+    (data / "anthropic.json").write_text(json.dumps({"anthropic-messages": {"haiku": haiku}}))
+    (data / "router.json").write_text(json.dumps({"openai-completions": {"chat:a/b:free": free, **others}}))
+    (data / "torn.json").write_text('{"openai-completions": {"x": {"id": "x", "prov')
+    (data / ".manifest.json").write_text(json.dumps({"api": {"m": haiku}}))
+
+    assert Listing(
+        (Model("anthropic", "haiku", "built in", True), Model("router", "a/b:free", "built in", False)), own=True
+    ) == built_in_listing(package)
+    assert [] == starts(package)
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff", b"export const M={a:{id:'a'}}", None])
 def test_a_package_of_another_make(package: tuple[str, ...], content: bytes | None) -> None:
     """Where the file is not there or looks different nothing is known from it."""
@@ -237,6 +259,27 @@ def test_thinking_levels(version: str, highest: str) -> None:
     assert highest == thinking_levels(version)[-1]
 
 
+def test_what_pi_makes_while_it_lists(tmp_path: Path, agent_dir: Path) -> None:
+    """A list is not out of date because pi made a file of its own during the first one."""
+    (tmp_path / "table").write_text(TABLE)
+    command = program(tmp_path / "pi", f"touch {agent_dir}/auth.json; cat {tmp_path}/table")
+    refresh_models(command)
+    assert cached_listing(command).complete
+
+
+def test_a_node_that_is_too_old(tmp_path: Path) -> None:
+    """Where pi ends because of its node, the refusal says which it needs and which it has."""
+    engines = {"node": ">=22.19.0"}
+    (tmp_path / "package.json").write_text(
+        json.dumps({"name": "@x/pi-coding-agent", "version": "1.5.2", "engines": engines})
+    )
+    (tmp_path / "bin").mkdir()
+    script = "echo 'SyntaxError: no export named x' >&2; echo 'Node.js v20.20.2' >&2; exit 1"
+    with pytest.raises(AgentUnavailable, match=r"needs node 22\.19\.0 or newer, and this one is 20\.20\.2"):
+        refresh_models(program(tmp_path / "bin" / "pi", script))
+
+
+@EITHER_PI
 @pytest.mark.pi
 def test_the_real_pi(pi_executable: str, agent_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real package brings hundreds of models, and the real list has the user's own."""

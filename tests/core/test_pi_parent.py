@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import pytest
 from subdeck.core.cli.main import COMMANDS
 from subdeck.core.errors import UsageError
 from subdeck.core.pi_parent.installer import Installation, State, installation, own_command
+
+from tests.factories import write_settings
+from tests.house.set_up import MCP_CLIENTS_HOME
 
 from .command_line import subdeck
 
@@ -192,3 +196,53 @@ def test_no_text_promises_what_is_gone() -> None:
         command: click.Command = getattr(import_module(f"subdeck.core.cli.{module}"), name)
         texts = [part.get_help(click.Context(part)) for part in (command, *getattr(command, "commands", {}).values())]
         assert not REMOVED.search("\n".join((about, *texts))), name
+
+
+@pytest.mark.parametrize(("version", "asks"), [("0.73.1", False), ("0.79.0", True), ("1.5.2", True), (None, True)])
+def test_a_project_has_to_be_trusted(
+    project_dir: Path, tmp_path: Path, home: Path, version: str | None, asks: bool
+) -> None:
+    """Where pi reads nothing of a project that is not trusted, installer and status say how to trust it."""
+    if version:
+        pi = tmp_path / "pi" / "bin" / "pi"
+        pi.parent.mkdir(parents=True)
+        pi.write_text("#!/bin/sh\n")
+        pi.chmod(0o755)
+        about = {"name": "@earendil-works/pi-coding-agent", "version": version}
+        (tmp_path / "pi" / "package.json").write_text(json.dumps(about))
+        write_settings(agents={"pi": {"command": [str(pi)]}}, agent="pi")
+    installed = subdeck("pi", "install", "--project", cwd=project_dir)
+    shown = subdeck("pi", "--project", cwd=project_dir)
+    assert [asks, asks] == ["/trust" in done.err and "--approve" in done.err for done in (installed, shown)]
+    assert "/trust" not in subdeck("pi", "install", cwd=project_dir).err
+
+
+DRAWN = """
+import extension from "EXTENSION";
+const renderers = new Map();
+extension({ on() {}, registerMessageRenderer: (type, draw) => renderers.set(type, draw) });
+const theme = { fg: (colour, text) => `<${colour}>${text}` };
+const draw = (message, width) => renderers.get("pi-subagents:bg-done")(message, {}, theme).render(width);
+const content = "slow 7fae18 completed (done): look\\x1b[31m at 漢字漢字 and a-very-long-word-without-a-blank";
+console.log(JSON.stringify([draw({ content, details: { status: "completed" } }, 24), draw({ content: "x" }, 1)]));
+"""
+
+
+def test_the_end_of_a_background_run_is_drawn(tmp_path: Path, here: Installation) -> None:
+    """pi shows it as a line of its own, never wider than the terminal, and without what would steer the terminal."""
+    node = str(MCP_CLIENTS_HOME / "node_modules/.bin/node")
+    if not os.access(node, os.X_OK):
+        pytest.skip("there is no node that reads TypeScript")
+    here.install()
+    script = tmp_path / "draw.mjs"
+    script.write_text(DRAWN.replace("EXTENSION", here.extension.path))
+    done = subprocess.run([node, "--no-warnings", str(script)], capture_output=True, text=True, check=True)
+    rows, narrow = json.loads(done.stdout)
+    texts = [row.removeprefix(" <success>") for row in rows]
+    assert "✓ slow 7fae18" == texts[0]
+    assert all(sum(2 if ord(c) >= 0x300 else 1 for c in text) <= 22 for text in texts)
+    assert "\x1b" not in done.stdout and "\\u001b" not in done.stdout
+    assert "slow7fae18completed(done):look[31mat漢字漢字anda-very-long-word-without-a-blank" in "".join(texts).replace(
+        " ", ""
+    )
+    assert narrow

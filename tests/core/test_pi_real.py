@@ -15,16 +15,19 @@ from msgspec.structs import replace
 from subdeck.core.agents.base import Command
 from subdeck.core.agents.pi.program import child_command, find_pi
 from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.engine import Engine
 from subdeck.core.run.events import AssistantText, ToolResult
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
 from subdeck.core.run.outcome import ChildExit, Outcome, decide
 
+from tests.factories import result_of, run_to_end, write_settings
 from tests.fake_llm import FakeLLM
+from tests.house.set_up import NEW_PI_VERSION
 from tests.replay import feed
 
 from .real_pi import EITHER_PI
 
-pytestmark = [pytest.mark.pi, EITHER_PI]
+pytestmark = pytest.mark.pi
 
 INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 SCENARIO = {
@@ -99,6 +102,7 @@ def lab(world: Path, tmp_path: Path, pi_executable: str) -> Iterator[Lab]:
         yield Lab(tmp_path, pi_executable)
 
 
+@EITHER_PI
 def test_a_run(lab: Lab) -> None:
     """A task that begins with a dash and an at sign is read from stdin, worked on with a tool, and answered."""
     stream, events, outcome = lab.run(lab.meta("fake/test"))
@@ -113,6 +117,7 @@ def test_a_run(lab: Lab) -> None:
     assert (lab.root / "child-session.jsonl").exists()
 
 
+@EITHER_PI
 def test_system_prompt(lab: Lab) -> None:
     """A preset's text reaches the model as system prompt, appended or instead of pi's own."""
     (lab.root / "system-prompt.md").write_text("You are a careful reader.")
@@ -128,6 +133,7 @@ def test_system_prompt(lab: Lab) -> None:
     assert len(second) < len(first)
 
 
+@EITHER_PI
 def test_copilot_header(lab: Lab) -> None:
     """Every request of a child on a GitHub Copilot model says that an agent is behind it, the first one too."""
     _, _, outcome = lab.run(lab.meta("github-copilot/gpt-4.1"))
@@ -135,14 +141,31 @@ def test_copilot_header(lab: Lab) -> None:
     assert ["agent", "agent"] == [request["headers"].get("x-initiator") for request in lab.requests]
 
 
+@EITHER_PI
 def test_other_providers_have_no_copilot_header(lab: Lab) -> None:
     """No other provider sees the header, even when the launcher's own environment asks for it."""
     lab.run(lab.meta("fake/test"))
     assert [None, None] == [request["headers"].get("x-initiator") for request in lab.requests]
 
 
+@EITHER_PI
 def test_unknown_provider(lab: Lab) -> None:
     """pi's own words on stderr become the message."""
     _, _, outcome = lab.run(lab.meta("nowhere/model"))
     assert ("failed", "agent_exit", 1) == (outcome.status, outcome.reason, outcome.exit_code)
     assert 'Model "nowhere/model" not found' in (outcome.message or "")
+
+
+@pytest.mark.parametrize("pi_executable", [NEW_PI_VERSION], indirect=True)
+def test_a_node_that_is_too_old(lab: Lab, tmp_path: Path) -> None:
+    """What ends pi on an older node is told as the version that it needs, not as an export that node lacks."""
+    old = tmp_path / "node"
+    old.write_text(
+        "#!/bin/sh\necho 'SyntaxError: no export named x' >&2\necho >&2\necho 'Node.js v20.20.2' >&2\nexit 1\n"
+    )
+    old.chmod(0o755)
+    write_settings(agents={"pi": {"command": [str(old), lab.pi]}}, agent="pi", default_model="fake/test")
+    engine = Engine.open(str(tmp_path))
+    ended = run_to_end(engine, "look")
+    expected = "pi 1.5.2 needs node 22.19.0 or newer, and this one is 20.20.2"
+    assert f"the agent exited with code 1 before it finished: {expected}" == result_of(engine, ended).error_message

@@ -50,10 +50,10 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "1.5.2/c_edit_write": ("completed", "done", "All done."),
     "1.5.2/d_bash": ("completed", "done", "All done."),
     "1.5.2/e_tool_errors": ("completed", "done", "All done."),
-    "1.5.2/f_401": ("failed", "model_error", "Invalid API key"),
-    "1.5.2/f_429_always_fast_settings": ("failed", "model_error", "Rate limit"),
+    "1.5.2/f_401": ("failed", "model_error", "401 Invalid API key"),
+    "1.5.2/f_429_always_fast_settings": ("failed", "model_error", "429 Rate limit"),
     # 1.5.2 asks four times in all, and the recorded server said 500 each time.
-    "1.5.2/f_500_then_ok": ("failed", "model_error", "boom"),
+    "1.5.2/f_500_then_ok": ("failed", "model_error", "500 boom"),
     "1.5.2/f_context_overflow": ("failed", "model_error", OVERFLOW),
     "1.5.2/f_empty_answer": ("failed", "empty_answer", "the agent finished without writing any text"),
     "1.5.2/f_length_stop": ("completed", "truncated", "cut off he"),

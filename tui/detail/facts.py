@@ -125,7 +125,7 @@ def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "session file", short_path(meta.session_path) if meta.session_path else "none is kept"
     yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
     if inherited := meta.inherited:
-        yield "parent context", f"{inherited.turns} turns, {inherited.chars:,} characters"
+        yield "parent context", inherited.words
     elif meta.isolated:
         yield "parent context", "left out (isolated)"
 

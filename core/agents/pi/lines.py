@@ -28,6 +28,10 @@ _DELTA = re.compile(
 )
 """There is no closing quote in the pattern: the delta may be cut anywhere."""
 
+_ERROR_BODY = re.compile(r"[{\[]")
+_NESTED_ERRORS = 3
+"""Some providers put the JSON of another one's error into the message of their own."""
+
 _CUT_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$")
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
@@ -152,6 +156,31 @@ def amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(min(max(value, 0), LARGEST))
+
+
+def error_words(text: str) -> str:
+    """Return what a provider's error says: of `401: {"message":"Invalid API key",…}`, as pi 1.x hands it on, the words
+    `401 Invalid API key`. A text that does not end in such JSON is returned as it is.
+    """
+    for _ in range(_NESTED_ERRORS):
+        begins = _ERROR_BODY.search(text)
+        if begins is None:
+            break
+        try:
+            message = _error_message(_decode_any(text[begins.start() :]))
+        except UNDECODABLE:
+            break
+        if not message:
+            break
+        text = " ".join(filter(None, (text[: begins.start()].rstrip(" :"), message)))
+    return text
+
+
+def _error_message(body: object) -> str:
+    """Find the message in the forms that providers give their errors; empty where there is none."""
+    first = next(iter(items(body)), body)
+    values = [value for name in ("message", "error", "detail") if (value := mapping(first).get(name))]
+    return next(filter(None, (string(value).strip() or _error_message(value) for value in values)), "")
 
 
 def joined_text(content: object, limit: int) -> tuple[str, bool]:

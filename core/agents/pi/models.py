@@ -18,11 +18,14 @@ from ...system import files
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
 from .lines import items, mapping
-from .program import package_dir
+from .program import node_problem, package_dir
 
 GENERATED = "dist/models.generated.js"
+"""Has the models up to 0.86."""
+DATA = "dist/providers/data"
+"""Has them since 0.87: a file of JSON for each provider."""
 GENERATED_LIMIT = 8 * 1024 * 1024
-"""Bytes."""
+"""Bytes of a file."""
 
 TIMEOUT_S = 120
 
@@ -34,6 +37,15 @@ _BUILT_IN = re.compile(
 )
 _JSON_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 _TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(\s*[}\]])')
+
+
+class _BuiltIn(Struct):
+    """A model in a file of `DATA`; those that are not for chats draw pictures or classify."""
+
+    id: str
+    provider: str
+    type: str = "chat"
+    reasoning: bool = False
 
 
 class CachedList(Struct, frozen=True):
@@ -93,23 +105,43 @@ def models_json_listing() -> Listing:
 
 
 def built_in_listing(command: Sequence[str]) -> Listing:
-    """Read the models that pi's package brings along, where it has them as a file of its own.
+    """Read the models that pi's package brings along, where it has them in files of their own.
 
-    The file is made by pi's build and no interface of it; where it looks different, nothing is known from here.
+    The files are made by pi's build and no interface of it; where they look different, nothing is known from here.
     """
     package = package_dir(command)
     if not package:
         return Listing()
     scope = os.path.dirname(package)
     for place in (f"{scope}/pi-ai", f"{package}/node_modules/{os.path.basename(scope)}/pi-ai"):
-        try:
-            with open(os.path.join(place, GENERATED), encoding="utf-8") as file:
-                found = _BUILT_IN.findall(file.read(GENERATED_LIMIT))
-        except (OSError, UnicodeDecodeError):
-            continue
-        models = tuple(Model(provider, id_, "built in", thinks == "true") for id_, provider, thinks in found)
-        return Listing(models, own=bool(models))
+        if models := tuple(_of_providers(os.path.join(place, DATA))) or tuple(
+            _generated(os.path.join(place, GENERATED))
+        ):
+            return Listing(models, own=True)
     return Listing()
+
+
+def _of_providers(directory: str) -> Iterator[Model]:
+    for name in sorted(files.names(directory)):
+        if name.startswith(".") or not name.endswith(".json"):
+            continue
+        try:
+            with open(os.path.join(directory, name), "rb") as file:
+                by_api = decode(file.read(GENERATED_LIMIT), dict[str, dict[str, _BuiltIn]])
+        except (OSError, *UNDECODABLE):
+            continue
+        for model in (model for models in by_api.values() for model in models.values()):
+            if model.type == "chat" and model.id and model.provider:
+                yield Model(model.provider, model.id, "built in", model.reasoning)
+
+
+def _generated(path: str) -> Iterator[Model]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = _BUILT_IN.findall(file.read(GENERATED_LIMIT))
+    except (OSError, UnicodeDecodeError):
+        return
+    yield from (Model(provider, id_, "built in", thinks == "true") for id_, provider, thinks in found)
 
 
 def _without_comments(text: str) -> str:
@@ -128,11 +160,11 @@ def _changed_at(path: str) -> str:
 
 def refresh_models(command: Sequence[str]) -> tuple[Model, ...]:
     """Start pi once, keep and return what it lists. Raises AgentUnavailable with what pi said instead."""
-    key = list_key(command)
     models = tuple(_table(_asked(command)))
     try:
         files.make_private_directory(paths.cache_dir())
-        files.write_whole(cache_file(command), msgspec.json.encode(CachedList(key, models)))
+        # pi makes its auth.json while it lists, so what the list depends on is looked at when it is there
+        files.write_whole(cache_file(command), msgspec.json.encode(CachedList(list_key(command), models)))
     except OSError as error:
         raise AgentUnavailable(
             f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
@@ -159,7 +191,8 @@ def _asked(command: Sequence[str]) -> str:
     # Which of the two has the table depends on the version, and on whether there is a terminal.
     said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
     if answer.returncode != 0 or not (_NONE in said or _HEADER.search(said)):
-        raise _refused(command, one_line(said, 400) or f"it ended with exit code {answer.returncode}")
+        why = node_problem(command, said) or one_line(said, 400)
+        raise _refused(command, why or f"it ended with exit code {answer.returncode}")
     return said
 
 

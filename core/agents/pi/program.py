@@ -16,6 +16,7 @@ from ...system import files
 from ...system.processes import find_program
 from ...text.decoding import UNDECODABLE, decode
 from ..base import AgentKind, Command, offline_command
+from .lines import mapping, string
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
@@ -47,6 +48,8 @@ _PACKAGE = "pi-coding-agent"
 _LEVELS = 5
 """How far above the program its package.json is looked for."""
 
+_NODE = re.compile(r"^Node\.js v([0-9][0-9.]{0,30})\s*$", re.MULTILINE)
+
 COPILOT_PROVIDER = "github-copilot"
 COPILOT_INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 _EXTENSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "extension")
@@ -61,6 +64,7 @@ class _Settings(Struct, rename="camel"):
 class _Package(Struct):
     name: str = ""
     version: str = ""
+    engines: Any = None
 
 
 def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
@@ -112,6 +116,25 @@ def package_dir(command: Sequence[str]) -> str | None:
         if os.sep in part and (directory := _package_above(os.path.realpath(part))):
             return directory
     return None
+
+
+def needed_node(command: Sequence[str]) -> str:
+    """Return the least version of node that pi's package asks for, as `22.19.0`; empty where it does not say."""
+    directory = package_dir(command)
+    engines = mapping(_package(directory).engines) if directory else {}
+    return ".".join(map(str, version_numbers(string(engines.get("node")))))
+
+
+def node_problem(command: Sequence[str], said: str) -> str:
+    """Say that pi ended because its node is too old, where that is so; `said` is what it wrote on stderr.
+
+    The last line of what a node writes about an error that nobody caught is its own version.
+    """
+    found = _NODE.search(said)
+    needed = needed_node(command) if found else ""
+    if not found or not needed or version_numbers(found[1]) >= version_numbers(needed):
+        return ""
+    return f"pi {pi_version(command) or ''} needs node {needed} or newer, and this one is {found[1]}"
 
 
 def _package_above(path: str) -> str | None:

@@ -27,7 +27,7 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, StreamFacts
 from ...text.plain import one_line
-from .lines import amount, count, decode, items, joined_text, kind, mapping, string, will_retry
+from .lines import amount, count, decode, error_words, items, joined_text, kind, mapping, string, will_retry
 from .sentence import Sentence
 
 QUIET_AFTER_END = 1.0
@@ -169,7 +169,7 @@ class PiStream:
         self._note(stop_reason=stop_reason or None, model=model, error_message=None)
         events.append(self._paid(message.get("usage"), stop_reason))
         if stop_reason == "error":
-            problem = string(message.get("errorMessage")) or "the model ended with an error"
+            problem = error_words(string(message.get("errorMessage"))) or "the model ended with an error"
             self._note(error_message=problem)
             events.append(ErrorReported(message=problem))
         return events
@@ -251,7 +251,7 @@ class PiStream:
                 attempt=count(fields.get("attempt")),
                 max_attempts=count(fields.get("maxAttempts")),
                 delay_ms=count(fields.get("delayMs")),
-                reason=string(fields.get("errorMessage")),
+                reason=error_words(string(fields.get("errorMessage"))),
             )
         ]
 
@@ -269,7 +269,7 @@ class PiStream:
             self.finished_after = self._before_compaction[0]
             self._note(finished=self._before_compaction[1])
         self._before_compaction = None
-        problem = string(fields.get("errorMessage"))
+        problem = error_words(string(fields.get("errorMessage")))
         if problem or fields.get("aborted") is True:
             return [Notice(level=NoticeLevel.WARNING, text=problem or "the compaction was aborted")]
         usage = mapping(fields.get("result")).get("usage")
