@@ -22,6 +22,7 @@ def program() -> NoReturn:
 def main() -> int:
     """Run one command, or the app where none is named; return the exit code."""
     gc.set_threshold(GC_THRESHOLD)
+    _fill_closed_descriptors()
     failure: BaseException | None = None
     if not sys.argv[1:]:  # the first paint does not wait for what reads commands
         try:
@@ -37,6 +38,15 @@ def main() -> int:
         return _command_line(failure)
     finally:
         standby.dismiss()
+
+
+def _fill_closed_descriptors() -> None:
+    """Put nothing where stdin, stdout or stderr was closed: the next file that is opened would be taken for it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
 
 def _command_line(failure: BaseException | None) -> int:
@@ -57,8 +67,13 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
         raise failure
     from ..core.errors import UsageError
 
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
-        raise UsageError("the app needs a terminal", where="subdeck", hint="subdeck --help lists the commands")
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # it is drawn on the last one
+    if not all(stream is not None and stream.isatty() for stream in streams):
+        raise UsageError(
+            "the app needs a terminal as stdin, stdout and stderr",
+            where="subdeck",
+            hint="subdeck --help lists the commands",
+        )
     from ..core.engine import Engine
     from ..core.run.model import LauncherKind
     from ..core.system.log import log_thread_faults

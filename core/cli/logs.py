@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 import click
@@ -13,8 +12,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..run.model import RunStatus
 from ..system.line_file import LineFile, LineTail
-from ..text.plain import plain
-from .output import EXIT_CODES, document, is_terminal, json_option, note, pass_on, run_argument
+from .output import EXIT_CODES, document, json_option, note, pass_bytes, pass_on, report, run_argument
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""
@@ -75,7 +73,7 @@ def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
         document({"runId": run_id, "status": run.status, "name": MARKDOWN, "path": None, "lines": lines})
         return 0
     for piece in pieces:
-        _print(piece.encode("utf-8", "replace"))
+        pass_bytes(piece.encode("utf-8", "replace"))
     return 0
 
 
@@ -93,12 +91,12 @@ class _Log:
     def print_new(self) -> None:
         """Print the whole lines that came since the last time."""
         while block := b"".join(line + b"\n" for line in self._tail.lines(BATCH)):
-            _print(block)
+            pass_bytes(block)
 
     def print_rest(self) -> None:
         """Print what stands after the last newline, where nobody will write it to its end."""
         if rest := self._rest():
-            _print(rest + b"\n")
+            pass_bytes(rest + b"\n")
 
     def _rest(self) -> bytes:
         return LineFile(self.path).line_at(self._tail.offset)
@@ -157,7 +155,7 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
 
     def show(piece: bytes) -> None:
         if not (events or as_json):
-            sys.stderr.write(piece.decode("utf-8", "replace"))
+            report(piece.decode("utf-8", "replace"))
 
     directory = tempfile.mkdtemp(prefix="subdeck-replay-")
     is_kept = False
@@ -167,7 +165,7 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
         if events:
             with open(os.path.join(run_dir, paths.EVENTS), "rb") as lines:
                 for line in lines:
-                    _print(line)
+                    pass_bytes(line)
         elif as_json:
             document(result)
         elif result.status is RunStatus.COMPLETED and result.final_text:
@@ -179,13 +177,3 @@ def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bo
     if keep:
         note(f"kept in {run_dir}")
     return EXIT_CODES[result.status]
-
-
-def _print(block: bytes) -> None:
-    """Write bytes unchanged into a pipe or file; for a terminal, without control sequences."""
-    if is_terminal(sys.stdout):
-        sys.stdout.write(plain(block.decode("utf-8", "replace")))
-        sys.stdout.flush()
-    else:
-        sys.stdout.buffer.write(block)
-        sys.stdout.buffer.flush()

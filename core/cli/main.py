@@ -13,7 +13,7 @@ from .. import __version__
 from ..errors import SubdeckError, UsageError, nearest
 from ..system.imports import import_msgspec
 from ..text.plain import one_line
-from .output import NOTHING_STARTED, drop_unwritten, show_error, terminal_width
+from .output import NOT_PRINTED, NOTHING_STARTED, OutputError, drop_unwritten, show_error, terminal_width
 
 COMMANDS = {
     "run": ("run", "Start a run, show its progress and print its answer."),
@@ -88,6 +88,9 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except click.ClickException as error:
         show_error(_explained(error), as_json=as_json)
+    except OutputError as error:
+        show_error(error, as_json=as_json)
+        return NOT_PRINTED
     except (SubdeckError, OSError) as error:
         show_error(error, as_json=as_json)
     finally:

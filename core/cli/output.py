@@ -6,7 +6,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -26,6 +27,9 @@ LEAST = 20
 NOTHING_STARTED = 2
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
+
+NOT_PRINTED = 1
+"""The exit code of a command that did its work, but could not print what it found."""
 
 DELETED_CODE = 1
 """The exit code for a run that was started and then deleted, so that its end is not known."""
@@ -51,14 +55,39 @@ class Number(click.FloatRange):
         return number
 
 
+class OutputError(OSError):
+    """stdout or stderr, which `filename` names, cannot be written, by no doing of its reader."""
+
+
 def say(text: str) -> None:
     """Print a text of our own, or one that went through `plain`, on stdout."""
     _write(sys.stdout, text + "\n")
 
 
 def note(text: str) -> None:
-    """Print something for a person beside the answer, on stderr."""
-    _write(sys.stderr, text + "\n")
+    """Print something for a person beside the answer, on stderr; where that cannot be, nothing is lost by it."""
+    try:
+        report(text + "\n")
+    except OSError:
+        pass  # its reader has gone
+
+
+def report(text: str) -> None:
+    """Print progress on stderr. Raises BrokenPipeError where its reader has gone; any other trouble is ignored."""
+    try:
+        _write(sys.stderr, text)
+    except OutputError:
+        pass  # a full disk behind it ends nothing
+
+
+def pass_bytes(block: bytes) -> None:
+    """Print the bytes of a file on stdout: as they are into a pipe or file, made plain for a terminal."""
+    if is_terminal(sys.stdout):
+        _write(sys.stdout, plain(block.decode("utf-8", "replace")))
+    elif sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
+        with writing("stdout"):
+            sys.stdout.buffer.write(block)
+            sys.stdout.buffer.flush()
 
 
 def pass_on(text: str) -> None:
@@ -74,7 +103,9 @@ def document(content: Any) -> None:
 
 def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
     """Return the one JSON form of errors."""
-    if isinstance(error, OSError):
+    if isinstance(error, OutputError):
+        error = SubdeckError(f"the output could not be written: {error.strerror}", where=error.filename)
+    elif isinstance(error, OSError):
         error = SubdeckError(error.strerror or str(error), where=str(error.filename or ""))
     return {"what": error.what, "where": error.where, "hint": error.hint}
 
@@ -131,12 +162,24 @@ def drop_unwritten() -> None:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write and flush; a character that the locale does not have becomes `?`. Raises OSError."""
+    """Write and flush; a character that the locale does not have becomes `?`. Raises BrokenPipeError, OutputError."""
     if stream is None:
         return
     encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+    with writing("stderr" if stream is sys.stderr else "stdout"):
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+
+
+@contextmanager
+def writing(name: str) -> Generator[None]:
+    """Raise OutputError for what goes wrong within, unless it is that the reader has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror, name) from error
 
 
 def _json(content: Any) -> str:

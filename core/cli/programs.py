@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from msgspec import Struct, structs
 from ..delegation.channels import Emission, Emitter
 from ..delegation.parent import Parent, Resolved, SessionWatch, session_name
 from ..engine import Engine
-from ..errors import SubdeckError
+from ..errors import SubdeckError, UsageError
 from ..project.follower import Update
 from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
@@ -78,6 +79,8 @@ def events(ref: str | None, entries: str, as_json: bool) -> None:
     The channels are subagents:created, subagents:started (also for progress, at most four times a second for each
     run), subagents:completed and subagents:failed.
     """
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
+        raise UsageError("stdout is closed, so nobody can follow", where="events", hint="leave it open")
     engine = Engine.open()
     run_ids = engine.find((ref,)) if ref else ()
     emitter = Emitter(engine, whole=entries == "all")

@@ -28,6 +28,7 @@ from .output import (
     json_option,
     note,
     pass_on,
+    report,
     say,
     show_error,
     worst,
@@ -178,7 +179,7 @@ class _Progress:
         if self._broken:
             return
         try:
-            note(text)
+            report(text + "\n")
         except OSError:
             self._broken = True
             self._canceller.set()

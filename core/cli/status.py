@@ -16,7 +16,7 @@ from ..run import describe
 from ..run.model import MOST_SECONDS, RunResult
 from ..run.snapshot import Queued, RunSnapshot
 from ..text.plain import one_line
-from .output import Number, document, json_option, note, runs_argument, say, terminal_width, worst
+from .output import Number, document, json_option, note, runs_argument, say, show_error, terminal_width, worst
 from .table import Column, table
 
 LAST = 20
@@ -93,10 +93,15 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
         gone = ", ".join(run_id[-6:] for run_id in run_ids if run_id not in {run.run_id for run in runs})
         raise SubdeckError(f"deleted while they were waited for: {gone}", where="wait")
     open_runs = [run for run in runs if not run.has_ended]
-    if as_json:
-        document({"timedOut": bool(open_runs), "runs": [_run_document(engine, run) for run in runs]})
-    else:
-        say("\n".join(_rows(runs)))
+    try:
+        if as_json:
+            document({"timedOut": bool(open_runs), "runs": [_run_document(engine, run) for run in runs]})
+        else:
+            say("\n".join(_rows(runs)))
+    except BrokenPipeError:
+        pass  # its reader has gone; the exit code is that of the runs all the same
+    except OSError as error:
+        show_error(error, as_json=as_json)
     if open_runs:
         unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
         note(f"subdeck: {unfinished} not ended after {timeout:g} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -14,6 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..text.decoding import UNDECODABLE, decode, why
+from .output import OutputError, writing
 
 T = TypeVar("T")
 
@@ -92,17 +94,20 @@ def _has_reader(descriptor: int) -> bool:
 
 
 def write_line(content: Any) -> None:
-    """Write one document on stdout in one piece. Raises OSError when nobody reads any more."""
+    """Write one document on stdout in one piece. Raises OSError when nobody reads any more, or never did."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
+        raise OutputError(errno.EBADF, "it is closed", "stdout")
     try:
         line = msgspec.json.encode(content)
     except UnicodeEncodeError:  # a path that is no UTF-8
         import json
 
         line = json.dumps(msgspec.to_builtins(content)).encode()
-    sys.stdout.flush()
     rest = memoryview(line + b"\n")
-    while rest:
-        rest = rest[os.write(1, rest) :]
+    with writing("stdout"):
+        sys.stdout.flush()
+        while rest:
+            rest = rest[os.write(1, rest) :]
 
 
 def read_line(form: type[T]) -> T:
