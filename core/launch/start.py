@@ -88,7 +88,7 @@ def _prepare(project: paths.Project) -> None:
     try:
         for directory in (project.home, project.runs, project.active, project.sessions):
             files.make_private_directory(directory)
-        files.write_new(os.path.join(project.home, ".gitignore"), _IGNORED, mode=0o666)
+        files.write_new(os.path.join(project.home, ".gitignore"), _IGNORED, mode=0o644)
     except OSError:
         return  # it is there already; what matters is said by the first run directory, with its path
 

@@ -25,6 +25,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os._exit(128 + number))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.umask(0o077)  # it writes its session only
     flags = _parse_flags()
     cwd = os.getcwd()
     prompt = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").strip()

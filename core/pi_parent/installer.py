@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..errors import SubdeckError, UsageError
 from ..paths import hex_digest
-from ..system.files import write_whole
+from ..system.files import make_private_directory, write_whole
 
 EXTENSION = "subdeck.ts"
 PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")
@@ -60,7 +60,7 @@ class Place(Struct, frozen=True):
         """Write the file unless something else is there; False for what was left alone. Raises OSError."""
         state = self.state
         if state in (State.ABSENT, State.OUTDATED):
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            make_private_directory(os.path.dirname(self.path))
             write_whole(self.path, self.content.encode())
         return state not in (State.EDITED, State.FOREIGN)
 

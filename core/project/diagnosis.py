@@ -72,6 +72,8 @@ def ago(seconds: float) -> str:
 
 
 def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
+    if run.unwritable:
+        return [f"{run.status} when last seen", f"{run.unwritable}: its end cannot be written", _age(run, now)]
     where = f"another machine ({one_line(evidence.elsewhere, 60)})" if evidence.elsewhere else "another machine"
     return [f"{run.status} when last seen", f"{where} holds it: its processes are not seen here", _age(run, now)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -66,7 +67,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         return Proof.FINISHED
     flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
-        lock = files.open_file(f"{run_dir}/{paths.LOCK}", flags)
+        lock = _open_lock(run_dir, flags)
     except OSError:
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     try:
@@ -77,6 +78,8 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         facts = artifacts.read_runner(run_dir)
         if by is None or (facts is not None and not is_here(facts)) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
+        if files.unwritable(run_dir):
+            return Proof.UNKNOWN  # nothing is ended whose end could not be written
         fold = Fold()
         for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
             fold.apply(event)
@@ -89,6 +92,17 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
     finally:
         os.close(lock)
+
+
+def _open_lock(run_dir: str, flags: int) -> int:
+    """Open a run's lock; for reading where it may not be written to, which is enough for locking it. Raises OSError."""
+    path = f"{run_dir}/{paths.LOCK}"
+    try:
+        return files.open_file(path, flags)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return files.open_file(path, os.O_RDONLY)
 
 
 def is_here(facts: RunnerFacts) -> bool:
@@ -108,6 +122,8 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
             where=run.run_id,
             hint="stop it with the subdeck that launched it",
         )
+    if run.unwritable:
+        raise SubdeckError(f"the request to stop could not be written: {run.unwritable}", where=run.run_id)
     if run.elsewhere:
         raise SubdeckError(
             f"run {run.meta.short_id} is held by another machine, boot or pid namespace",
@@ -180,7 +196,7 @@ class WrapperWatch:
 def hold(run_dir: str) -> int | None:
     """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
     try:
-        lock = files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR)
+        lock = _open_lock(run_dir, os.O_RDWR)
     except OSError:
         return None
     with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks

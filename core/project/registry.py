@@ -157,8 +157,10 @@ class Registry:
         if self._looks_again and proof is Proof.ALIVE:
             self._wrappers = self._wrappers or WrapperWatch()
             self._wrappers.add(run_id, run_dir)
-        was_elsewhere, run.is_elsewhere = run.is_elsewhere, proof is Proof.UNKNOWN
-        if run.drain() or is_new or run.is_elsewhere is not was_elsewhere:
+        before = (run.is_elsewhere, run.unwritable)
+        run.is_elsewhere = proof is Proof.UNKNOWN
+        run.unwritable = files.unwritable(run_dir) if run.is_elsewhere else ""
+        if run.drain() or is_new or (run.is_elsewhere, run.unwritable) != before:
             self._show(run)
 
     def _show(self, run: OpenRun) -> None:

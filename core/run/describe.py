@@ -49,6 +49,8 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     """Return what a run does now, where it waits, or how it ended, as one line."""
     if run.newer_schema:
         return newer_schema(run.newer_schema)
+    if run.unwritable:
+        return f"{run.unwritable}: only what was written is known"
     if run.elsewhere:
         return "held by another machine: only its files are seen here"
     match run.state:

@@ -124,6 +124,7 @@ class OpenRun:
         self.meta = meta
         self.fold = Fold()
         self.is_elsewhere = False
+        self.unwritable = ""
         self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
         self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
         self._activity_bytes = b""
@@ -169,6 +170,7 @@ class OpenRun:
             meta=self.meta,
             state=state,
             elsewhere=self.is_elsewhere,
+            unwritable=self.unwritable,
             newer_schema=self.meta.schema_version if self.meta.is_newer else None,
             usage=fold.usage,
             last_event_at=fold.last_event_at,

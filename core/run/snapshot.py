@@ -68,6 +68,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     state: Queued | Running | Ended
     elsewhere: bool = False
     """True where another machine or pid namespace holds the run: its state is the last one written."""
+    unwritable: str = ""
+    """Why its end could not be written here, in words; then its state is the last one written, too."""
     newer_schema: int | None = None
     """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
     fault: str = ""

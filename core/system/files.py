@@ -97,6 +97,14 @@ def exists(path: str) -> bool:
         return False
 
 
+def unwritable(directory: str) -> str:
+    """Say in a clause why nothing can be written to a directory; empty where it can, or there is none."""
+    if os.access(directory, os.W_OK) or not os.access(directory, os.F_OK):
+        return ""
+    is_readonly = os.statvfs(directory).f_flag & os.ST_RDONLY
+    return "its file system is read-only" if is_readonly else "its directory may not be written to"
+
+
 def make_private_directory(path: str) -> None:
     """Make a directory that only this user can look into, and those above it where they are missing. Raises OSError."""
     opened(path, make=True).close()
