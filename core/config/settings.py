@@ -201,6 +201,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         Count | None, Setting("How many runs of the project run at the same time.", "8", _LOWERS)
     ] = None
     grace_seconds: Annotated[Seconds, Setting("Seconds that a stopped child has to exit before it is killed.")] = 3.0
+    cgroup: Annotated[
+        Literal["auto", "scope", "off"],
+        Setting(
+            "What keeps a run's processes together: auto (a control group of its own where one can be made),"
+            " scope (one that systemd-run --user makes), or off."
+        ),
+    ] = "auto"
     limits: LimitSettings = LimitSettings()
     max_attempts: Annotated[
         Count, Setting("How often at most a child is asked for its result, with finalize: true.", "", _LOWERS)

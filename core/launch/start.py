@@ -118,11 +118,13 @@ def _start(
         pass  # readers also sweep the sizes of open runs
     meta = launching.meta
     session = ("--session", meta.session_lock) if meta.session_lock else ()
+    no_group = ("--no-group",) if settings.cgroup == "off" else ()
     call = WrapperCall(
         meta=meta,
         project=project.root,
         run_dir=launching.run_dir,
-        arguments=(launching.run_dir, launching.activity_file, *session, *_slot_options(project, meta)),
+        arguments=(launching.run_dir, launching.activity_file, *session, *_slot_options(project, meta), *no_group),
+        in_scope=settings.cgroup == "scope",
         environment=dict(os.environ),
     )
     try:

@@ -33,7 +33,7 @@ from ..run.snapshot import RunSnapshot
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
-from .left_overs import end_left_overs
+from .left_overs import LeftOvers
 
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
@@ -83,7 +83,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         fold = Fold()
         for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
             fold.apply(event)
-        not_ended = end_left_overs(run_id, fold.child if facts else None)
+        not_ended = LeftOvers(run_id, run_dir, fold.child if facts else None).end()
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
         artifacts.write_result(run_dir, replace(_lost(run_dir, run_id, facts, fold, by), not_ended=not_ended))
         files.remove(os.path.join(project.active, run_id))

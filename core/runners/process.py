@@ -18,6 +18,8 @@ from . import standby
 HasGone = Callable[[], bool]
 """Returns True once a wrapper has ended, without waiting."""
 
+_SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes")
+
 _started: list[HasGone] = []
 """Wrappers of this process, kept until they are reaped; their locks, not they, tell how their runs stand."""
 
@@ -33,16 +35,24 @@ class WrapperCall(Struct, frozen=True):
     """Run directory, activity file, and what it waits for."""
     environment: Mapping[str, str]
     """The launcher's."""
+    in_scope: bool = False
+    """Whether systemd makes a scope for it, a control group in which it can make its own."""
 
     @property
     def may_wait(self) -> bool:
         """Whether there is something that it has to wait for before it starts the child."""
-        return len(self.arguments) > 2
+        return any(option in self.arguments[2:] for option in ("--slots", "--session"))
+
+    @property
+    def own_environment(self) -> dict[str, str]:
+        """The wrapper's: with the mark of the run, so that a child that has not yet its own can be found."""
+        return {**self.environment, processes.RUN_MARK: self.meta.run_id}
 
     @property
     def argv(self) -> tuple[str, ...]:
         # -E: no PYTHON* variable of a user may change what supervises; -P: nor a module in the working directory.
-        return (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
+        wrapper = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
+        return (*_SCOPE, f"--description=subdeck run {self.meta.run_id}", "--", *wrapper) if self.in_scope else wrapper
 
 
 def usable_runner(name: str) -> RunnerKind:
@@ -72,7 +82,7 @@ def start_wrapper(call: WrapperCall, tmux_socket: str) -> HasGone:
 
 def _hand_to_standby(call: WrapperCall) -> HasGone | None:
     """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
-    if call.may_wait or (ready := standby.take()) is None:
+    if call.may_wait or call.in_scope or (ready := standby.take()) is None:
         return None
     is_taken = False
     try:
@@ -94,7 +104,7 @@ def _start_process(call: WrapperCall) -> HasGone:
                 stdout=DEVNULL,
                 stderr=stderr,
                 cwd="/",
-                env=call.environment,
+                env=call.own_environment,
                 start_new_session=True,
             )
     except OSError as error:
@@ -109,6 +119,7 @@ def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
     block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in call.environment.items())
     files.write_new(os.path.join(call.run_dir, paths.ENVIRONMENT), block)
     session, window = tmux.session_name(call.project), tmux.window_name(call.meta.title, call.meta.short_id)
-    pid = tmux.open_window(socket, session, window, (*call.argv, "--tmux", socket, session, window))
+    mark = ("env", f"{processes.RUN_MARK}={call.meta.run_id}")
+    pid = tmux.open_window(socket, session, window, (*mark, *call.argv, "--tmux", socket, session, window))
     started = processes.start_time(pid)
     return lambda: started is None or not processes.is_alive(pid, started)

@@ -17,6 +17,11 @@ OPTION = "--standby"
 LOAD_TIMEOUT_S = 10.0
 """How long a run waits until it has loaded; then another wrapper is started."""
 
+MARK = "SUBDECK_RUN_ID"
+"""`processes.RUN_MARK`, without what that module loads."""
+_UNMARKED = "-" * 22
+"""Room for a run's id in the environment that others see: written over once it is known."""
+
 _SIGKILL = 9
 
 _END = b"\0\0"
@@ -113,7 +118,8 @@ def _spawn(orders: int, loaded: int) -> int | None:
     )
     argv = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", OPTION)
     try:
-        return os.posix_spawn(sys.executable, argv, os.environ, file_actions=streams, setsid=True)
+        environment = {**os.environ, MARK: _UNMARKED}
+        return os.posix_spawn(sys.executable, argv, environment, file_actions=streams, setsid=True)
     except (OSError, NotImplementedError):
         return None
 

@@ -17,11 +17,12 @@ _PAUSE_S = 0.005
 _UNSEEN = "a process that /proc does not show"
 
 
-def end_children(patience: float) -> tuple[str, ...]:
+def end_children(patience: float, kill_group: Callable[[], None] | None = None) -> tuple[str, ...]:
     """End all that is below this process, a subreaper: TERM, `patience` seconds, then KILL.
 
     Whatever has daemonised, or forks in a chain, is handed to a subreaper by the kernel sooner or later: nothing is
-    left when that says that there are no children. Returns what could not be ended, for a person.
+    left when that says that there are no children. `kill_group` kills the control group that they are in, where there
+    is one. Returns what could not be ended, for a person.
     """
     asked: set[int] = set()
     kill_from = time.monotonic() + patience
@@ -35,6 +36,8 @@ def end_children(patience: float) -> tuple[str, ...]:
                     asked.add(pid)
                     processes.send(pid, signal.SIGTERM)
         else:
+            if kill_group:
+                kill_group()
             kill_below()
         time.sleep(_PAUSE_S)
     return ()
@@ -56,7 +59,9 @@ def kill_below() -> None:
         processes.send(pid, signal.SIGKILL)
 
 
-def end_found(find: Callable[[], dict[int, int]], patience: float) -> tuple[str, ...]:
+def end_found(
+    find: Callable[[], dict[int, int]], patience: float, kill_group: Callable[[], None] | None = None
+) -> tuple[str, ...]:
     """End what `find` returns, pids and start times of processes of others, likewise; it is asked again and again.
 
     What was found once has ended when it has gone, and all of it when several looks in a row have found nothing.
@@ -70,6 +75,8 @@ def end_found(find: Callable[[], dict[int, int]], patience: float) -> tuple[str,
         now = time.monotonic()
         if now > kill_from + PERSISTENCE_S:
             return tuple(map(_named, found))
+        if found and kill_group and now >= kill_from:
+            kill_group()
         for pid, started in found.items():
             if now >= kill_from:
                 processes.send(pid, signal.SIGKILL, started)

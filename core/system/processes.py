@@ -103,6 +103,18 @@ def name(pid: int) -> str:
     return files.content(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
 
 
+def wear_mark(run_id: str) -> None:
+    """Write a run's mark over the one with which this process was started, where others see it; both are as long."""
+    import ctypes
+
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_void_p
+    there = os.environ.get(RUN_MARK, "")
+    address = getenv(RUN_MARK.encode())
+    if address and len(there) == len(run_id):
+        ctypes.memmove(address, run_id.encode("ascii"), len(run_id))
+
+
 def find_program(name: str) -> str | None:
     """Return the path of a program on PATH; None where there is none."""
     paths = (os.path.join(directory, name) for directory in os.environ.get("PATH", os.defpath).split(os.pathsep))

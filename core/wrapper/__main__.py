@@ -1,8 +1,8 @@
 """The wrapper of one run: hold it, say who holds it, wait in its queue; then load the rest and supervise the child.
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
-SESSION WINDOW]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or subprocess: what is
-written while waiting is put together by hand from values that need no escaping.
+SESSION WINDOW] [--no-group]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or
+subprocess: what is written while waiting is put together by hand from values that need no escaping.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from .. import paths
 from ..runners import standby
 from ..system import files, processes
 from .queue import Queue, Reservation, SessionReservation, SlotReservation, StopRequested, take_all, watch_signals
+from .runner_file import RunnerFile
+
+NO_GROUP = "--no-group"
+"""The option by which a run gets no control group of its own."""
 
 
 def main(arguments: list[str]) -> int:
@@ -25,13 +29,16 @@ def main(arguments: list[str]) -> int:
             return 0
         arguments = received
     run_dir, activity_file, *options = arguments
-    reservations, tmux = _read_options(options, run_dir)
-    signals = watch_signals()
+    may_group = NO_GROUP not in options
+    reservations, tmux = _read_options([option for option in options if option != NO_GROUP], run_dir)
+    runner = RunnerFile(run_dir, tmux)
+    signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again)
     lock = _hold(run_dir)
     if lock is None:
         return 0
     _take_environment(run_dir)
-    _write_runner(run_dir, tmux)
+    runner.write()
+    signals.look_each_second()
     queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
     try:
         # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
@@ -41,14 +48,18 @@ def main(arguments: list[str]) -> int:
             _take_over_sessions(reservations)
     except StopRequested:
         held = []  # the supervisor finds the same signal and writes a result without a start
+    from .containment import Containment
+
+    containment = Containment(run_dir, runner, may_group=may_group)
     supervise = _load()
     try:
-        supervise(run_dir, activity_file, signals, events_written=int(queue.reported))
+        supervise(run_dir, activity_file, signals, containment, events_written=int(queue.reported))
         if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))
     finally:
         for descriptor in (*held, lock):
             os.close(descriptor)
+        containment.remove()
     return 0
 
 
@@ -59,6 +70,7 @@ def _stand_by() -> list[str] | None:
     _load()
     arguments = standby.receive()
     if arguments is not None:
+        processes.wear_mark(os.path.basename(arguments[0]))
         stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
         nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for source, descriptor in ((nowhere, 0), (nowhere, 1), (stderr, 2)):
@@ -152,22 +164,6 @@ def _take_environment(run_dir: str) -> None:
     os.environ.update(kept)
 
 
-def _write_runner(run_dir: str, tmux: tuple[str, ...]) -> None:
-    """Write `runner.json`; every value is a number, or text without quotes and backslashes."""
-    pid = os.getpid()
-    pane = ""
-    if tmux:
-        names = dict(zip(("socket", "session", "window"), tmux, strict=True), pane=os.environ.get("TMUX_PANE", ""))
-        pane = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
-    _write(
-        os.path.join(run_dir, paths.RUNNER),
-        f'{{"kind":"{"tmux" if tmux else "process"}","host":"{_bare(processes.host())}",'
-        f'"bootId":"{_bare(processes.boot_id())}","pidNamespace":"{_bare(processes.pid_namespace())}",'
-        f'"pid":{pid},"pidStarted":{processes.start_time(pid) or 0}{pane}}}',
-        os.O_TRUNC,
-    )
-
-
 def _report_queued(run_dir: str, activity_file: str, kind: str) -> None:
     event = f'{{"type":"queued","seq":1,"ts":"{paths.now_iso()}","for":"{kind}"}}\n'
     _write(os.path.join(run_dir, paths.EVENTS), event, os.O_APPEND)
@@ -189,10 +185,6 @@ def _complain(text: str) -> None:
         os.write(2, text.encode("utf-8", "replace"))
     except OSError:
         return  # the pane is gone, or stderr.log is on the same full disk
-
-
-def _bare(text: str) -> str:
-    return "".join(char for char in text if char.isascii() and char.isprintable() and char not in '"\\')
 
 
 if __name__ == "__main__":

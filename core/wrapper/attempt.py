@@ -21,9 +21,10 @@ from ..run import artifacts
 from ..run.events import RunStarted
 from ..run.model import RunMeta, RunReason, StopRequest
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
-from ..system import ending, processes
+from ..system import processes
 from ..system.files import open_regular
 from ..system.log import log_fault
+from .containment import Containment
 from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
 from .queue import Signals
@@ -42,13 +43,22 @@ class Attempt:
     """Starts the child, keeps its records, ends it when it has finished, is stopped or oversteps a limit."""
 
     def __init__(
-        self, meta: RunMeta, run_dir: str, records: Records, signals: Signals, *, began: float, turns: int
+        self,
+        meta: RunMeta,
+        run_dir: str,
+        records: Records,
+        signals: Signals,
+        containment: Containment,
+        *,
+        began: float,
+        turns: int,
     ) -> None:
         """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had."""
         self._meta = meta
         self._run_dir = run_dir
         self._records = records
         self._signals = signals
+        self._containment = containment
         self._turns = turns
         self._stream = PiStream()
         self._intake = Intake(self._stream, records)
@@ -131,6 +141,7 @@ class Attempt:
         environment |= command.env | {"PWD": self._meta.cwd}
         try:
             with open(open_regular(os.path.join(self._run_dir, paths.prompt_name(number)))[0], "rb") as stdin:
+                self._containment.enter()
                 child = Popen(
                     command.argv,
                     stdin=stdin,
@@ -153,10 +164,11 @@ class Attempt:
 
     def _end_descendants(self) -> None:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
-        self.not_ended = ending.end_children(patience)
+        self.not_ended = self._containment.end(patience)
 
     def _announce(self, child: Popen[bytes], number: int) -> None:
         own = os.getpid()
+        self._containment.add_child(child.pid)
         started = RunStarted(
             pid=own,
             child_pid=child.pid,
@@ -205,6 +217,7 @@ class Attempt:
     def _advance(self, child: Popen[bytes]) -> None:
         """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
+        self._containment.look(now)
         self._records.activity.touch(now)
         settled = self._settled_at()
         if settled is not None and settled <= now:
@@ -221,7 +234,7 @@ class Attempt:
         if step is Step.TERM:
             child.terminate()
         elif step is Step.KILL:
-            ending.kill_below()
+            self._containment.kill()
 
     def _read(self, pipe: int) -> bool:
         """Take one chunk; False at the end of the pipe."""

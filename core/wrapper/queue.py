@@ -18,27 +18,46 @@ LOOK_AGAIN_S = 0.05
 """Between two looks at the slots by the one at the door."""
 
 
+LOOK_FOR_STOP_S = 1.0
+"""Between two looks for a request to stop by a wrapper that got no signal."""
+
+
 class StopRequested(Exception):
     """A signal came while waiting."""
 
 
 class Signals:
-    """Which signals came; while `waiting` the next one raises StopRequested."""
+    """Which signals came; while `waiting` the next one, or a request to stop, raises StopRequested."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop_file: str, each_second: Callable[[], None]) -> None:
+        self._stop_file = stop_file
+        self._each_second = each_second
         self.caught: list[int] = []
         self.waiting = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.caught.append(number)
+        self._break_off()
+
+    def look(self, number: int, frame: FrameType | None) -> None:
+        """Look for a request whose writer could not signal this process; it also wakes up who polls."""
+        self._each_second()
+        if self.waiting and os.path.exists(self._stop_file):
+            self._break_off()
+
+    def look_each_second(self) -> None:
+        signal.signal(signal.SIGALRM, self.look)
+        signal.setitimer(signal.ITIMER_REAL, LOOK_FOR_STOP_S, LOOK_FOR_STOP_S)
+
+    def _break_off(self) -> None:
         if self.waiting:
             self.waiting = False
             raise StopRequested
 
 
-def watch_signals() -> Signals:
+def watch_signals(stop_file: str, each_second: Callable[[], None]) -> Signals:
     """Catch TERM, INT, HUP and QUIT from now on."""
-    signals = Signals()
+    signals = Signals(stop_file, each_second)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)
     return signals

@@ -15,11 +15,14 @@ from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, read_p
 from ..system import files
 from ..text.plain import plain
 from .attempt import Attempt
+from .containment import Containment
 from .queue import Signals
 from .records import Records, header, pane
 
 
-def supervise(run_dir: str, activity_file: str, signals: Signals, events_written: int) -> None:
+def supervise(
+    run_dir: str, activity_file: str, signals: Signals, containment: Containment, *, events_written: int
+) -> None:
     """Run the child of `run_dir` and write its result.
 
     `signals` has what already came while waiting, `events_written` counts the events written meanwhile.
@@ -35,10 +38,13 @@ def supervise(run_dir: str, activity_file: str, signals: Signals, events_written
     except OSError as error:
         records.note_trouble(paths.RESULT, error)
     records.transcript(header(meta))
-    conclude(run_dir, records, _run(meta, run_dir, records, signals))
+    result = _run(meta, run_dir, records, signals, containment)
+    if trouble := containment.runner.trouble:
+        records.note_trouble(paths.RUNNER, trouble)
+    conclude(run_dir, records, result)
 
 
-def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> RunResult:
+def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, containment: Containment) -> RunResult:
     """Continue the same child session until there is an end that asking again would not change.
 
     Return the result of the last attempt, with what all of them used.
@@ -50,7 +56,7 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals) -> Run
     began, began_at = time.monotonic(), paths.now_iso()
     while True:
         number += 1
-        attempt = Attempt(meta, run_dir, records, signals, began=began, turns=facts.usage.turns)
+        attempt = Attempt(meta, run_dir, records, signals, containment, began=began, turns=facts.usage.turns)
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
         outcome = attempt.run(number)

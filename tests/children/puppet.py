@@ -154,11 +154,21 @@ def detach_unmarked(path):
     detach(path, {name: os.environ[name] for name in kept if name in os.environ})
 
 
+def daemonise(path):
+    """Leave a process behind whose parent has gone, and that has given up its session and its mark."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        detach_unmarked(path)
+        os._exit(0)
+
+
 COMMANDS = {
     function.__name__.replace("_", "-"): function
     for function in (
         say, ask_for_more, say_many, say_big, cut_off, empty, error, update, tool, finish, finish_old, answer, raw,
         garbage, complain, close_stdout, leave, die, deaf, hang, touch, wait_for, linger, detach, detach_unmarked,
+        daemonise,
     )
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ def test_the_wrapper_is_detached(project_dir: Path) -> None:
 
 
 def test_runner_facts(project_dir: Path) -> None:
-    """runner.json says which machine, boot and process hold a run."""
+    """runner.json says which machine, boot and processes hold a run, its child too."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     pids = started(engine, run)
@@ -43,6 +43,8 @@ def test_runner_facts(project_dir: Path) -> None:
         pid_namespace=processes.pid_namespace(),
         pid=pids.pid,
         pid_started=processes.start_time(pids.pid),
+        child_pid=pids.child_pid,
+        child_pid_started=pids.child_pid_started,
     )
     assert expected == artifacts.read_runner(str(run_dir(engine, run)))
     engine.stop([run.run_id])

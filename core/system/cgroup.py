@@ -1,0 +1,122 @@
+"""A control group (v2) for each run: what a process in it starts cannot leave it, whatever it forks or forgets.
+
+A group is made below the one that this process is in, where that is allowed; it needs no controller. It is called by
+the run's id, so that whoever finishes a run finds it without a record that could name another.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from . import files
+
+PREFIX = "subdeck-"
+MEMBERS = "cgroup.procs"
+OLD_S = 60.0
+"""After this a group that is empty will not be entered any more."""
+
+
+def own() -> str | None:
+    """Return the directory of the group that this process is in; None where there are none of version 2."""
+    lines = files.content("/proc/self/cgroup").decode("utf-8", "surrogateescape").splitlines()
+    path = next((line[3:] for line in lines if line.startswith("0::/")), None)
+    if path is None or "/.." in path:
+        return None  # one outside of our namespace
+    for root, mount in _mounts():
+        if path == root or path.startswith(root.rstrip("/") + "/"):
+            return os.path.normpath(f"{mount}/{path[len(root.rstrip('/')) :]}")
+    return None
+
+
+def can_make_groups(directory: str) -> bool:
+    """Return whether this process could make a group below its own and move into it."""
+    return os.access(directory, os.W_OK | os.X_OK) and os.access(f"{directory}/{MEMBERS}", os.W_OK)
+
+
+def find(run_id: str) -> str | None:
+    """Return the directory of a run's group, wherever in the tree this user made it; None where there is none."""
+    wanted = PREFIX + run_id
+    home = own()
+    if home and _is_ours(f"{home}/{wanted}"):
+        return f"{home}/{wanted}"
+    for _, mount in _mounts():
+        for directory, names, _ in os.walk(mount):
+            if wanted in names and _is_ours(f"{directory}/{wanted}"):
+                return f"{directory}/{wanted}"
+    return None
+
+
+def members(group: str) -> list[int]:
+    """Return the processes in a group and in those below it, dead ones left out; none where it is gone.
+
+    Raises OSError where it cannot be read.
+    """
+    found: list[int] = []
+    for directory, _, _ in os.walk(group):
+        try:
+            found += map(int, files.read(f"{directory}/{MEMBERS}").split())
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if os.path.isdir(directory):
+                raise OSError(error.errno, error.strerror, directory) from error
+    return found
+
+
+def move_here(group: str) -> None:
+    """Move this process into a group. Raises OSError."""
+    _write(f"{group}/{MEMBERS}", b"0")
+
+
+def kill(group: str) -> None:
+    """Kill all that is in a group and below it at once, so that no fork escapes; needs Linux 5.14.
+
+    Raises OSError where that is not possible.
+    """
+    _write(f"{group}/cgroup.kill", b"1")
+
+
+def remove(group: str) -> None:
+    """Remove a group and those below it, as far as they are empty."""
+    for directory, _, _ in os.walk(group, topdown=False):
+        try:
+            os.rmdir(directory)
+        except OSError:
+            continue
+
+
+def remove_old(directory: str) -> None:
+    """Remove the empty groups of runs in a group, which wrappers left that were killed at their very end."""
+    oldest = time.time() - OLD_S
+    for name in files.names(directory):
+        try:
+            if name.startswith(PREFIX) and os.stat(f"{directory}/{name}").st_mtime < oldest:
+                os.rmdir(f"{directory}/{name}")
+        except OSError:
+            continue  # it is in use
+
+
+def _mounts() -> Iterator[tuple[str, str]]:
+    """Yield which part of the tree of groups is mounted where."""
+    for line in files.content("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
+        fields, _, source = line.partition(" - ")
+        if source.startswith("cgroup2 "):
+            root, mount = fields.split()[3:5]
+            yield root, mount.replace("\\040", " ")
+
+
+def _is_ours(group: str) -> bool:
+    try:
+        return os.stat(group, follow_symlinks=False).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _write(path: str, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)

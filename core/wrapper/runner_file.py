@@ -1,0 +1,62 @@
+"""`runner.json`: which machine and processes hold the run; tried until it stands, and written anew with the child.
+
+Put together by hand, for a wrapper that waits in a queue loads no encoder: every value is a number, or text without
+quotes and backslashes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from .. import paths
+from ..system import files, processes
+
+
+class RunnerFile:
+    def __init__(self, run_dir: str, tmux: tuple[str, ...]) -> None:
+        """`tmux` is socket, session and window; empty for a process run."""
+        self._path = os.path.join(run_dir, paths.RUNNER)
+        self._tmux = tmux
+        self._child = ""
+        self._is_written = False
+        self.trouble: OSError | None = None
+        """Why it could not be written at first."""
+
+    def write(self) -> None:
+        """Write the file as far as the disk lets; what may be missing is tried again by `try_again`."""
+        try:
+            files.write_whole(self._path, self._content().encode())
+            self._is_written = True
+        except OSError as error:
+            self._is_written = False
+            self.trouble = self.trouble or error
+
+    def try_again(self) -> None:
+        if not self._is_written:
+            self.write()
+
+    def add_child(self, pid: int, started: int | None) -> None:
+        self._child = f',"childPid":{pid}' + (f',"childPidStarted":{started}' if started else "")
+        self.write()
+
+    def _content(self) -> str:
+        """Put it together; raise OSError where the kernel does not say who we are: half of that could be a stranger."""
+        boot_id, pid = processes.boot_id(), os.getpid()
+        started = processes.start_time(pid)
+        if not boot_id or started is None:
+            raise OSError(errno.ENODATA, "what the kernel knows of this boot and this process cannot be read", "/proc")
+        pane = ""
+        if self._tmux:
+            values = (*self._tmux, os.environ.get("TMUX_PANE", ""))
+            names = dict(zip(("socket", "session", "window", "pane"), values, strict=True))
+            pane = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
+        return (
+            f'{{"kind":"{"tmux" if self._tmux else "process"}","host":"{_bare(processes.host())}",'
+            f'"bootId":"{_bare(boot_id)}","pidNamespace":"{_bare(processes.pid_namespace())}",'
+            f'"pid":{pid},"pidStarted":{started}{self._child}{pane}}}'
+        )
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in text if char.isascii() and char.isprintable() and char not in '"\\')

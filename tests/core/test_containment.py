@@ -1,0 +1,216 @@
+"""What keeps the processes of a run together: a control group of its own, else marks and a list."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.engine import Engine
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.runners import standby
+from subdeck.core.system import cgroup, processes
+
+from tests.factories import (
+    lives,
+    open_engine,
+    pid_in,
+    run_dir,
+    run_to_end,
+    start,
+    started,
+    wait_for_end,
+    wait_until_gone,
+)
+from tests.waiting import wait_until
+
+
+def group_for_tests() -> str | None:
+    home = cgroup.own()
+    return home if home and cgroup.can_make_groups(home) else None
+
+
+needs_groups = pytest.mark.skipif(
+    group_for_tests() is None, reason="no control group (v2) can be made below that of this process"
+)
+
+
+@pytest.fixture(params=[pytest.param("auto", marks=needs_groups), "off"])
+def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
+    """Open a project with control groups, and one without."""
+    return open_engine(project_dir, cgroup=request.param)
+
+
+def group_of(pid: int) -> str:
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return next(line for line in lines if line.startswith("0::")).rpartition("/")[2]
+
+
+def with_daemon(engine: Engine, place: Path) -> tuple[RunSnapshot, int]:
+    """Start a run with a daemon that neither parent nor environment tells of; return it and the daemon's pid."""
+    run = start(engine, f"daemonise {place}/daemon", "say Working.", "hang")
+    daemon = pid_in(place / "daemon")
+    wait_until(lambda: parent_of(daemon) == started(engine, run).pid, "the daemon to be handed to the wrapper")
+    return run, daemon
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+
+
+def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
+    wrapper = started(engine, run).pid
+    os.kill(wrapper, signal.SIGKILL)
+    wait_until(lambda: not lives(wrapper), "the wrapper to die")
+
+
+@needs_groups
+def test_a_group_for_each_run(project_dir: Path) -> None:
+    """Wrapper and child are in a group that is called by the run, and that goes with it."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    pids = started(engine, run)
+    name = f"subdeck-{run.run_id}"
+    assert [name, name] == [group_of(pids.pid), group_of(pids.child_pid)]
+    group = cgroup.find(run.run_id)
+    assert group is not None and {pids.pid, pids.child_pid} <= set(cgroup.members(group))
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+    wait_until(lambda: cgroup.find(run.run_id) is None, "the group to be removed")
+
+
+def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path) -> None:
+    """A process that left parent, session and environment behind is ended by who finds the run without its wrapper."""
+    run, daemon = with_daemon(engine, tmp_path)
+    listed = run_dir(engine, run) / paths.CHILDREN
+    if cgroup.find(run.run_id) is None:
+        wait_until(lambda: str(daemon) in listed.read_text().split(), "the daemon to be written down")
+    kill_wrapper(engine, run)
+    (seen,) = engine.snapshots([run.run_id])
+    assert "lost" == seen.reason
+    assert not lives(daemon)
+    assert cgroup.find(run.run_id) is None
+
+
+def test_a_daemon_of_a_run_that_ends(engine: Engine, tmp_path: Path) -> None:
+    """Whatever a child daemonised has gone before its run is called over."""
+    run = run_to_end(engine, f"daemonise {tmp_path}/daemon", "answer ok")
+    assert ("completed", False) == (run.status, lives(pid_in(tmp_path / "daemon")))
+
+
+@needs_groups
+def test_a_group_is_found_wherever_it_is(project_dir: Path, tmp_path: Path) -> None:
+    """Whoever finishes a run may be in another group than its wrapper was."""
+    home = group_for_tests()
+    assert home
+    elsewhere = f"{home}/elsewhere-{os.getpid()}"
+    os.mkdir(elsewhere)
+    code = f"""
+import sys
+from subdeck.core.system import cgroup
+cgroup.move_here({elsewhere!r})
+from subdeck.core.engine import Engine
+print(*(run.reason for run in Engine.open({str(project_dir)!r}).snapshots()))
+"""
+    engine = open_engine(project_dir)
+    run, daemon = with_daemon(engine, tmp_path)
+    kill_wrapper(engine, run)
+    assert "lost\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert (False, None) == (lives(daemon), cgroup.find(run.run_id))
+    os.rmdir(elsewhere)
+
+
+@needs_groups
+def test_who_looks_from_inside_lives_on(project_dir: Path, tmp_path: Path) -> None:
+    """A look from inside of a lost run ends the others of its group, and writes the result."""
+    engine = open_engine(project_dir)
+    run, daemon = with_daemon(engine, tmp_path)
+    kill_wrapper(engine, run)
+    code = f"""
+from subdeck.core.system import cgroup
+cgroup.move_here(cgroup.find({run.run_id!r}))
+from subdeck.core.engine import Engine
+print(*(run.reason for run in Engine.open({str(project_dir)!r}).snapshots()))
+"""
+    assert "lost\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert not lives(daemon)
+    group = cgroup.find(run.run_id)
+    assert group is not None, "who looked was in it"
+    cgroup.remove(group)
+
+
+@needs_groups
+def test_empty_groups_are_taken_away(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group that a wrapper left when it was killed at its very end is removed by a later one; one in use is not."""
+    home = group_for_tests()
+    assert home
+    empty, used = f"{home}/subdeck-20200101-000000-aaaaaa", f"{home}/subdeck-20200101-000000-bbbbbb"
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    for group in (empty, used):
+        os.mkdir(group)
+    Path(used, cgroup.MEMBERS).write_text(str(sleeper.pid))
+    monkeypatch.setattr(cgroup, "OLD_S", -1.0)
+    cgroup.remove_old(home)
+    there = [os.path.exists(empty), os.path.exists(used)]
+    sleeper.kill()
+    sleeper.wait()
+    wait_until(lambda: cgroup.remove(used) or not os.path.exists(used), "the other group to be empty")
+    assert [False, True] == there
+
+
+def test_no_group_no_matter(project_dir: Path, tmp_path: Path) -> None:
+    """Where no group can be made, a run goes on without one."""
+    code = f"""
+import sys
+from subdeck.core.system import cgroup
+cgroup.own = lambda: {str(tmp_path)!r}
+from subdeck.core.wrapper.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+    engine = open_engine(project_dir)
+    from subdeck.core.runners.process import WrapperCall
+
+    with pytest.MonkeyPatch.context() as patched:
+        argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
+        patched.setattr(WrapperCall, "argv", argv)
+        assert "completed" == run_to_end(engine, "answer ok").status
+    assert not list(tmp_path.glob("subdeck-*"))
+
+
+def test_a_scope_by_setting(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `cgroup: scope` the wrapper is started through systemd, which names the run; nothing stands by for it."""
+    program = tmp_path / "bin" / "systemd-run"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\necho "$*" >{tmp_path}/asked\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    engine = open_engine(project_dir, cgroup="scope")
+    run = run_to_end(engine, "answer ok")
+    asked = (tmp_path / "asked").read_text()
+    assert "completed" == run.status
+    assert asked.startswith("--user --scope ") and run.run_id in asked
+
+
+@pytest.mark.parametrize("how", ["process", "standby", pytest.param("tmux", marks=pytest.mark.tmux)])
+def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
+    """A child that has forked and not yet loaded its program has its wrapper's environment: the mark is in that too."""
+    engine = open_engine(project_dir)
+    if how == "standby":
+        standby.start()
+    run = start(engine, "hang", runner="tmux" if how == "tmux" else "process")
+    pids = started(engine, run)
+    assert {pids.pid, pids.child_pid} == set(processes.marked(run.run_id))
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
+    wait_until_gone(pids.pid)
+
+
+def test_the_mark_is_called_the_same() -> None:
+    """The module that must load nothing else spells it itself."""
+    assert processes.RUN_MARK == standby.MARK
