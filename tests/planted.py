@@ -45,20 +45,30 @@ def _unreadable(path: Path) -> None:
     path.chmod(0)
 
 
-def kinds(outside: Path) -> dict[str, Callable[[Path], None]]:
-    """Return what may stand under a name, and how it is made; links lead to what is `outside`."""
-    return {
-        "link_to_file": lambda path: path.symlink_to(outside / "secret"),
-        "link_to_directory": lambda path: path.symlink_to(outside / "directory"),
-        "link_to_nothing": lambda path: path.symlink_to(outside / "not-there"),
-        "link_to_zero": lambda path: path.symlink_to("/dev/zero"),
-        "pipe": os.mkfifo,
-        "directory": Path.mkdir,
-        "socket": _socket,
-        "empty": Path.touch,
-        "unreadable": _unreadable,
-        "sparse": _sparse,
-    }
+_TARGETS = {
+    "link_to_file": "secret",
+    "link_to_directory": "directory",
+    "link_to_nothing": "not-there",
+    "link_to_zero": "/dev/zero",
+}
+_MAKERS: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "directory": Path.mkdir,
+    "socket": _socket,
+    "empty": Path.touch,
+    "unreadable": _unreadable,
+    "sparse": _sparse,
+}
+KINDS = (*_TARGETS, *_MAKERS)
+"""What may stand under a name."""
+
+
+def plant(kind: str, path: Path, outside: Path) -> None:
+    """Put something of this kind there; the links lead to what is `outside`."""
+    if kind in _TARGETS:
+        path.symlink_to(outside / _TARGETS[kind])
+    else:
+        _MAKERS[kind](path)
 
 
 def make_outside(root: Path) -> Path:

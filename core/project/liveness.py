@@ -69,7 +69,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
     try:
         lock = _open_lock(run_dir, flags)
     except OSError:
-        return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
+        return Proof.UNKNOWN if files.exists(run_dir) else Proof.GONE
     try:
         if not _take(lock, run_dir, patience):
             return Proof.ALIVE
@@ -89,7 +89,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
-        return Proof.UNKNOWN if os.path.isdir(run_dir) else Proof.GONE
+        return Proof.UNKNOWN if files.exists(run_dir) else Proof.GONE
     finally:
         os.close(lock)
 

@@ -356,7 +356,7 @@ def _explained(
 
 def _refused(path: str, mode: int, wanted: str = "regular file") -> RefusedError:
     _, mark, below = f"{path}/".rpartition(_GUARDED)
-    shown = (below or HOME).rstrip("/") if mark else "it"
+    shown = (below or HOME).rstrip("/") if mark else ".pi" if wanted == "directory" else "it"
     if stat.S_ISLNK(mode):
         return RefusedError(errno.ELOOP, f"{shown} is a symbolic link; subdeck opens none", path)
     if stat.S_ISDIR(mode):

@@ -25,6 +25,8 @@ WHOLE = 1024 * 1024
 """Bytes of a chunk up to which it is read whole; one that is longer has a line that is cut."""
 LONGEST = 4 * 1024 * 1024
 """Bytes of one line that `blocks` hands out; of a longer one only the beginning."""
+ENDLESS = 64 * 1024 * 1024
+"""Bytes after which a line is taken for endless: nobody looks for the end of a file with a hole of a terabyte in it."""
 HEAD = 512
 """Bytes of a line that `lines_backward` hands out with it."""
 
@@ -135,7 +137,11 @@ class LineTail:
                     yield line
             if len(chunk) < length or (newline and end is not None and position >= end):
                 return
-            length = BLOCK
+            if len(rest) > ENDLESS:
+                self.offset = max(position, status.st_size)
+                yield rest[:HELD]
+                return
+            length = BLOCK if newline else max(BLOCK, len(rest))
 
 
 class Chunk(Struct, frozen=True, gc=False):
@@ -179,9 +185,9 @@ class LineFile:
             return b""  # not there any more, or a directory in its place
 
     def end_of_lines(self, size: int) -> int:
-        """Return where the last whole line among the first `size` bytes ends; 0 when there is none."""
+        """Return where the last whole line among the first `size` bytes ends; 0 when there is none near their end."""
         position = size
-        while position > 0:
+        while position > max(0, size - ENDLESS):
             start = max(0, position - CHUNK)
             newline = self.read(start, position - start).rfind(b"\n")
             if newline >= 0:
@@ -194,7 +200,8 @@ class LineFile:
         if position <= 0:
             return 0
         position -= 1  # a newline right there means that a line begins at the position itself
-        while block := self.read(position, BLOCK):
+        last = position + ENDLESS
+        while position < last and (block := self.read(position, BLOCK)):
             newline = block.find(b"\n")
             if newline >= 0:
                 return position + newline + 1
@@ -228,9 +235,10 @@ class LineFile:
             size *= 4
 
     def line_at(self, offset: int) -> bytes:
-        """Return the whole line that begins here, however long, without its newline."""
+        """Return the whole line that begins here, unless it is endless, without its newline."""
         parts: list[bytes] = []
-        while block := self.read(offset, BLOCK):
+        last = offset + ENDLESS
+        while offset < last and (block := self.read(offset, BLOCK)):
             line, newline, _ = block.partition(b"\n")
             parts.append(line)
             if newline:
@@ -272,6 +280,9 @@ class LineFile:
                 chunk_end, lines = start + cut, 0
             lines += block.count(b"\n", 0, cut)
             position = start
+            if chunk_end - position > ENDLESS:
+                yield Chunk(position, chunk_end, max(1, lines))
+                return
         if chunk_end > 0:
             yield Chunk(0, chunk_end, lines)
 
@@ -322,5 +333,7 @@ def lines_backward(descriptor: int, size: int) -> Iterator[Line]:
                 yield Line(offset, length, head)
             end, cut = start + newline, newline
         position = start
+        if end - position > ENDLESS:
+            return
     if end > 0:
         yield Line(0, end, os.pread(descriptor, min(HEAD, end), 0))

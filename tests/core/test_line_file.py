@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from subdeck.core.system.line_file import BLOCK, CHUNK, HELD, WHOLE, LineFile, chunks_of
+from subdeck.core.system.line_file import BLOCK, CHUNK, HELD, WHOLE, LineFile, LineTail, chunks_of
 
 
 def some_lines(seed: int, size: int, longest: int) -> bytes:
@@ -85,3 +85,23 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
         assert list(file.chunks_before(0)) == []
         assert sum(chunk.lines for chunk in file.chunks_before(BLOCK)) == 0
     assert LineFile(str(tmp_path / "missing")).mark() is None
+
+
+def test_a_file_with_a_hole_of_a_terabyte(tmp_path: Path) -> None:
+    """What has no newline for longer than any line is passed over, and is read neither to its end nor from there."""
+    path = tmp_path / "lines"
+    with path.open("wb") as written:
+        written.write(b"one\n")
+        written.truncate(1 << 40)
+    tail, file = LineTail(str(path)), LineFile(str(path))
+    head, endless = tail.lines()
+    assert (b"one", 1 << 40) == (head, tail.offset)
+    assert not endless.strip(b"\0")
+    assert 0 == file.end_of_lines(1 << 40)
+    assert file.line_start(5) is None
+    assert not file.line_at(4).strip(b"\0")
+    with path.open("ab") as written:
+        written.write(b"\nnew\n")
+    assert [b"", b"new"] == list(tail.lines())
+    assert (1 << 40) + 5 == file.end_of_lines((1 << 40) + 5)
+    assert len(list(file.chunks_before((1 << 40) + 5))) == 1

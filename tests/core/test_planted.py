@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from subdeck.core import paths
+from subdeck.core.cli.main import main
 from subdeck.core.engine import Engine
-from subdeck.core.run.model import LauncherKind
+from subdeck.core.errors import SettingsError
+from subdeck.core.project.session import SessionFile
+from subdeck.core.run import artifacts
+from subdeck.core.run.artifacts import RunnerFacts
+from subdeck.core.run.events import RunStarted, encode_event
+from subdeck.core.run.model import LauncherKind, RunnerKind
 
 from ..factories import make_finished, make_meta, make_run, write_settings
-from ..planted import make_outside, tree_of
+from ..planted import KINDS, make_outside, plant, tree_of
 from .command_line import Done, subdeck, write_preset
 
 PLANTED = "20260101-000000-abcdef"
@@ -47,12 +55,12 @@ def command(project: paths.Project, *words: str) -> Done:
     return subdeck(*words, cwd=Path(project.root))
 
 
-def first_update(project: paths.Project) -> Engine:
+def first_update(project: paths.Project) -> None:
     """Do what the app does at its start."""
-    engine = Engine.open(project.root, kind=LauncherKind.APP)
-    engine.purge()
-    next(iter(engine.updates(threading.Event())))
-    return engine
+    with suppress(SettingsError):
+        engine = Engine.open(project.root, kind=LauncherKind.APP)
+        engine.purge()
+        next(iter(engine.updates(threading.Event())))
 
 
 def test_a_link_in_the_place_of_a_run(project: paths.Project, outside: Path) -> None:
@@ -124,3 +132,117 @@ def test_a_link_in_the_place_of_our_own_directories(project: paths.Project, outs
     first_update(project)
     command(project, "bg", "--no-preset", "answer ok")
     command(project, "clean", "--keep", "0", "--yes")
+
+
+IN_A_RUN = (
+    "meta.json",
+    "result.json",
+    "events.jsonl",
+    "stop.json",
+    "runner.json",
+    "transcript.log",
+    "stdout.log",
+    "stderr.log",
+    "lock",
+    "prompt.md",
+    "system-prompt.md",
+    "child-session.jsonl",
+    "environment",
+)
+BESIDE_RUNS = (
+    "active/" + PLANTED,
+    "sessions/operator.jsonl",
+    "trash/" + PLANTED,
+    "active",
+    "sessions",
+    "trash",
+    "a.md",
+)
+"""Below `.pi/subagents`; whatever they are, the runs are listed."""
+ALL_RUNS = ("runs", "runs/.slots", "config.yaml", ".gitignore")
+"""The same, where it may be that nothing can be listed."""
+
+
+@pytest.fixture
+def cli(
+    project: paths.Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """Call the command line in this process, where an error that nobody catches ends the test."""
+    monkeypatch.chdir(project.root)
+
+    def call(*words: str) -> Done:
+        capfd.readouterr()
+        code = main(lambda run, readonly: 0, words)
+        return Done(code, *capfd.readouterr())
+
+    return call
+
+
+def unfinished(project: paths.Project) -> None:
+    """Make a run whose wrapper has died."""
+    meta, lock = make_run(project, make_meta(PLANTED, background=True, session_path="child-session.jsonl"))
+    os.close(lock)
+    artifacts.write_runner(project.run_dir(meta.run_id), RunnerFacts(RunnerKind.PROCESS, "here", "b", "n", 1, 1))
+    (planted_dir(project) / "events.jsonl").write_bytes(
+        encode_event(RunStarted(pid=1, child_pid=2, attempt=1, max_attempts=1))
+    )
+    SessionFile(project, "operator").add_run(meta)
+
+
+def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
+    """Do with the planted run, and with all, what people do; return the list of runs as it was at first."""
+    listed = cli("status", "--all").out
+    first_update(project)
+    for words in (
+        ("status", "abcdef", "--json"),
+        ("logs", "abcdef"),
+        ("logs", "abcdef", "--raw"),
+        ("logs", "abcdef", "--stderr"),
+        ("logs", "abcdef", "--events", "--json"),
+        ("logs", "abcdef", "--markdown"),
+        ("stop", "abcdef"),
+        ("doctor",),
+        ("presets",),
+        ("clean", "--keep", "1", "--dry-run"),
+        ("rm", "abcdef"),
+        ("rm", "--undo", "abcdef"),
+        ("rm", "--purge", "abcdef"),
+        ("clean", "--keep", "0", "--yes"),
+    ):
+        cli(*words)
+    return listed
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", IN_A_RUN)
+@pytest.mark.parametrize("kind", KINDS)
+def test_anything_in_the_place_of_a_file_of_a_run(
+    project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
+) -> None:
+    """Whatever stands for a file of a run changes nothing elsewhere, keeps nobody waiting and hides no other run."""
+    good = make_finished(project)
+    unfinished(project)
+    (planted_dir(project) / name).unlink(missing_ok=True)
+    plant(kind, planted_dir(project) / name, outside)
+    listed = look_and_act(cli, project)
+    assert good.short_id in listed
+    assert "abcdef" in listed
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [*BESIDE_RUNS, *ALL_RUNS, f"runs/{PLANTED}"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_anything_in_the_place_of_what_a_project_keeps(
+    project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
+) -> None:
+    """Whatever stands for our own files and directories changes nothing elsewhere, not by a launch either."""
+    good = make_finished(project)
+    unfinished(project)
+    path = Path(project.home, name)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    plant(kind, path, outside)
+    assert (good.short_id in look_and_act(cli, project)) or name in ALL_RUNS
+    launched = cli("run", "--no-preset", "answer ok")
+    assert 0 == launched.code or "subdeck: " in launched.err

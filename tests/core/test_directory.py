@@ -1,0 +1,147 @@
+"""What lies below `.pi/subagents` is reached step by step, and only as what it should be."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from subdeck.core.system import files
+from subdeck.core.system.directory import RefusedError, opened
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The `.pi/subagents` of a project."""
+    home = tmp_path / "project" / ".pi" / "subagents"
+    home.mkdir(parents=True)
+    return home
+
+
+def test_the_way_to_the_project_may_have_links(home: Path, tmp_path: Path) -> None:
+    """A project that is reached through a link is used as it is."""
+    (tmp_path / "way").symlink_to(home.parent.parent)
+    files.make_private_directory(str(tmp_path / "way/.pi/subagents/runs/one"))
+    files.write_new(str(tmp_path / "way/.pi/subagents/runs/one/meta.json"), b"{}")
+    assert b"{}" == (home / "runs/one/meta.json").read_bytes()
+
+
+@pytest.mark.parametrize("link", [".pi", ".pi/subagents"])
+def test_our_place_may_be_a_link_to_inside_the_project(tmp_path: Path, link: str) -> None:
+    """Who keeps `.pi` or `.pi/subagents` elsewhere in the project finds everything there."""
+    project = tmp_path / "project"
+    (project / "kept/subagents/runs").mkdir(parents=True)
+    (project / link).parent.mkdir(exist_ok=True)
+    (project / link).symlink_to(project / "kept" if link == ".pi" else "../kept/subagents")
+    files.write_whole(str(project / ".pi/subagents/runs/a"), b"here")
+    assert b"here" == (project / "kept/subagents/runs/a").read_bytes()
+
+
+@pytest.mark.parametrize("link", [".pi", ".pi/subagents"])
+@pytest.mark.parametrize("target", ["elsewhere", "/tmp", "loop", "project-beside"])
+def test_our_place_is_no_link_out_of_the_project(tmp_path: Path, link: str, target: str) -> None:
+    """A link that leads out of the project is refused with its name, and nothing is made where it leads."""
+    project = tmp_path / "project"
+    (project / link).parent.mkdir(parents=True)
+    (tmp_path / "elsewhere" / "subagents").mkdir(parents=True)
+    (tmp_path / "project-beside" / "subagents").mkdir(parents=True)
+    (project / link).symlink_to(project / link if target == "loop" else tmp_path / target)
+    with pytest.raises(RefusedError) as refused:
+        files.make_private_directory(str(project / ".pi/subagents/runs"))
+    assert f"{refused.value.strerror}".startswith(f"{link} is a symbolic link")
+    assert str(project / link) == refused.value.filename
+    assert [] == [*(tmp_path / "elsewhere/subagents").iterdir(), *(tmp_path / "project-beside/subagents").iterdir()]
+
+
+def test_no_step_goes_up(home: Path) -> None:
+    """A name `..` is refused: it would lead out again."""
+    (home / "runs").mkdir()
+    with pytest.raises(RefusedError, match=r"\.\. in it"):
+        opened(f"{home}/runs/../../..")
+
+
+def test_what_is_missing_is_missing(home: Path) -> None:
+    """Something that is not there is an error with its whole path, and no refusal."""
+    for path in (home / "runs", home / "runs/one/meta.json", home / "lock"):
+        with pytest.raises(FileNotFoundError) as missing:
+            files.read(f"{path}/x")
+        assert missing.value.filename in {f"{part}" for part in ((path / "x"), *(path / "x").parents)}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pipe", "a pipe, not a regular file"),
+        ("link", "a symbolic link; subdeck opens none"),
+        ("dir", "a directory, not a file"),
+    ],
+)
+def test_a_refusal_names_what_is_there(home: Path, name: str, said: str) -> None:
+    """Who meets a refusal reads what stands in which place."""
+    (home / "runs").mkdir()
+    os.mkfifo(home / "runs/pipe")
+    (home / "runs/link").symlink_to("pipe")
+    (home / "runs/dir").mkdir()
+    with pytest.raises(RefusedError) as refused:
+        files.open_lock(f"{home}/runs/{name}")
+    assert f"runs/{name} is {said}" == refused.value.strerror
+
+
+def test_only_this_user_looks_into_what_is_made(tmp_path: Path) -> None:
+    """With any umask nobody else can write to the directories that are made, nor look into ours."""
+    before = os.umask(0)
+    try:
+        files.make_private_directory(str(tmp_path / "project/.pi/subagents/runs/one"))
+        files.make_private_directory(str(tmp_path / "state/subdeck"))
+    finally:
+        os.umask(before)
+    made = {str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert 0o755 == made.pop("project/.pi")
+    assert {0o700} == set(made.values())
+
+
+def test_a_directory_that_is_held_is_the_one_that_was_opened(home: Path, tmp_path: Path) -> None:
+    """What is exchanged for a link after it was opened is not what is written to."""
+    (home / "runs/one").mkdir(parents=True)
+    with opened(f"{home}/runs") as runs, runs.inside("one") as one:
+        (home / "runs").rename(home / "moved")
+        (home / "runs").symlink_to(tmp_path)
+        one.write_new("a", b"")
+        runs.make("two")
+    assert {"a"} == set(os.listdir(home / "moved/one"))
+    assert {"one", "two"} == set(os.listdir(home / "moved"))
+
+
+def test_a_link_is_moved_and_removed_itself(home: Path, tmp_path: Path) -> None:
+    """Renaming and removing concern the link, never what it leads to."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious/file").touch()
+    (home / "link").symlink_to(tmp_path / "precious")
+    files.rename(f"{home}/link", f"{home}/other")
+    files.remove_tree(f"{home}/other")
+    assert [] == os.listdir(home)
+    assert ["file"] == os.listdir(tmp_path / "precious")
+
+
+def test_presets_may_be_links_to_files(home: Path, tmp_path: Path) -> None:
+    """What people write by hand they may keep elsewhere and link to."""
+    (tmp_path / "shared.md").write_bytes(b"text")
+    (home / "a.md").symlink_to(tmp_path / "shared.md")
+    descriptor, status = files.open_regular(f"{home}/a.md", follow=True)
+    os.close(descriptor)
+    assert 4 == status.st_size
+    with pytest.raises(RefusedError, match="symbolic link"):
+        files.open_regular(f"{home}/a.md")
+
+
+def test_no_descriptor_is_left_open(home: Path) -> None:
+    """Whatever is refused on the way, all that was opened for it is closed again."""
+    (home / "runs").mkdir()
+    (home / "runs/link").symlink_to(home)
+    before = len(os.listdir("/proc/self/fd"))
+    for path in ("runs/a", "runs/link/a", "runs/a/b/c", "runs/../a", "runs"):
+        files.content(f"{home}/{path}")
+        files.names(f"{home}/{path}")
+        files.exists(f"{home}/{path}")
+    assert before == len(os.listdir("/proc/self/fd"))

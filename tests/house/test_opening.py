@@ -1,0 +1,110 @@
+"""Which modules open paths: what lies below `.pi/subagents` is opened by `core/system/directory.py` alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+OPENING = {
+    "gzip": {"open"},
+    "io": {"FileIO", "open", "open_code"},
+    "os": {
+        "chmod", "chown", "fwalk", "link", "listdir", "makedirs", "mkdir", "mkfifo", "mknod", "open", "readlink",
+        "remove", "removedirs", "rename", "renames", "replace", "rmdir", "scandir", "symlink", "truncate", "unlink",
+        "utime", "walk",
+    },
+    "shutil": {"copy", "copy2", "copyfile", "copymode", "copystat", "copytree", "move", "rmtree"},
+    "tempfile": {"NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile", "mkdtemp", "mkstemp"},
+}  # fmt: skip
+"""What opens, creates or removes by a path. To look whether something is there opens nothing."""
+WHOLE_MODULES = {"codecs", "dbm", "fileinput", "glob", "mmap", "pathlib", "shelve", "sqlite3", "tarfile", "zipfile"}
+"""Their import alone wants a reason."""
+
+GUARDED = "core/system/directory.py"
+PATHS = {
+    "core/agents/pi/models.py": ({"open"}, "the catalog that comes with pi"),
+    "core/cli/logs.py": ({"open", "shutil.rmtree", "tempfile.mkdtemp"}, "a replay, in a temporary directory"),
+    "core/cli/output.py": ({"os.open"}, "/dev/null"),
+    "core/config/yaml_tree.py": ({"os.readlink"}, "where a preset or a file of settings leads that cannot be read"),
+    "core/delegation/parent.py": ({"tempfile.NamedTemporaryFile"}, "what a parent handed over, in a temporary file"),
+    "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
+    "core/offline_agent/directory.py": ({"open", "os.scandir", "os.walk"}, "what a child agent reads for its task"),
+    "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),
+    "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
+    "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),
+    "core/presets/trash.py": (
+        {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
+        "a preset on its way to or from another file system, where none can be renamed",
+    ),
+    "core/system/processes.py": ({"os.readlink"}, "/proc"),
+    "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
+    "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
+    "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
+    "tui/commands/transcript.py": ({"tempfile.TemporaryDirectory"}, "a copy for the pager"),
+    "tui/launch/inputs.py": ({"os.scandir"}, "directories below what the operator types"),
+    "tui/launch/memory.py": ({"open"}, "what the app remembers of this user"),
+    "tui/launch/tasks.py": ({"open"}, "a task in a file that is named by the operator"),
+    "tui/layout_file.py": ({"open"}, "what the app remembers of this user"),
+    "tui/terminal/handover.py": ({"pathlib", "tempfile.TemporaryDirectory"}, "a text for the operator's editor"),
+}
+"""The modules that open paths by themselves, with what they call, and whose paths those are."""
+
+
+def calls_with_paths(tree: ast.AST) -> Iterator[str]:
+    """Yield what is called that opens a path, and what is imported for it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="open")) if not _has_descriptor(node):
+                yield "open"
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if name in OPENING.get(module, ()):
+                yield f"{module}.{name}"
+            case ast.Import(names=names):
+                yield from (name.name for name in names if name.name in WHOLE_MODULES)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield from (f"{module}.{name.name}" for name in names if name.name in OPENING.get(module, ()))
+                yield from ({module} & WHOLE_MODULES)
+            case _:
+                pass
+
+
+def _has_descriptor(call: ast.Call) -> bool:
+    """Return whether a file is made of a descriptor, or of what the one module opens."""
+    opener = next((keyword.value for keyword in call.keywords if keyword.arg == "opener"), None)
+    if opener is not None:
+        return ast.unparse(opener).rpartition(".")[2] == "open_private"
+    first = ast.unparse(call.args[0])
+    return first == "descriptor" or ("open_regular(" in first and first.endswith(")[0]"))
+
+
+def test_one_module_opens_what_a_project_keeps() -> None:
+    """Nothing else opens, creates or removes a path, but for those that certainly lie elsewhere."""
+    found: dict[str, set[str]] = {}
+    for path in (*(ROOT / "core").rglob("*.py"), *(ROOT / "tui").rglob("*.py")):
+        if calls := set(calls_with_paths(ast.parse(path.read_text()))):
+            found[str(path.relative_to(ROOT))] = calls
+    assert found.pop(GUARDED)
+    hint = "use core/system/files.py; or, for a path that cannot lie below .pi/subagents, say in PATHS what it is"
+    assert {module: calls for module, (calls, _) in PATHS.items()} == found, hint
+
+
+def test_every_way_to_open_a_path_is_seen() -> None:
+    """A module cannot get around it by another spelling of the import."""
+    for code in (
+        "open(path)",
+        "import os\nos.open(path, 0)",
+        "from os import scandir",
+        "import pathlib",
+        "from pathlib import Path",
+        "remove = os.unlink",
+        "open(path, opener=os.open)",
+    ):
+        assert list(calls_with_paths(ast.parse(code))), code
+    for code in (
+        "open(descriptor, 'rb')",
+        "open(path, 'ab', opener=files.open_private)",
+        "open(open_regular(path)[0])",
+    ):
+        assert not list(calls_with_paths(ast.parse(code))), code
