@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 OPERATOR = "operator"
 """The session that app and command line of one user share."""
 
+_PARENTS = {LauncherKind.MCP: "the MCP client", LauncherKind.PI: "pi"}
+
 
 class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
@@ -230,6 +232,11 @@ class Engine:
                 break
         return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
 
+    @property
+    def _name(self) -> str:
+        """Who this is, for a person: a parent agent's session is an id that means nothing to one."""
+        return _PARENTS.get(self._launched_by.kind, self._launched_by.session)
+
     def stop(
         self, run_ids: Iterable[str], *, force: bool = False, reason: StopReason = StopReason.STOPPED
     ) -> tuple[str, ...]:
@@ -242,7 +249,7 @@ class Engine:
 
         active = [run for run in self.snapshots(tuple(run_ids)) if not run.has_ended]
         for run in active:
-            ask_to_stop(self.project, run, force=force, by=self._launched_by.session, reason=reason)
+            ask_to_stop(self.project, run, force=force, by=self._name, reason=reason)
         return tuple(run.run_id for run in active)
 
     def attach_command(self, run_id: str) -> AttachInfo:

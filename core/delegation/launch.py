@@ -11,8 +11,9 @@ from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
-from ..launch.model import INHERIT
+from ..launch.model import INHERIT, known_roles
 from ..models.catalog import split_thinking
+from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
 from ..run.model import RunnerKind, RunRequest
 from ..run.snapshot import RunSnapshot
@@ -111,7 +112,7 @@ def _model_error(error: ModelError, request: RunRequest, models: _Models) -> Too
         value, where = models.default or "", error.where or ARGUMENT
         if not value:
             hint = 'name a model in the call, add "model: provider/id" to the preset, or set default_model'
-    return argument_error(error.what, field="model", value=value, valid=models.available, hint=hint, where=where)
+    return argument_error(error.what, field="model", value=value, valid=models.valid(value), hint=hint, where=where)
 
 
 class _Models:
@@ -137,14 +138,16 @@ class _Models:
         """Return the model that the request shall name, None to leave it to preset and settings; and what was written
         where the parent resolved that. Raises CallRejected.
         """
-        if task.model is None and self._parent.resolve is None:
-            return None, None
         preset = self.preset(task.preset)
         if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
             return task.model, None
         ref = task.model or (preset and preset.model) or self.default
-        found = self._of_parent(ref, task, preset)
-        return (found, ref) if found else (self._checked(task.model), None)
+        if found := self._of_parent(ref, task, preset):
+            return found, ref
+        if task.model or preset is None or not (own := (preset.model or "").strip()):
+            return self._checked(task.model), None
+        found = self._checked(own, preset.path)
+        return (found, own) if found != own else (None, None)
 
     def _is_for_any_model(self, preset: Preset | None) -> bool:
         """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
@@ -169,10 +172,12 @@ class _Models:
         hint = "name a model as provider/id, or set up the role"
         raise self._rejected(f'the model "{ref}" cannot be resolved: {found.error}', ref, hint, where)
 
-    def _checked(self, ref: str | None) -> str | None:
-        """Return a reference of a call in the spelling of the available models; a role is left as it is.
+    def _checked(self, ref: str | None, where: str = ARGUMENT) -> str | None:
+        """Return a reference of a call or a preset in the spelling of the available models; a role is left as it is.
 
-        A bare id stands for the first model of that id; a thinking level stays at the end.
+        A bare id stands for the first model of that id; a thinking level stays at the end. What a preset names is left
+        to the launch where it is not among them, if the parent does not say what is available to it or others resolve
+        models too.
         """
         if ref is None or ref.startswith("@"):
             return ref
@@ -180,8 +185,10 @@ class _Models:
         for wanted, suffix in ((ref, ""), (base, f":{level}" if level else "")):
             if found := self._find(wanted.lower()):
                 return found + suffix
+        if where != ARGUMENT and (self._parent.models is None or installed_resolvers()):
+            return ref
         hint = "name one of the currently available models, or a role like @fast"
-        raise self._rejected(f'the model "{ref}" is not available', ref, hint)
+        raise self._rejected(f'the model "{ref}" is not available', ref, hint, where)
 
     def _find(self, name: str) -> str | None:
         whole = (model for model in self.available if model.lower() == name)
@@ -190,5 +197,9 @@ class _Models:
 
     def _rejected(self, what: str, model: str, hint: str, where: str = ARGUMENT) -> CallRejected:
         return CallRejected(
-            argument_error(what, field="model", value=model, valid=self.available, hint=hint, where=where)
+            argument_error(what, field="model", value=model, valid=self.valid(model), hint=hint, where=where)
         )
+
+    def valid(self, ref: str) -> tuple[str, ...]:
+        """Return what could have been written for a reference: the roles for a role, else the available models."""
+        return known_roles(self._engine.settings) if ref.startswith("@") else self.available

@@ -162,13 +162,18 @@ def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:
     said when a model is resolved.
     """
     try:
-        roles = {**provider_roles(), **settings.roles}
-    except ModelError:
-        roles = settings.roles
-    try:
         catalog = catalog_of(choose_agent(agent or settings.agent, settings), settings)
     except AgentUnavailable:
         catalog = None
     known = catalog or Catalog((lambda: settings_listing(settings.models),))
     models = (model.ref for model in known.models() if model.source != "built in")
-    return tuple(dict.fromkeys((*(f"@{name}" for name in sorted(roles)), *models)))
+    return tuple(dict.fromkeys((*known_roles(settings), *models)))
+
+
+def known_roles(settings: Settings) -> tuple[str, ...]:
+    """Return the roles that are set, as `@fast`; a source that cannot be read has none."""
+    try:
+        roles = {**provider_roles(), **settings.roles}
+    except ModelError:
+        roles = settings.roles
+    return tuple(f"@{name}" for name in sorted(roles))

@@ -152,8 +152,11 @@ class RolesResolver:
 def _target(ref: str, roles: Mapping[str, str]) -> str:
     """Return the model that a role points to; raise ModelError for none, or for another role."""
     if ref[1:] not in roles:
-        known = ", ".join(f"@{name}" for name in sorted(roles)[:20])
-        raise ModelError(one_line(f"the role is unknown; {nearest(ref[1:], roles) or f'known: {known}'}", 600))
+        names = [f"@{name}" for name in sorted(roles)]
+        near = nearest(ref, names, cutoff=0.6)
+        raise ModelError(
+            one_line("; ".join(filter(None, ("the role is unknown", near, f"known: {', '.join(names[:20])}"))), 600)
+        )
     target = roles[ref[1:]].strip()
     if target == ref:
         why = "to itself"

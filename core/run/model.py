@@ -211,7 +211,7 @@ class StopRequest(Struct, frozen=True):
     """`stop.json`: who asked a run to end, and how."""
 
     by: str
-    """A session or a kind of launcher; may be empty."""
+    """A session, or a parent agent in words; may be empty."""
     force: bool
     at: str
     reason: StopReason = StopReason.STOPPED

@@ -32,20 +32,35 @@ def read_payload(payload: Mapping[str, Any] | None) -> Finalized:
     """Return what was handed over. Raises InvalidPayload."""
     if payload is None:
         raise InvalidPayload(f"{FINALIZE_TOOL} was not called")
+    if fault := fault_of(payload):
+        raise InvalidPayload(fault)
     result, error = _text(payload, "result"), _text(payload, "error")
-    match payload.get("status"):
+    if error is not None:
+        return Finalized(FinalizeStatus.ERROR, result, error)
+    return Finalized(FinalizeStatus.SUCCESS, result)
+
+
+def fault_of(payload: Mapping[str, Any]) -> str:
+    """Say why a payload does not count as a result; empty where it does."""
+    result, error, status = _text(payload, "result"), _text(payload, "error"), payload.get("status")
+    match status:
         case "SUCCESS" if result is None:
-            raise InvalidPayload("SUCCESS needs a non-empty result")
-        case "SUCCESS" if error is not None:
-            raise InvalidPayload("SUCCESS carries no error")
+            return "SUCCESS needs a non-empty result"
         case "SUCCESS":
-            return Finalized(FinalizeStatus.SUCCESS, result)
-        case "ERROR" if error is None:
-            raise InvalidPayload("ERROR needs a non-empty error")
+            return "" if error is None else "SUCCESS carries no error"
         case "ERROR":
-            return Finalized(FinalizeStatus.ERROR, result, error)
+            return "ERROR needs a non-empty error" if error is None else ""
+        case str():
+            return f'the status is "{one_line(status, 40)}", neither SUCCESS nor ERROR'
         case _:
-            raise InvalidPayload("the status is neither SUCCESS nor ERROR")
+            return "the status is neither SUCCESS nor ERROR"
+
+
+def handed_over(facts: StreamFacts) -> Finalized:
+    """Return what the child handed over. Raises InvalidPayload; it says what a refused call was."""
+    if facts.finalized is None and facts.refused:
+        raise InvalidPayload(f"the call of {FINALIZE_TOOL} was refused: {facts.refused}")
+    return read_payload(facts.finalized)
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str | None:
@@ -79,6 +94,8 @@ class StreamFacts(Struct, frozen=True):
     session_id: str | None = None
     finalized: dict[str, Any] | None = None
     """What the child handed to its last successful `subagent_finalize` call."""
+    refused: str = ""
+    """What was wrong with the last such call, where the tool refused it."""
     handing_over: bool = False
     """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
     unreadable: int = 0
@@ -216,7 +233,7 @@ def _finished(facts: StreamFacts, finalize: bool) -> tuple[RunReason, str | None
 
 def _handed_over(facts: StreamFacts) -> tuple[RunReason, str | None]:
     try:
-        finalized = read_payload(facts.finalized)
+        finalized = handed_over(facts)
     except InvalidPayload as problem:
         return RunReason.FINALIZE_MISSING, f"the agent handed over no result: {problem}"
     if finalized.error is not None:

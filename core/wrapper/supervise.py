@@ -11,7 +11,7 @@ from .. import paths
 from ..run import artifacts
 from ..run.events import Notice, Retry, RunEnded
 from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
-from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, read_payload
+from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..system import files
 from ..text.plain import plain
 from .attempt import Attempt
@@ -130,7 +130,7 @@ def result_of(
 def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:
     """Return what was handed over; or None, and why it does not count."""
     try:
-        return read_payload(facts.finalized), ""
+        return handed_over(facts), ""
     except InvalidPayload as problem:
         return None, str(problem)
 

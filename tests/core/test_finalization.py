@@ -76,7 +76,7 @@ def test_a_valid_payload(payload: dict[str, Any], expected: Finalized) -> None:
     [
         (None, "subagent_finalize was not called"),
         ({}, "the status is neither SUCCESS nor ERROR"),
-        ({"status": "success", "result": "x"}, "the status is neither SUCCESS nor ERROR"),
+        ({"status": "success", "result": "x"}, 'the status is "success", neither SUCCESS nor ERROR'),
         ({"status": ["SUCCESS"], "result": "x"}, "the status is neither SUCCESS nor ERROR"),
         ({"status": "SUCCESS"}, "SUCCESS needs a non-empty result"),
         ({"status": "SUCCESS", "result": " \n\t"}, "SUCCESS needs a non-empty result"),
@@ -154,6 +154,25 @@ def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> 
 
     assert ("running", 3, launched.meta.task) == (now.status, now.meta.max_attempts, now.meta.task)
     assert "completed" == wait_for_end(engine, launched.run_id).status
+
+
+@pytest.mark.parametrize(
+    ("payload", "fault"),
+    [
+        ({"status": "DONE", "result": "x"}, 'the status is "DONE", neither SUCCESS nor ERROR'),
+        ({"status": "SUCCESS", "result": " "}, "SUCCESS needs a non-empty result"),
+        ({"status": "SUCCESS", "result": "x", "error": "y"}, "SUCCESS carries no error"),
+    ],
+)
+def test_a_refused_call_is_fed_back_as_what_it_was(engine: Engine, payload: dict[str, str], fault: str) -> None:
+    """A child whose call was refused, and that then ends, is told what was wrong with it, not that it made none."""
+    refused = script(call(refused=True, **payload), "answer I am done.")
+    ended = run(engine, parts(refused, hand_over(status="SUCCESS", result="Found.")))
+    never = result_of(engine, run(engine, parts(refused)))
+
+    said = f"the call of {FINALIZE_TOOL} was refused: {fault}"
+    assert ("finalized", 2, feedback(said)) == (ended.reason, end_of(ended).attempt, prompt(engine, ended, 2))
+    assert ("finalize_missing", f"the agent handed over no result: {said}") == (never.reason, never.error_message)
 
 
 def test_nothing_is_ever_handed_over(engine: Engine) -> None:

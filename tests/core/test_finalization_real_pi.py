@@ -74,6 +74,17 @@ def test_a_call_that_the_tool_refuses(pi: RealPi) -> None:
     assert 4 == len(pi.requests)
 
 
+def test_a_refused_call_is_fed_back(pi: RealPi) -> None:
+    """A model that gives up after a refused call is asked again with what was wrong with that call."""
+    pi.preset("finalize: true")
+    pi.script(called((FINALIZE_TOOL, {"status": "DONE", "result": "x"})), said("I am done."), called(FOUND))
+    ended = pi.run()
+
+    fault = f'the call of {FINALIZE_TOOL} was refused: the status is "DONE", neither SUCCESS nor ERROR'
+    assert ("finalized", 2) == (ended.reason, result_of(pi.engine, ended).attempts)
+    assert feedback(fault) == texts(pi.requests[2])[-1]
+
+
 def test_a_call_beside_another_tool(pi: RealPi) -> None:
     """pi asks the model once more when the call is not alone; what was handed over last counts."""
     pi.preset("finalize: true", "tools: read")

@@ -56,7 +56,11 @@ def silent(probe: Probe) -> None:
         ([], "haiku", ResolvedModel("haiku", "anthropic/haiku", "call")),
         ([], "haikuu", 'the model "haikuu" is not known here'),
         ([silent], "@fast", 'the model "@fast" names a role, and no roles are set up here'),
-        ([ROLES], "@fst", 'the model "@fst" cannot be resolved: the role is unknown; did you mean fast?'),
+        (
+            [ROLES],
+            "@fst",
+            'the model "@fst" cannot be resolved: the role is unknown; did you mean @fast?; known: @fast',
+        ),
     ],
 )
 def test_the_behaviour_matrix(resolvers: Sequence[Resolver], ref: str, expected: ResolvedModel | str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from subdeck.core.delegation.parent import Resolved
 from subdeck.core.delegation.results import ARGUMENT, ToolProgress
 from subdeck.core.engine import Engine
+from subdeck.core.run.model import LauncherKind
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
 from tests.core.delegating import SESSION, Calling, call, parent_engine, running, task
@@ -147,6 +148,16 @@ def test_cancelling_stops_the_runs(engine: Engine) -> None:
     assert f"cancelled by {SESSION}" in answer.text
 
 
+@pytest.mark.parametrize(("kind", "name"), [("mcp", "the MCP client"), ("pi", "pi")])
+def test_who_cancelled(engine: Engine, kind: str, name: str) -> None:
+    """A run that a parent agent gave up says which kind of agent that was: the id of its session says nothing."""
+    parent = Engine.open(engine.cwd, session="0b5e7c1e-9f", kind=LauncherKind(kind))
+    calling = Calling(parent, "subagent", task("hang"))
+    running(engine)
+    calling.cancelled.set()
+    assert f"cancelled by {name}" in calling.answer().text
+
+
 def test_cancelled_before_it_began_starts_nothing(engine: Engine) -> None:
     """A call whose client has gone already leaves no run."""
     cancelled = threading.Event()
@@ -214,6 +225,39 @@ def test_model_of_a_preset_is_told_by_its_path(engine: Engine, project_dir: Path
     path = write_preset(project_dir, "model: '@nope'", name="roley")
     error = refused(engine, task("answer ok", preset="roley"))
     assert ("@nope", str(path)) == (error["value"], error["where"])
+
+
+def test_the_model_of_a_preset_is_read_as_that_of_a_call(engine: Engine, project_dir: Path) -> None:
+    """It is found in whatever case, bare or with thinking, and is shown as it was written."""
+    for written, resolved, thinking in (
+        ("FAKE/Puppet", "fake/puppet", None), ("puppet:high", "fake/puppet", "high"), ("Fake/A", "fake/a", None),
+    ):  # fmt: skip
+        write_preset(project_dir, f"model: {written}", name="fixed")
+        call(engine, "subagent", task("answer ok", preset="fixed"), models=("fake/a",))
+        newest = engine.snapshots()[0].meta
+        assert (written, resolved, thinking) == (newest.requested_model, newest.resolved_model, newest.thinking)
+
+
+def test_an_unavailable_model_of_a_preset(engine: Engine, project_dir: Path) -> None:
+    """Where the parent says which models are available, a preset's is refused as a call's is; it came from the file."""
+    path = write_preset(project_dir, "model: fake/nope", name="fixed")
+    error = refused(engine, task("answer ok", preset="fixed"), models=("fake/a",))
+    assert ("model", "fake/nope", ["fake/a", "fake/puppet"], str(path)) == tuple(
+        error[name] for name in ("field", "value", "valid", "where")
+    )
+
+
+def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:
+    """The valid values beside a role are the roles, be it in the call or in a preset, whoever resolves it."""
+    engine = parent_engine(project_dir, roles={"fast": "fake/puppet", "deep": "fake/puppet:high"})
+    write_preset(project_dir, "model: '@fst'", name="roley")
+    for params, more in (
+        (task("answer ok", model="@fst"), {}),
+        (task("answer ok", preset="roley"), {}),
+        (task("answer ok", model="@fst"), {"resolve": lambda ref: Resolved(error="no such role")}),
+    ):
+        assert ["@deep", "@fast"] == refused(engine, params, **more)["valid"]
+    assert "did you mean @fast?; known: @deep, @fast" in refused(engine, task("answer ok", model="@fst"))["what"]
 
 
 def test_no_model_at_all(project_dir: Path) -> None:

@@ -25,7 +25,7 @@ from ...run.events import (
 )
 from ...run.fold import add_usage
 from ...run.model import NoticeLevel
-from ...run.outcome import FINALIZE_TOOL, StreamFacts
+from ...run.outcome import FINALIZE_TOOL, StreamFacts, fault_of
 from ...text.plain import one_line
 from .lines import amount, count, decode, error_words, items, joined_text, kind, mapping, string, will_retry
 from .sentence import Sentence
@@ -58,6 +58,8 @@ class PiStream:
         self.writing = Sentence()
         """What the model is writing."""
         self._tools: dict[str, float] = {}
+        self._fault = ""
+        """What is wrong with the arguments of the last call that hands over a result."""
         self.finished_after: float | None = None
         """Seconds without another line after which the child has finished: 0 once it said so, None while it works."""
         self.facts = StreamFacts()
@@ -215,6 +217,8 @@ class PiStream:
         self._tools[call_id] = self._clock()
         self._note(usage=replace(self.facts.usage, tool_uses=self.facts.usage.tool_uses + 1))
         tool_name = string(fields.get("toolName"))
+        if tool_name == FINALIZE_TOOL:
+            self._fault = fault_of(mapping(fields.get("args")))
         args = kept_args(mapping(fields.get("args")), ARGS_LIMIT)
         return [ToolCall(tool_call_id=call_id, tool_name=tool_name, args=args)]
 
@@ -232,6 +236,8 @@ class PiStream:
         if tool_name == FINALIZE_TOOL:
             handed = None if is_error else mapping(result.get("details"))
             self._note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
+            if is_error:
+                self._note(refused=self._fault or one_line(content, 200) or "it failed")
         return [
             ToolResult(
                 tool_call_id=call_id,
