@@ -39,7 +39,7 @@ PATHS = {
         {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
         "a preset on its way to or from another file system, where none can be renamed",
     ),
-    "core/system/processes.py": ({"os.readlink"}, "/proc"),
+    "core/system/processes.py": ({"os.listdir", "os.readlink"}, "/proc"),
     "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
@@ -48,6 +48,7 @@ PATHS = {
     "tui/launch/memory.py": ({"open"}, "what the app remembers of this user"),
     "tui/launch/tasks.py": ({"open"}, "a task in a file that is named by the operator"),
     "tui/layout_file.py": ({"open"}, "what the app remembers of this user"),
+    "tui/main.py": ({"os.open"}, "/dev/null"),
     "tui/terminal/handover.py": ({"pathlib", "tempfile.TemporaryDirectory"}, "a text for the operator's editor"),
 }
 """The modules that open paths by themselves, with what they call, and whose paths those are."""
