@@ -243,7 +243,7 @@ class Engine:
         """Ask runs to end; return the ids of those that had not ended yet.
 
         Soft: the child gets TERM, and KILL after the grace; `force`: its whole process tree gets KILL at once.
-        Raises SubdeckError for a run that another machine or boot holds.
+        Raises SubdeckError for a run that is foreign, or that another machine or boot holds.
         """
         from .project.liveness import ask_to_stop
 
@@ -254,7 +254,10 @@ class Engine:
 
     def attach_command(self, run_id: str) -> AttachInfo:
         """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""
+        from .project.ownership import check_own
+
         run_dir = self.project.run_dir(run_id)
+        check_own(self.project, run_id)
         if meta := artifacts.read_meta(run_dir):
             _check_schema(meta)
         facts = artifacts.read_runner(run_dir)
@@ -271,26 +274,40 @@ class Engine:
     def claim(self, run: RunSnapshot) -> bool:
         """Claim to report the end of one of this session's background runs; True once, for one caller.
 
-        The end of a run that a newer subdeck wrote is left to that version, which knows how it ended.
+        The end of a run that a newer subdeck wrote is left to that version, which knows how it ended; a foreign one is
+        nobody's.
         """
         ours = run.meta.background and run.meta.launched_by.session == self._launched_by.session
-        return ours and run.has_ended and not run.newer_schema and self._session.claim(run)
+        return ours and run.has_ended and not run.is_left_alone and self._session.claim(run)
 
     def unseen(self) -> tuple[RunSnapshot, ...]:
         """Return this session's background runs whose end was not reported yet."""
         unreported = self._session.unreported()
         runs = self.snapshots(unreported) if unreported else ()
-        return tuple(run for run in runs if run.has_ended and not run.newer_schema)
+        return tuple(run for run in runs if run.has_ended and not run.is_left_alone)
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
-        """Move finished runs to the trash; return their ids. Raises RunBusy for one that has not ended."""
+        """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended."""
         from .project import trash
 
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
-            if not run.has_ended and not run.elsewhere:
+            if not (run.has_ended or run.elsewhere or run.foreign):
                 raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
         return trash.delete(self.project, wanted)
+
+    def is_own(self, run_id: str) -> bool:
+        """Return whether this user's subdeck made a run: a foreign one is only looked at, or moved to the trash."""
+        from .project.ownership import is_own
+
+        return is_own(self.project.run_dir(run_id))
+
+    def adopt(self, run_ids: Iterable[str]) -> None:
+        """Take over foreign runs: from now on they are this user's. Raises SubdeckError for one that cannot be."""
+        from .project.ownership import adopt
+
+        for run_id in run_ids:
+            adopt(self.project, run_id)
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Take deleted runs back; return the ids of those that could be."""

@@ -84,6 +84,11 @@ def agent_dir() -> str:
     return os.path.expanduser(named) if named else os.path.join(os.path.expanduser("~"), ".pi", "agent")
 
 
+def shared_sessions() -> str:
+    """Return the directory of the conversations that the runs of a sticky preset share."""
+    return os.path.join(os.path.dirname(agent_dir()), "subagent-sessions")
+
+
 def user_settings_file() -> str:
     return os.path.join(_own_dir("XDG_CONFIG_HOME", ".config"), "config.yaml")
 
@@ -96,6 +101,11 @@ def has_settings(project: Project) -> bool:
 def state_file(*names: str) -> str:
     """Return the path of what is remembered from one start to the next; it may not be there."""
     return os.path.join(_own_dir("XDG_STATE_HOME", ".local/state"), *names)
+
+
+def key_file() -> str:
+    """Return the path of the secret that marks this user's runs: one place for all launchers, whatever XDG says."""
+    return os.path.join(os.path.expanduser("~"), ".local", "state", "subdeck", "key")
 
 
 def cache_dir() -> str:

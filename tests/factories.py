@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts
+from subdeck.core.run import artifacts, mark
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
 from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
@@ -148,6 +148,14 @@ def make_finished(project: paths.Project, meta: RunMeta | None = None, **result:
     os.close(lock)
     artifacts.write_result(project.run_dir(meta.run_id), make_result(meta.run_id, **result))
     return meta
+
+
+def rewrite_meta(run_dir: str | Path, **fields: Any) -> None:
+    """Change the record of a run as this user's subdeck would; it carries the mark again."""
+    path = Path(run_dir, paths.META)
+    record = json.loads(path.read_bytes()) | fields
+    record.pop("mark", None)
+    path.write_bytes(mark.marked(path.parent.name, json.dumps(record, indent=1).encode()))
 
 
 def make_snapshot(meta: RunMeta | None = None, status: str = "completed", **fields: Any) -> RunSnapshot:

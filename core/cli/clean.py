@@ -78,6 +78,7 @@ def clean(
                 "trash": {"runs": len(stock.trash), "bytes": stock.trash_size},
                 "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.unreported},
                 "unfinished": selection.unfinished,
+                "foreign": selection.foreign,
                 "moved": moved,
                 "left": [{"runId": run_id, "why": why} for run_id, why in left],
             }
@@ -96,6 +97,10 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> lis
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
         f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
     ]
+    if selection.foreign:
+        lines.append(
+            f"kept: {runs_word(selection.foreign)} that your subdeck did not make; subdeck rm RUN deletes them"
+        )
     going = selection.going
     if not going:
         return [*lines, "nothing to delete"]

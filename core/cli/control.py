@@ -1,4 +1,4 @@
-"""`subdeck stop`, `attach` and `rm`: act on runs that are there."""
+"""`subdeck stop`, `attach`, `rm` and `adopt`: act on runs that are there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import click
 
 from ..engine import Engine
 from ..errors import RunnerUnavailable, UnknownRun, UsageError
-from .output import document, is_terminal, json_option, run_argument, runs_argument, say
+from ..run.describe import runs_word
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+from .output import document, is_terminal, json_option, note, run_argument, runs_argument, say
 
 
 @click.command("stop")
@@ -80,6 +83,51 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
         say(f"{run_id[-6:]} {verb}{back}")
     if purge and not refs:
         say("what was deleted more than a day ago is purged")
+
+
+@click.command("adopt")
+@runs_argument
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Take over foreign runs, so that they can be stopped, continued and cleaned up like your own.
+
+    A run is foreign if it was made by a subdeck before version 0.2, came with a checkout or a copy, or is another
+    user's; that of another user cannot be taken over. Shows what each run is, and asks.
+    """
+    engine = Engine.open()
+    run_ids = engine.find(refs)
+    runs = [run for run in engine.snapshots(run_ids) if not engine.is_own(run.run_id)]
+    if runs and not yes:
+        if as_json or not is_terminal(sys.stdin):
+            what = "--json cannot ask for confirmation" if as_json else "there is no terminal to ask for confirmation"
+            raise UsageError(what, where="adopt", hint="look at the runs (subdeck status RUN), then add --yes")
+        say("\n\n".join(_described(run) for run in runs))
+        say("\nWhat their files say is believed from then on: which processes, panes and sessions are theirs.")
+        if not click.confirm(f"Adopt {runs_word(len(runs))}?", default=False):
+            note("nothing was adopted")
+            return
+    engine.adopt(run.run_id for run in runs)
+    adopted = [run.run_id for run in runs]
+    if as_json:
+        document({"adopted": adopted, "own": [run_id for run_id in run_ids if run_id not in adopted]})
+        return
+    for run_id in run_ids:
+        say(f"{run_id[-6:]} {'is yours now' if run_id in adopted else 'was yours already'}")
+
+
+def _described(run: RunSnapshot) -> str:
+    """Show what an operator has to know of a run before trusting it."""
+    meta = run.meta
+    facts = {
+        "task": one_line(meta.task, 300),
+        "preset": one_line(meta.title, 80),
+        "directory": one_line(meta.cwd, 300),
+        "agent": one_line(" ".join((meta.agent, *meta.agent_command)), 300),
+        "created": one_line(meta.created_at, 40),
+        "status": f"{run.status} by its own account",
+    }
+    return "\n".join([run.run_id, *(f"  {name:<10} {value}" for name, value in facts.items())])
 
 
 def _purge(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:

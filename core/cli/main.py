@@ -24,6 +24,7 @@ COMMANDS = {
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
+    "adopt": ("control", "Take over foreign runs: made before the mark, or copied."),
     "clean": ("clean", "Delete old runs, by age, number or size."),
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the known models, and the roles."),

@@ -130,7 +130,8 @@ def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str
     """Say why a run is not done, or how it ended."""
     from ..project.diagnosis import DiagnosisReader, Evidence, explain  # a list of runs does not need it
 
-    evidence = Evidence(result=result) if run.has_ended else DiagnosisReader(engine.project, run.run_id).read(run)
+    is_known = run.has_ended and not run.foreign
+    evidence = Evidence(result=result) if is_known else DiagnosisReader(engine.project, run.run_id).read(run)
     return explain(run, evidence, datetime.now(UTC))
 
 
@@ -145,6 +146,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "status": run.status,
         "reason": run.reason,
         "unknown": run.elsewhere,
+        "foreign": run.foreign,
         "message": end.message if end else "",
         "activity": describe.activity(run),
         "sentence": run.sentence,

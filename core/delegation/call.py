@@ -119,7 +119,7 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
 
 def _background_runs(engine: Engine, parent: Parent) -> tuple[RunSnapshot, ...]:
     """Return the session's own, newest first."""
-    return tuple(run for run in engine.snapshots() if is_own(run.meta, parent.session, parent.runs))
+    return tuple(run for run in engine.snapshots() if is_own(run, parent.session, parent.runs))
 
 
 def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSnapshot]) -> CallResult:

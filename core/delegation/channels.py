@@ -66,7 +66,7 @@ class Emitter:
             self._names = None
         news = {run.run_id for run in update.ended}
         for run in reversed(update.runs):
-            if self._wanted is None or self._wanted(run.meta):
+            if not run.foreign and (self._wanted is None or self._wanted(run.meta)):
                 yield from self._take(run, is_news=run.run_id in news)
         for run_id in update.removed:
             self._live.pop(run_id, None)

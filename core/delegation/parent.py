@@ -59,9 +59,10 @@ class Parent(Struct, frozen=True):
     """Asked what a model reference stands for, before anything else is; returns None when it does not know."""
 
 
-def is_own(meta: RunMeta, session: str, named: Sequence[str]) -> bool:
+def is_own(run: RunSnapshot, session: str, named: Sequence[str]) -> bool:
     """Tell whether a background run was launched by a session, or is named by the session's own entries."""
-    return meta.background and (meta.launched_by.session == session or meta.run_id in named)
+    meta = run.meta
+    return meta.background and not run.foreign and (meta.launched_by.session == session or run.run_id in named)
 
 
 def session_name(text: str) -> str:
@@ -109,11 +110,12 @@ class SessionWatch:
     def take(self, update: Update) -> Iterator[dict[str, Any]]:
         """Yield ends before counts: the first counts say that every end so far has been reported.
 
-        The end of a run that a newer subdeck wrote is not reported: only that version knows how it ended.
+        The end of a run that a newer subdeck wrote is not reported: only that version knows how it ended. A foreign run
+        is nobody's, whatever session its record names.
         """
         self.ended = []
         ended = {run.run_id for run in update.ended}
-        own = [run for run in reversed(update.runs) if is_own(run.meta, self._session, self._named)]
+        own = [run for run in reversed(update.runs) if is_own(run, self._session, self._named)]
         for run in own:
             self._runs[run.run_id] = run
         for run_id in update.removed:

@@ -13,6 +13,7 @@ from .. import paths
 from ..errors import UsageError
 from ..paths import hex_digest
 from ..project.liveness import Proof, reconcile
+from ..project.ownership import check_own, is_own, session_file
 from ..run import artifacts
 from ..system import files
 from ..text.plain import one_line
@@ -57,7 +58,7 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
     Raises UsageError for a wanted id that has no file.
     """
     digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
-    directory = os.path.join(os.path.dirname(paths.agent_dir()), "subagent-sessions", digits)
+    directory = os.path.join(paths.shared_sessions(), digits)
     prefix = f"{_file_name(preset)}_"
     session_id = _checked(wanted) if wanted is not None else _newest(directory, prefix) or str(uuid.uuid4())
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
@@ -91,6 +92,7 @@ def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
+    foreign = ""
     for name in sorted(artifacts.run_ids(project.runs), reverse=True):
         if found and name[:15] != found[0][1][:15]:
             break  # ids tell the second; within one only the meta knows which is newer
@@ -103,14 +105,19 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
         result = artifacts.read_result(run_dir)
         if wanted not in (meta.child_session_id, result.child_session_id if result else None):
             continue
+        if not is_own(run_dir):
+            foreign = foreign or name
+            continue
         if result is None and reconcile(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
                 f"run {name[-6:]} is still running with the child session {wanted}",
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
-        if meta.session_path and os.path.isfile(meta.session_path):
-            found.append((meta.created_at, name, meta.session_path))
+        if session := session_file(run_dir, meta):
+            found.append((meta.created_at, name, session))
+    if not found and foreign:
+        check_own(project, foreign)
     if not found:
         raise _unknown(wanted, preset, cwd)
     return max(found)[2]

@@ -14,6 +14,7 @@ from ..agents.choice import AgentChoice, catalog_of, choose_agent
 from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
+from ..project.ownership import check_own
 from ..run.artifacts import read_result
 from ..run.model import (
     Group,
@@ -141,6 +142,7 @@ class Plan:
         if self._request.previous is None or PREVIOUS not in task:
             return task
         source = self._request.previous
+        check_own(self._workspace.project, source)
         result = read_result(self._workspace.project.run_dir(source))
         if result is None or not result.final_text:
             state = "has not ended yet" if result is None else "ended without an answer"

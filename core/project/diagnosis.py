@@ -20,6 +20,7 @@ from ..system import processes
 from ..system.line_file import LineFile
 from ..text.plain import one_line
 from .liveness import is_here
+from .ownership import why_foreign
 
 MESSAGE = 300
 """Characters of a message of an end."""
@@ -44,6 +45,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     child: Process | None = None
     elsewhere: str = ""
     """The host that holds the run when it is not this one."""
+    foreign: str = ""
+    """Why the run is not this user's; then its processes were not looked at."""
     calls: tuple[str, ...] = ()
     """Tool calls without a result, oldest first: `bash: pytest -q`."""
     retry: str = ""
@@ -55,6 +58,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 def explain(run: RunSnapshot, evidence: Evidence, now: datetime) -> str:
+    if run.foreign:
+        return " · ".join(filter(None, _foreign(run, evidence)))
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     parts = _elsewhere(run, evidence, now) if run.elsewhere else _parts(run, evidence, now)
@@ -69,6 +74,11 @@ def ago(seconds: float) -> str:
     if whole < 7200:
         return f"{whole // 60} min"
     return f"{whole // 3600} h" if whole < 48 * 3600 else f"{whole // 86400} days"
+
+
+def _foreign(run: RunSnapshot, evidence: Evidence) -> list[str]:
+    stands = f"{run.status} by its own account" if run.newer_schema is None else newer_schema(run.newer_schema)
+    return ["foreign", evidence.foreign, stands, f"subdeck adopt {run.meta.short_id} takes it over"]
 
 
 def _elsewhere(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
@@ -178,6 +188,8 @@ class DiagnosisReader:
 
     def read(self, run: RunSnapshot) -> Evidence:
         """Return what is known now of a run that stands so."""
+        if run.foreign:
+            return Evidence(foreign=why_foreign(self._run_dir))
         if run.has_ended:
             return Evidence(result=artifacts.read_result(self._run_dir))
         self._events = self._events or self._from_near_the_end()

@@ -59,7 +59,7 @@ class Update(Struct, frozen=True):
     removed: tuple[str, ...]
     """Ids of runs whose directory is gone."""
     ended: tuple[RunSnapshot, ...]
-    """Those of `runs` that ended while they were followed."""
+    """Those of `runs` that ended while they were followed; never a foreign one."""
     counts: Counts
     """Of all runs known so far."""
     background: Counts
@@ -155,14 +155,16 @@ class Follower:
         if listed != self._listed:
             self._listed = listed
             names = self._registry.names()
-            touched |= self._registry.look(name for name in names if name not in self._registry)
+            touched |= self._registry.look(
+                name for name in names if (known := self._registry.get(name)) is None or known.foreign
+            )
             touched |= self._registry.forget_missing(names)
         self._swept = time.monotonic()
         return touched
 
     def _update(self, touched: Collection[str], *, presets_changed: bool = False) -> Update:
         runs = tuple(run for run_id in sorted(touched, reverse=True) if (run := self._registry.get(run_id)))
-        ended = tuple(run for run in runs if run.has_ended and run.run_id not in self._past)
+        ended = tuple(run for run in runs if run.has_ended and not run.foreign and run.run_id not in self._past)
         self._past.difference_update(run.run_id for run in runs if not run.has_ended)
         self._past.update(run.run_id for run in ended)
         return Update(

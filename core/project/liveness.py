@@ -34,6 +34,7 @@ from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from ..text.plain import one_line, plain
 from .left_overs import LeftOvers
+from .ownership import check_own, is_own
 
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
@@ -51,6 +52,8 @@ class Proof(Enum):
     UNKNOWN = "unknown"
     """Nobody here holds it, but another machine, boot or pid namespace may, or a newer subdeck wrote it; or its end
     cannot be proven or written here (rights, a full disk)."""
+    FOREIGN = "foreign"
+    """This user's subdeck did not make it: nobody here finds out more, or ends it."""
     GONE = "gone"
     """There is no such run directory."""
 
@@ -59,12 +62,15 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
     """Find out whether somebody is responsible for a run; where nobody is, end what it left running and finish it.
 
     The result is signed with `by`; with None nothing is ended or written. Takes microseconds as a rule; up to
-    `patience` seconds while another process does the same, and up to 11 s to end what is left running.
+    `patience` seconds while another process does the same, and up to 11 s to end what is left running. Of a foreign run
+    not even the lock is tried.
     """
     run_dir = project.run_dir(run_id)
     ended = f"{run_dir}/{paths.RESULT}"
     if os.path.exists(ended):
         return Proof.FINISHED
+    if not is_own(run_dir):
+        return Proof.FOREIGN if os.path.isdir(run_dir) else Proof.GONE
     flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
         lock = _open_lock(run_dir, flags)
@@ -114,8 +120,10 @@ def is_here(facts: RunnerFacts) -> bool:
 def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: str, reason: StopReason) -> None:
     """Write `stop.json` and signal the wrapper; one that has not come up yet finds the request when it does.
 
-    A request is never made weaker by a later one. Raises SubdeckError for a run that another machine or boot holds.
+    A request is never made weaker by a later one. Raises SubdeckError for a run that is foreign, or that another
+    machine or boot holds.
     """
+    check_own(project, run.run_id)
     if run.newer_schema:
         raise SubdeckError(
             f"run {run.meta.short_id} was {newer_schema(run.newer_schema)}",

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run import artifacts
+from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
@@ -50,6 +51,8 @@ class Registry:
         self._siblings: dict[str, OpenRun | None] = {}
         """Other runs that may stand in front of ours in a queue; None once they do not any more."""
         self._changed: set[str] = set()
+        self._verifier = Verifier()
+        """Of the look that is going on."""
         self._tally: Counter[RunStatus] = Counter()
         self._background_tally: Counter[RunStatus] = Counter()
 
@@ -108,6 +111,7 @@ class Registry:
         `prove` also asks for the proof of life of the open ones, and finishes those that are lost.
         """
         self._changed = set()
+        self._verifier = Verifier()
         with _if_there(self._project.runs) as runs:
             for run_id in set(run_ids):
                 if self._only is None or run_id in self._only:
@@ -125,17 +129,17 @@ class Registry:
 
     def _look_at(self, run_id: str, prove: bool, runs: Directory | None) -> None:
         run = self._open.get(run_id)
-        if run is None and run_id in self._snapshots:
-            return
+        if run is None and (known := self._snapshots.get(run_id)) and not known.foreign:
+            return  # it has ended; a foreign one may have been adopted since
         run_dir = self._project.run_dir(run_id)
-        if run is None and (finished := _finished(runs, run_id)):
+        if run is None and (finished := self._finished(runs, run_id)):
             self._finish(*finished)
         elif run is None or prove:
             self._prove(run_id, run)
         elif run.drain():
             self._show(run)
         if run and run.may_have_ended and (result := artifacts.read_result(run_dir)):
-            self._finish(run.meta, result)
+            self._finish(run.meta, run.is_foreign, result)
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
@@ -148,29 +152,47 @@ class Registry:
         if proof is Proof.GONE or (proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir)):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
-        meta = run.meta if run else _meta(run_dir, run_id)
         if proof is Proof.FINISHED:
-            self._finish(meta, result or artifacts.unreadable_result(run_dir))
+            known = self._read_meta(run_dir) if run is None or run.is_foreign else (run.meta, False)
+            self._finish(*known, result or artifacts.unreadable_result(run_dir))
             return
+        meta = run.meta if run else self._read_meta(run_dir)[0]
         is_new = run is None
         run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
         if self._looks_again and proof is Proof.ALIVE:
             self._wrappers = self._wrappers or WrapperWatch()
             self._wrappers.add(run_id, run_dir)
-        before = (run.is_elsewhere, run.unwritable)
-        run.is_elsewhere = proof is Proof.UNKNOWN
+        before = (run.is_elsewhere, run.is_foreign, run.unwritable)
+        run.is_elsewhere, run.is_foreign = proof is Proof.UNKNOWN, proof is Proof.FOREIGN
         run.unwritable = files.unwritable(run_dir) if run.is_elsewhere else ""
-        if run.drain() or is_new or (run.is_elsewhere, run.unwritable) != before:
+        if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable) != before:
             self._show(run)
+
+    def _finished(self, runs: Directory | None, run_id: str) -> tuple[RunMeta, bool, RunResult] | None:
+        """Read a run whose result can be read."""
+        if runs is None:
+            return None
+        try:
+            with runs.inside(run_id) as run_dir:
+                result = artifacts.read_result(run_dir)
+                return (*self._read_meta(run_dir), result) if result else None
+        except OSError:
+            return None
+
+    def _read_meta(self, run_dir: str | Directory) -> tuple[RunMeta, bool]:
+        """Read `meta.json` without the system prompt, which no list needs, and whether the run is foreign."""
+        meta, is_own = artifacts.read_owned_meta(run_dir, self._verifier)
+        meta = meta or artifacts.unreadable_meta(path_of(run_dir))
+        return meta if meta.system_prompt is None else replace(meta, system_prompt=None), not is_own
 
     def _show(self, run: OpenRun) -> None:
         """Make known how an open run stands; a queued one when all are numbered."""
-        if not run.is_queued:
+        if not run.stands_in_queue:
             self._put(run.snapshot())
 
-    def _finish(self, meta: RunMeta, result: RunResult) -> None:
+    def _finish(self, meta: RunMeta, is_foreign: bool, result: RunResult) -> None:
         self._close(meta.run_id)
-        self._put(finished_snapshot(meta, result))
+        self._put(finished_snapshot(meta, result, foreign=is_foreign))
 
     def _close(self, run_id: str) -> None:
         self._open.pop(run_id, None)
@@ -188,13 +210,15 @@ class Registry:
         self._changed.add(snapshot.run_id)
 
     def _tally_up(self, snapshot: RunSnapshot, step: int) -> None:
+        if snapshot.foreign:
+            return
         self._tally[snapshot.status] += step
         if snapshot.meta.background:
             self._background_tally[snapshot.status] += step
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
-        ours = [run for run in self._open.values() if run.is_queued]
+        ours = [run for run in self._open.values() if run.stands_in_queue]
         if not ours:
             return
         lines: Counter[str] = Counter()
@@ -212,8 +236,8 @@ class Registry:
 
         for run_id in artifacts.run_ids(self._project.active):
             if run_id not in self._only and run_id not in self._siblings:
-                meta = artifacts.read_meta(self._project.run_dir(run_id))
-                self._siblings[run_id] = OpenRun(self._project, replace(meta, run_id=run_id)) if meta else None
+                meta, is_own = artifacts.read_owned_meta(self._project.run_dir(run_id), self._verifier)
+                self._siblings[run_id] = OpenRun(self._project, meta) if meta and is_own else None
         for run_id, sibling in self._siblings.items():
             if sibling is not None:
                 sibling.drain()
@@ -229,12 +253,13 @@ def _age(run: RunSnapshot) -> tuple[str, str, str]:
     return (run.run_id[:15], run.meta.created_at, run.run_id)
 
 
-def finished_snapshot(meta: RunMeta, result: RunResult) -> RunSnapshot:
+def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False) -> RunSnapshot:
     """Draw a finished run from its two files alone; its events are not read."""
     said = result.error_message or result.final_text or ""
     newest = max(meta.schema_version, result.schema_version)
     return RunSnapshot(
         meta=meta,
+        foreign=foreign,
         newer_schema=newest if newest > SCHEMA_VERSION else None,
         state=Ended(
             reason=result.reason,
@@ -260,31 +285,9 @@ def _if_there(path: str) -> AbstractContextManager[Directory | None]:
         return nullcontext()
 
 
-def _finished(runs: Directory | None, run_id: str) -> tuple[RunMeta, RunResult] | None:
-    """Read a run whose result can be read."""
-    if runs is None:
-        return None
-    try:
-        with runs.inside(run_id) as run_dir:
-            result = artifacts.read_result(run_dir)
-            return (_meta(run_dir, run_id), result) if result else None
-    except OSError:
-        return None
-
-
-def _meta(run_dir: str | Directory, run_id: str) -> RunMeta:
-    """Read `meta.json` without the system prompt, which no list needs.
-
-    A run goes by the name of its directory, even where somebody copied or renamed that.
-    """
-    meta = artifacts.read_meta(run_dir) or artifacts.unreadable_meta(path_of(run_dir))
-    if meta.system_prompt is None and meta.run_id == run_id:
-        return meta
-    return replace(meta, run_id=run_id, system_prompt=None)
-
-
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:
-    return _counts(Counter(snapshot.status for snapshot in snapshots))
+    """Count runs by their status, without those that are foreign."""
+    return _counts(Counter(snapshot.status for snapshot in snapshots if not snapshot.foreign))
 
 
 def _counts(tally: Counter[RunStatus]) -> Counts:

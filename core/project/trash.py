@@ -14,9 +14,11 @@ from .. import paths
 from ..config.settings import Retention
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from ..run import artifacts
+from ..run.mark import Verifier
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
 from ..text.plain import one_line
+from .ownership import check_own, is_own
 
 DAY = 24 * 3600.0
 KEPT = DAY
@@ -29,16 +31,20 @@ _LEVELS = 30
 
 
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Move finished runs to the trash; return their ids. Raises RunBusy for one that somebody still holds."""
+    """Move finished runs to the trash; return their ids. Raises RunBusy for one that somebody still holds.
+
+    A foreign run is moved whoever holds it, and nothing that its files name is touched.
+    """
     from .liveness import hold
 
     moved: list[str] = []
     for run_id in map(_checked, run_ids):
         run_dir = project.run_dir(run_id)
-        lock = hold(run_dir)
-        if lock is None and _is_locked(run_dir):
+        is_ours = is_own(run_dir)
+        lock = hold(run_dir) if is_ours else None
+        if is_ours and lock is None and _is_locked(run_dir):
             raise RunBusy(f"run {run_id[-6:]} is still held by its wrapper", where=run_id, hint="stop it first")
-        if not artifacts.is_newer(run_dir):
+        if is_ours and not artifacts.is_newer(run_dir):
             _close_pane(run_dir)
         try:
             with opened(project.runs) as runs, opened(project.trash, make=True) as trash:
@@ -121,6 +127,8 @@ class Stored(Struct, frozen=True, gc=False):
     """Bytes that it takes on the disk."""
     ended: float | None
     """When its result was written, in seconds since the epoch; None for a run that has not ended."""
+    foreign: bool = False
+    """Whether it has ended and is not this user's, so that no rule may take it."""
 
 
 class Stock(Struct, frozen=True):
@@ -149,6 +157,8 @@ class Selection(Struct, frozen=True):
     """They are never taken."""
     needed: int
     """How many a rule would take if nobody needed them."""
+    foreign: int
+    """How many a rule would take if they were this user's."""
     unreported: int
     """How many of those that go have an end that was not reported yet."""
 
@@ -165,9 +175,11 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     """Decide by the three rules, each of which takes the oldest; a run goes when one of them takes it.
 
     `days` takes what ended longer ago, `keep` all finished runs but the newest so many, `max_mb` as many as are
-    needed for what stays, unfinished runs included, to fit. Unfinished runs and those in `needed` stay whatever the
-    rules say; they count in all of them.
+    needed for what stays, unfinished runs included, to fit. Unfinished runs, foreign ones and those in `needed` stay
+    whatever the rules say; they count in all of them.
     """
+    foreign = {run.run_id for run in stock.runs if run.foreign}
+    needed = foreign.union(needed)
     finished = sorted((run for run in stock.runs if run.ended is not None), key=_age)
     taken: set[str] = set()
     if rule.days is not None:
@@ -187,7 +199,8 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     return Selection(
         going,
         unfinished=len(stock.runs) - len(finished),
-        needed=len(taken.intersection(needed)),
+        needed=len(taken.intersection(needed) - foreign),
+        foreign=len(taken & foreign),
         unreported=sum(run.run_id in stock.unreported for run in going),
     )
 
@@ -204,18 +217,19 @@ class Cleaned(Struct, frozen=True):
 
 
 def read_stock(project: paths.Project) -> Stock:
-    """Look at every run directory without opening a file in it: 10,000 runs take a fraction of a second."""
-    runs, deleted = _stored(project.runs), _stored(project.trash)
+    """Look at every run directory; of a finished run `meta.json` is opened, too: 10,000 take a second at most."""
+    runs, deleted = _stored(project.runs, Verifier()), _stored(project.trash)
     gone = tuple(structs.replace(run, ended=changed) for run, changed in deleted)
     return Stock(tuple(run for run, _ in runs), gone, _unreported(project))
 
 
 def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> Cleaned:
-    """Move runs to the trash, or remove them for good; one that cannot go keeps no other from going."""
+    """Move runs to the trash, or remove them for good; one that cannot go, or is foreign, keeps no other from going."""
     moved: list[str] = []
     left: list[tuple[str, str]] = []
     for run_id in run_ids:
         try:
+            check_own(project, run_id)
             gone = delete(project, (run_id,))
         except SubdeckError as error:
             left.append((run_id, error.what))
@@ -234,8 +248,11 @@ def apply_retention(project: paths.Project, rule: Retention, now: float) -> tupl
     return selection, clean(project, own, for_good=False)
 
 
-def _stored(place: str) -> list[tuple[Stored, float]]:
-    """Return what has the name of a run in a directory, each with the time when that itself was last changed."""
+def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, float]]:
+    """Return what has the name of a run in a directory, each with the time when that itself was last changed.
+
+    Without a verifier nobody asks whose they are.
+    """
     found: list[tuple[Stored, float]] = []
     try:
         with opened(place) as directory:
@@ -243,7 +260,12 @@ def _stored(place: str) -> list[tuple[Stored, float]]:
                 with suppress(OSError):  # somebody takes it away just now
                     status = directory.status(run_id)
                     size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
-                    found.append((Stored(run_id, size + status.st_blocks * BLOCK, ended), status.st_mtime))
+                    foreign = False
+                    if verifier is not None and ended is not None:
+                        with directory.inside(run_id) as run_dir:
+                            foreign = not artifacts.is_own(run_dir, verifier)
+                    size += status.st_blocks * BLOCK
+                    found.append((Stored(run_id, size, ended, foreign), status.st_mtime))
     except OSError:
         pass  # there is none, or it is not what it should be
     return found

@@ -13,8 +13,10 @@ from ..errors import LaunchError
 from ..system import files
 from ..system.directory import Directory, held, opened, path_of
 from ..text.decoding import UNDECODABLE, decode, why
+from .mark import Verifier, marked
 from .model import (
     SCHEMA_VERSION,
+    STATUS_OF,
     LaunchedBy,
     LauncherKind,
     Pid,
@@ -83,19 +85,53 @@ _SHRINK = (None, 24_000, 1_000, 0)
 
 
 def read_meta(run_dir: str | Directory) -> RunMeta | None:
-    """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept."""
-    meta, version = _versioned(RunMeta, run_dir, paths.META)
-    if version > SCHEMA_VERSION:
-        return unreadable_meta(path_of(run_dir), newer_schema(version), version)
-    return meta
+    """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept.
+
+    A run goes by the name of its directory, whatever the record says.
+    """
+    return _meta(path_of(run_dir), read_record(run_dir, paths.META))
+
+
+def read_owned_meta(run_dir: str | Directory, verifier: Verifier) -> tuple[RunMeta | None, bool]:
+    """Read `meta.json` likewise, and whether the run is this user's, as `is_own` says."""
+    record, is_own = _owned_record(run_dir, verifier)
+    return _meta(path_of(run_dir), record), is_own
+
+
+def is_own(run_dir: str | Directory, verifier: Verifier) -> bool:
+    """Return whether this user's subdeck made a run: its directory is this user's, and its record has the mark."""
+    return _owned_record(run_dir, verifier)[1]
+
+
+def _owned_record(run_dir: str | Directory, verifier: Verifier) -> tuple[bytes, bool]:
+    try:
+        with held(run_dir) as directory:
+            record = directory.read(paths.META)
+            is_marked = verifier.is_marked(os.path.basename(directory.path), record)
+            return record, is_marked and directory.status(".").st_uid == os.geteuid()
+    except OSError:
+        return b"", False
+
+
+def read_record(run_dir: str | Directory, name: str) -> bytes:
+    """Read a record as it stands in its file; nothing where it is missing or cannot be read."""
+    try:
+        with held(run_dir) as directory:
+            return directory.read(name)
+    except OSError:
+        return b""
 
 
 def read_result(run_dir: str | Directory) -> RunResult | None:
-    """Read `result.json` likewise; one whose status or reason nobody knows is broken."""
-    result, version = _versioned(RunResult, run_dir, paths.RESULT)
+    """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken."""
+    result, version = _versioned(RunResult, read_record(run_dir, paths.RESULT))
     if version > SCHEMA_VERSION:
         return unreadable_result(path_of(run_dir), newer_schema(version), version)
-    return result if result and result.status.is_known and result.reason.is_known else None
+    return result if result and _is_end(result) else None
+
+
+def _is_end(result: RunResult) -> bool:
+    return result.status is STATUS_OF.get(result.reason)
 
 
 def is_newer(run_dir: str) -> bool:
@@ -118,7 +154,7 @@ def fault_of(run_dir: str, name: str) -> str:
         return f"{name} cannot be read: {error.strerror}"
     except UNDECODABLE as error:
         return f"{name} is broken: {why(error)}"
-    if isinstance(record, RunResult) and not (record.status.is_known and record.reason.is_known):
+    if isinstance(record, RunResult) and not _is_end(record):
         return f"{name} is broken: no run ends like that"
     return ""
 
@@ -208,10 +244,12 @@ def write_result(run_dir: str, result: RunResult) -> bool:
 def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     """Make a run directory under a dot name, locked, and rename it into place; return the lock's descriptor.
 
-    The descriptor holds the run (shared flock) until it is closed. Raises LaunchError when the disk says no.
+    The descriptor holds the run (shared flock) until it is closed. Raises LaunchError when the disk says no, and
+    SubdeckError where the run cannot be marked as this user's.
     """
     hidden = os.path.join(runs, f".{meta.run_id}")
     try:
+        record = marked(meta.run_id, _pretty(meta))  # what can fail without the disk of the project comes first
         with opened(runs, make=True) as directory:
             directory.make(os.path.basename(hidden))
         lock = files.open_lock(os.path.join(hidden, paths.LOCK))
@@ -221,7 +259,7 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
             if meta.system_prompt is not None:
                 text = meta.system_prompt.encode("utf-8", "surrogateescape")
                 files.write_new(os.path.join(hidden, paths.SYSTEM_PROMPT), text)
-            files.write_new(os.path.join(hidden, paths.META), _pretty(meta))
+            files.write_new(os.path.join(hidden, paths.META), record)
             files.rename(hidden, os.path.join(runs, meta.run_id))
         except BaseException:
             os.close(lock)
@@ -240,6 +278,12 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     except BaseException:  # an interruption
         files.remove_tree(hidden)
         raise
+
+
+def rewrite_meta(run_dir: str, meta: RunMeta) -> None:
+    """Write the record of a run anew, with this user's mark. Raises OSError, and SubdeckError without a key."""
+    record = marked(meta.run_id, _pretty(meta))
+    files.write_whole(os.path.join(run_dir, paths.META), record, durable=True)
 
 
 def run_ids(directory: str) -> list[str]:
@@ -271,13 +315,16 @@ def _shortened(result: RunResult, keep: int | None) -> RunResult:
     )
 
 
-def _versioned(kind: type[Record], run_dir: str | Directory, name: str) -> tuple[Record | None, int]:
+def _meta(run_dir: str, record: bytes) -> RunMeta | None:
+    meta, version = _versioned(RunMeta, record)
+    if version > SCHEMA_VERSION:
+        return unreadable_meta(run_dir, newer_schema(version), version)
+    run_id = os.path.basename(run_dir)
+    return meta if meta is None or meta.run_id == run_id else msgspec.structs.replace(meta, run_id=run_id)
+
+
+def _versioned(kind: type[Record], content: bytes) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
-    try:
-        with held(run_dir) as directory:
-            content = directory.read(name)
-    except OSError:
-        content = b""
     record = _decoded(kind, content)
     versioned = record or _decoded(_Versioned, content)
     return record, versioned.schema_version if versioned else SCHEMA_VERSION

@@ -32,21 +32,38 @@ BROKEN_OFF = "[the text breaks off here]"
 NOTHING = "–"
 NEWER = "newer"
 """The word for a run that a newer subdeck wrote: its status is not known here."""
+FOREIGN = "foreign"
+"""The word for a run that this user's subdeck did not make: its status is what its files say."""
 
 
 def glyph(run: RunSnapshot) -> str:
-    return ELSEWHERE_GLYPH if run.elsewhere or run.newer_schema else GLYPHS[run.status]
+    return ELSEWHERE_GLYPH if run.elsewhere or run.is_left_alone else GLYPHS[run.status]
 
 
 def state(run: RunSnapshot) -> str:
     """Glyph and word, never one without the other."""
-    if run.elsewhere or run.newer_schema:
-        return f"{ELSEWHERE_GLYPH} {NEWER if run.newer_schema else run.status}"
+    if run.elsewhere or run.is_left_alone:
+        return f"{ELSEWHERE_GLYPH} {_word(run)}"
     return _STATES[run.status]
 
 
+def _word(run: RunSnapshot) -> str:
+    if run.foreign:
+        return FOREIGN
+    return NEWER if run.newer_schema else run.status
+
+
 def doing(run: RunSnapshot, limit: int = 400) -> str:
-    """Return what a run does now, where it waits, or how it ended, as one line."""
+    """Return what a run does now, where it waits, or how it ended, as one line.
+
+    Of a foreign run, whose state is another word, the status comes first.
+    """
+    if not run.foreign:
+        return _doing(run, limit)
+    return run.status if isinstance(run.state, Queued) else f"{run.status}: {_doing(run, limit)}"
+
+
+def _doing(run: RunSnapshot, limit: int) -> str:
     if run.newer_schema:
         return newer_schema(run.newer_schema)
     if run.unwritable:

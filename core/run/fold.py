@@ -125,6 +125,7 @@ class OpenRun:
         self.fold = Fold()
         self.is_elsewhere = False
         self.unwritable = ""
+        self.is_foreign = False
         self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
         self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
         self._activity_bytes = b""
@@ -155,6 +156,11 @@ class OpenRun:
     def is_queued(self) -> bool:
         return self.fold.started_at is None
 
+    @property
+    def stands_in_queue(self) -> bool:
+        """Whether it is queued and its place counts; a foreign one gets no place among ours."""
+        return self.is_queued and not self.is_foreign
+
     def snapshot(self, ahead: int = 0) -> RunSnapshot:
         """Return the run as it was last drained; `ahead` is how many go first while it is queued."""
         fold = self.fold
@@ -171,6 +177,7 @@ class OpenRun:
             state=state,
             elsewhere=self.is_elsewhere,
             unwritable=self.unwritable,
+            foreign=self.is_foreign,
             newer_schema=self.meta.schema_version if self.meta.is_newer else None,
             usage=fold.usage,
             last_event_at=fold.last_event_at,

@@ -70,6 +70,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     """True where another machine or pid namespace holds the run: its state is the last one written."""
     unwritable: str = ""
     """Why its end could not be written here, in words; then its state is the last one written, too."""
+    foreign: bool = False
+    """True where this user's subdeck did not make the run: its files are shown, and nobody acts on what they say."""
     newer_schema: int | None = None
     """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
     fault: str = ""
@@ -83,6 +85,11 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def run_id(self) -> str:
         return self.meta.run_id
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether nobody acts on it here: it is foreign, or for a newer subdeck."""
+        return self.foreign or self.newer_schema is not None
 
     @property
     def status(self) -> RunStatus:

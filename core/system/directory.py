@@ -329,14 +329,14 @@ def _step(descriptor: int | None, name: str, path: str, make: bool = False, mode
 
 def _make_all(path: str) -> None:
     """Make a directory that only this user can look into, and those above it where they are missing."""
+    above = os.path.dirname(path.rstrip("/")) or "."
+    if path.strip("/") and not os.path.exists(above):
+        _make_all(above)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         if not os.path.isdir(path):
             raise
-    except FileNotFoundError:
-        _make_all(os.path.dirname(path.rstrip("/")) or ".")
-        _make_all(path)
 
 
 def _explained(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
+from tests.factories import rewrite_meta
 from tests.replay import RECORDINGS
 from tests.waiting import wait_until
 
@@ -103,7 +104,7 @@ def test_status_document_has_meta_result_activity_and_paths(project: Path) -> No
     (run,) = document["runs"]
     (run_dir,) = run_dirs(project)
     meta, result = (json.loads((run_dir / name).read_bytes()) for name in ("meta.json", "result.json"))
-    del meta["systemPrompt"]
+    del meta["systemPrompt"], meta["mark"]
     told_better = {"resolvedModel", "childSessionId"}
     assert {key: run[key] for key in meta if key not in told_better} == {
         key: value for key, value in meta.items() if key not in told_better
@@ -128,16 +129,22 @@ def test_status_document_of_a_running_run_has_the_same_keys(project: Path) -> No
     assert ("completed", "All done.") == (ended["status"], ended["finalText"])
 
 
+def copied(run_dir: Path, name: str, **fields: str) -> None:
+    """Make a finished run of another's records."""
+    copy = run_dir.with_name(name)
+    copy.mkdir()
+    for file in ("meta.json", "result.json"):
+        (copy / file).write_text((run_dir / file).read_text().replace(run_dir.name, name))
+    rewrite_meta(copy, **fields)
+
+
 def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) -> None:
     """Old runs are one option away, and the output says so."""
     run_id = finished(project)
     (run_dir,) = run_dirs(project)
     for number in range(24):
         copy = f"{run_id[:-6]}{number:06x}"
-        (run_dir.parent / copy).mkdir()
-        for name in ("meta.json", "result.json"):
-            text = (run_dir / name).read_text().replace(run_id, copy)
-            (run_dir.parent / copy / name).write_text(text)
+        copied(run_dir, copy)
     done = subdeck("status", cwd=project)
     assert 20 == sum("scout" in line for line in done.out.splitlines())
     assert "--all shows every run" in done.out
@@ -147,16 +154,11 @@ def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) ->
 
 def test_runs_of_one_second_are_in_the_order_of_their_start(project: Path) -> None:
     """An id tells only the second; within it the time of creation orders."""
-    run_id = finished(project)
+    finished(project)
     (run_dir,) = run_dirs(project)
     second = "20261121-120000"
     for millisecond, short in enumerate(("bbbbbb", "cccccc", "aaaaaa")):
-        meta = json.loads((run_dir / "meta.json").read_bytes())
-        meta |= {"runId": f"{second}-{short}", "createdAt": f"2026-11-21T12:00:00.{millisecond:03}Z"}
-        copy = run_dir.with_name(meta["runId"])
-        copy.mkdir()
-        (copy / "meta.json").write_text(json.dumps(meta))
-        (copy / "result.json").write_text((run_dir / "result.json").read_text().replace(run_id, copy.name))
+        copied(run_dir, f"{second}-{short}", createdAt=f"2026-11-21T12:00:00.{millisecond:03}Z")
     shown = [run["runId"] for run in subdeck("status", "--json", cwd=project).document["runs"]]
     assert ["aaaaaa", "cccccc", "bbbbbb"] == [run[-6:] for run in shown if run.startswith(second)]
 

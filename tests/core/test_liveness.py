@@ -348,12 +348,12 @@ def test_the_environment_file_goes_with_a_lost_run(project: Project) -> None:
 def test_a_torn_record_is_no_obstacle(project: Project) -> None:
     """Broken runner.json, stop.json and events do not keep a lost run from its result."""
     run_id, directory = abandoned(project)
-    for name in (paths.RUNNER, paths.STOP, paths.EVENTS, paths.META):
+    for name in (paths.RUNNER, paths.STOP, paths.EVENTS):
         (directory / name).write_bytes(b'{"kind": "pro\xff')
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    message = "meta.json is broken: it is not valid JSON (it is empty or cut off), and nobody holds the run"
+    message = "runner.json is broken: it is not valid JSON (it is empty or cut off), and nobody holds the run"
     assert ("lost", message) == (result.reason, result.error_message)
 
 

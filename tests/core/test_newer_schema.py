@@ -22,7 +22,7 @@ from subdeck.core.run import artifacts, describe
 from subdeck.core.run.model import SCHEMA_VERSION, LaunchedBy
 from subdeck.core.run.snapshot import Counts, RunSnapshot
 
-from tests.factories import make_finished, make_meta, make_run, open_engine, request
+from tests.factories import make_finished, make_meta, make_run, open_engine, request, rewrite_meta
 
 NOW = datetime.now(UTC)
 NEWER = SCHEMA_VERSION + 1
@@ -39,6 +39,9 @@ def engine(project_dir: Path) -> Engine:
 def rewrite(engine: Engine, run_id: str, name: str, **fields: Any) -> Path:
     """Turn a record into one of a newer schema, with `fields` that this version does not expect."""
     path = Path(engine.project.run_dir(run_id), name)
+    if name == paths.META:
+        rewrite_meta(path.parent, **({"schemaVersion": NEWER} | fields))
+        return path
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schemaVersion": NEWER} | fields))
     return path
 

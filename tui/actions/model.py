@@ -148,9 +148,20 @@ def needs_run_to_search(context: ActionContext) -> str:
 
 
 def needs_readable_record(context: ActionContext) -> str:
-    """Refuse a run that a newer subdeck wrote: nothing of its request was read."""
+    """Refuse a run that a newer subdeck wrote, of whose request nothing was read, and one that is foreign."""
     newer = context.run and context.run.newer_schema
-    return f"This run was {newer_schema(newer)}." if newer else needs_run(context)
+    return needs_own(context) or (f"This run was {newer_schema(newer)}." if newer else "")
+
+
+def needs_own(context: ActionContext) -> str:
+    """Refuse a run that this user's subdeck did not make."""
+    if not context.run:
+        return NO_RUN
+    if not context.run.foreign:
+        return ""
+    return (
+        f"This run is foreign: your subdeck did not make it. subdeck adopt {context.run.meta.short_id} takes it over."
+    )
 
 
 def needs_active(context: ActionContext) -> str:
@@ -158,6 +169,8 @@ def needs_active(context: ActionContext) -> str:
         return ""
     if not context.run:
         return NO_RUN
+    if context.run.foreign:
+        return needs_own(context)
     return f"This run has already ended ({context.run.status})." if context.run.has_ended else ""
 
 
@@ -170,14 +183,14 @@ def needs_pager(context: ActionContext) -> str:
 
 
 def needs_conversation(context: ActionContext) -> str:
-    if not context.run:
-        return NO_RUN
+    if not context.run or context.run.foreign:
+        return needs_own(context)
     return "" if context.run.meta.session_path else NO_CONVERSATION
 
 
 def needs_session(context: ActionContext) -> str:
-    if not context.run:
-        return NO_RUN
+    if not context.run or context.run.foreign:
+        return needs_own(context)
     meta = context.run.meta
     if not meta.session_path or not meta.child_session_id:
         return NO_CONVERSATION

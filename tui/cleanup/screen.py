@@ -234,6 +234,8 @@ def spared_line(selection: Selection) -> str:
     parts: list[str] = []
     if selection.unfinished:
         parts.append(f"Kept: {runs_word(selection.unfinished)} not finished yet.")
+    if selection.foreign:
+        parts.append(f"Kept: {runs_word(selection.foreign)} that your subdeck did not make.")
     if selection.needed:
         parts.append(f"Kept: {runs_word(selection.needed)} that you marked or that need you.")
     if selection.unreported:

@@ -111,7 +111,9 @@ def _named(run: RunSnapshot) -> str:
 
 
 def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:
-    """Ask for the same again, with what only the run's files have. Raises UnknownRun."""
+    """Ask for the same again, with what only the run's files have. Raises UnknownRun, UsageError."""
+    if run.foreign:
+        raise UsageError("it is foreign: your subdeck did not make it")
     request = request_again(run)
     if request.preset is not None:
         return request

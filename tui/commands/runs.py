@@ -68,23 +68,34 @@ class RunCommands(Commands):
 
     async def stop(self, runs: Runs) -> None:
         """Stop them, after asking where there are several."""
-        active = [run for run in runs if not run.has_ended]
+        active = self._active(runs)
+        if not active:
+            return
         detail = f"{name_list(active)}\n\nEach keeps what it has done."
         if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", detail, "Stop"):
             return
         stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
-        self._say(f"Stopping {who(active)}" if stopped else f"{who(runs)} had already ended")
+        self._say(f"Stopping {who(active)}" if stopped else f"{who(active)} had already ended")
 
     async def kill(self, runs: Runs) -> None:
-        active = [run for run in runs if not run.has_ended]
+        active = self._active(runs)
         if not active:
-            self._say(f"{who(runs)} had already ended")
             return
         question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
         detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
         if await self._confirmed(question, detail, "Kill"):
             await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
             self._say(f"Killing {who(active)}")
+
+    def _active(self, runs: Runs) -> list[RunSnapshot]:
+        """Return the runs that can be stopped; say so where there is none."""
+        active = [run for run in runs if can_be_stopped(run)]
+        if not active:
+            foreign = any(not run.has_ended for run in runs)
+            self._say(
+                f"{who(runs)} {'is left alone: your subdeck did not make it' if foreign else 'had already ended'}"
+            )
+        return active
 
     async def delete(self, runs: Runs) -> None:
         run_ids = [run.run_id for run in runs]
@@ -95,7 +106,7 @@ class RunCommands(Commands):
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
         if not await self._confirmed(question, loss, "Delete"):
             return
-        deleted = await self._bridge.call(_delete, self._bridge.engine, run_ids)
+        deleted = await self._bridge.call(_delete, self._bridge.engine, runs)
         self._deck.undo.push_runs(who(runs), deleted)
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
 
@@ -167,6 +178,11 @@ class RunCommands(Commands):
             self._say(problem, error=True)
 
 
+def can_be_stopped(run: RunSnapshot) -> bool:
+    """Return whether a run has not ended, and is this user's to stop."""
+    return not run.has_ended and not run.foreign
+
+
 def who(runs: Runs) -> str:
     """Say which runs are meant."""
     return name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs))
@@ -182,7 +198,7 @@ def name_list(runs: Runs) -> str:
 
 def what_is_lost(runs: Runs, size: int) -> str:
     """Say what deleting takes away, and what can no more be done then."""
-    active = sum(not run.has_ended for run in runs)
+    active = sum(map(can_be_stopped, runs))
     parts = [name_list(runs), ""]
     if active:
         parts.append("It is not finished: it is stopped first." if len(runs) == 1 else f"{active} are stopped first.")
@@ -192,6 +208,8 @@ def what_is_lost(runs: Runs, size: int) -> str:
     )
     if any(run.meta.session_path for run in runs):
         parts.append(f"{whose} conversation goes too: it cannot be followed up then.")
+    if any(run.foreign for run in runs):
+        parts.append("What your subdeck did not make is only moved: processes, panes and files that it names stay.")
     return "\n".join(parts)
 
 
@@ -216,13 +234,13 @@ def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:
     return total
 
 
-def _delete(engine: EngineApi, run_ids: Sequence[str]) -> tuple[str, ...]:
-    """Delete runs, after stopping those that are still running."""
-    if stopped := engine.stop(run_ids):
+def _delete(engine: EngineApi, runs: Runs) -> tuple[str, ...]:
+    """Delete runs, after stopping those that are still running; a foreign one is only moved."""
+    if stopped := engine.stop([run.run_id for run in runs if not run.foreign]):
         waited = engine.wait(stopped, timeout=engine.settings.grace_seconds + END_SECONDS)
         if busy := [run for run in waited if not run.has_ended]:
             raise RunBusy(f"{who(busy)} did not end in time: nothing was deleted", hint="kill it, then delete it")
-    return engine.delete(run_ids)
+    return engine.delete([run.run_id for run in runs])
 
 
 def _switch(attach: AttachInfo) -> str:

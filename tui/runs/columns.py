@@ -110,7 +110,7 @@ class RunRow:
     def __init__(self, run: RunSnapshot, flags: RowFlags, width: int) -> None:
         self.shows = (run, flags, width)
         wide = columns(width)
-        colour = _colour(run.status)
+        colour = _MUTED if run.foreign else _colour(run.status)
         again = tries(run)
         about = one_line(run.meta.description or run.meta.task, 400)
         self._before = [

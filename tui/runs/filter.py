@@ -122,6 +122,7 @@ _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
 _IS: dict[str, Test] = {
     "unseen": lambda _, flags: flags.unseen,
     "marked": lambda _, flags: flags.marked,
+    "foreign": lambda run, _: run.foreign,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
 KEYS = ("status", *_FIELDS, "is")

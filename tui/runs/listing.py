@@ -185,7 +185,7 @@ class Listing:
         else:
             self._hidden.add(run_id)
         is_known = run_id in self._group_keys or run_id in self._rows_by_group
-        if group is not None and group.size > 1 and not is_known:
+        if group is not None and group.size > 1 and not is_known and not run.foreign:
             group_key = self._group_keys[run_id] = _SEVERAL + group.id
             self._siblings.setdefault(group_key, set()).add(run_id)
         return self.group_key_of(run_id)

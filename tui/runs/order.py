@@ -25,7 +25,7 @@ class Section(IntEnum):
     QUEUED = 1
     """In the order in which they get their turn: oldest first."""
     FINISHED = 2
-    """Newest first."""
+    """Newest first; foreign ones are here, whatever they say of themselves."""
 
 
 _SECTIONS = {RunStatus.RUNNING: Section.RUNNING, RunStatus.QUEUED: Section.QUEUED}
@@ -62,7 +62,7 @@ def age_of(run: RunSnapshot) -> str:
 
 def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort) -> SortKey:
     """Return where a run stands, or the runs of a group as a whole, whose status is this."""
-    section = section_of(status)
+    section = Section.FINISHED if all(run.foreign for run in runs) else section_of(status)
     value: Value = 0.0
     match sort:
         case Sort.AGE:

@@ -54,7 +54,7 @@ class RunStore:
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
         """Remember which of these ends the operator has not looked at; how a newer schema's ended is not known here."""
         for run in ended:
-            if run.newer_schema:
+            if run.is_left_alone:
                 continue
             if needs_operator(run):
                 self.unseen.add(run.run_id)
@@ -89,5 +89,5 @@ class RunStore:
 
 
 def needs_operator(run: RunSnapshot) -> bool:
-    """Return whether a run failed: an answer or a requested end needs nobody, and of a newer schema it is not known."""
-    return run.status is RunStatus.FAILED and not run.newer_schema
+    """Return whether a run failed: an answer or a requested end needs nobody, nor does a run that is left alone."""
+    return run.status is RunStatus.FAILED and not run.is_left_alone

@@ -1,0 +1,125 @@
+"""Which runs are this user's, so that something may be done with them; the others are foreign, and only looked at."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from msgspec import structs
+
+from .. import paths
+from ..errors import SubdeckError
+from ..run import artifacts, mark
+from ..run.mark import Verifier
+from ..run.model import RunMeta
+from ..system import files
+from ..system.directory import opened
+
+
+def is_own(run_dir: str) -> bool:
+    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first."""
+    return artifacts.is_own(run_dir, Verifier())
+
+
+def why_foreign(run_dir: str) -> str:
+    """Say in a clause why a run is not this user's."""
+    try:
+        with opened(run_dir) as directory:
+            owner = directory.status(".").st_uid
+    except OSError as error:
+        return f"its directory cannot be used: {error.strerror}"
+    if owner != os.geteuid():
+        return f"it belongs to another user (uid {owner})"
+    if fault := artifacts.fault_of(run_dir, paths.META):
+        return fault
+    if not mark.is_mark_there(artifacts.read_record(run_dir, paths.META)):
+        return "it has no mark: an earlier subdeck made it, somebody else's, or none"
+    try:
+        if mark.read_key() is None:
+            return f"there is no key that its mark could be checked with ({paths.key_file()})"
+    except SubdeckError as error:
+        return error.what
+    return "its mark is not yours, or it was changed or copied since"
+
+
+def check_own(project: paths.Project, run_id: str) -> None:
+    """Raise SubdeckError for a run that is foreign; whoever acts on a run calls this first. One may be gone by now."""
+    run_dir = project.run_dir(run_id)
+    if not is_own(run_dir) and files.exists(run_dir):
+        raise SubdeckError(
+            f"run {run_id[-6:]} is foreign: {why_foreign(run_dir)}",
+            where=run_id,
+            hint=f"subdeck adopt {run_id[-6:]} takes it over, if you trust it; subdeck rm moves it to the trash",
+        )
+
+
+def session_file(run_dir: str, meta: RunMeta) -> str | None:
+    """Return the file with the conversation of a run; None where there is none.
+
+    It lies in the run directory, or where sticky ones do: no other path is believed, whatever the record says.
+    """
+    if meta.session_path is None:
+        return None
+    path = os.path.join(run_dir, paths.CHILD_SESSION)
+    if meta.session_lock is not None:
+        path = os.path.normpath(meta.session_path)
+        if os.path.dirname(os.path.dirname(path)) != paths.shared_sessions():
+            return None
+    try:
+        return path if stat.S_ISREG(os.lstat(path).st_mode) else None
+    except OSError:
+        return None
+
+
+def adopt(project: paths.Project, run_id: str) -> None:
+    """Mark a run as this user's, under the name of its directory. Raises SubdeckError where that cannot be.
+
+    The conversation that it names is forgotten unless it is the run's own or one of a sticky preset.
+    """
+    run_dir = project.run_dir(run_id)
+    meta = _adoptable(run_dir, run_id)
+    meta = structs.replace(meta, run_id=run_id, session_path=session_file(run_dir, meta))
+    if meta.system_prompt is not None:
+        meta = structs.replace(meta, system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT))
+    try:
+        artifacts.rewrite_meta(run_dir, meta)
+    except OSError as error:
+        raise SubdeckError(f"its record could not be written: {error.strerror}", where=run_dir) from error
+    _ring(project)
+
+
+def _adoptable(run_dir: str, run_id: str) -> RunMeta:
+    """Return the record of a run whose directory and files are this user's own and no links. Raises SubdeckError."""
+
+    def refuse(what: str, hint: str = "subdeck rm moves it to the trash") -> SubdeckError:
+        return SubdeckError(f"run {run_id[-6:]} cannot be adopted: {what}", where=run_dir, hint=hint)
+
+    try:
+        with opened(run_dir) as directory, directory.entries() as entries:
+            if directory.status(".").st_uid != os.geteuid():
+                raise refuse(why_foreign(run_dir))
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if not stat.S_ISREG(status.st_mode):
+                    raise refuse(f"{entry.name} is not a regular file")
+                if status.st_uid != os.geteuid():
+                    raise refuse(f"{entry.name} belongs to another user (uid {status.st_uid})")
+                if status.st_nlink > 1:
+                    raise refuse(f"{entry.name} has a second name elsewhere (a hard link)")
+    except OSError as error:
+        raise refuse(error.strerror or str(error)) from error
+    meta = artifacts.read_meta(run_dir)
+    if meta is None:
+        raise refuse(artifacts.fault_of(run_dir, paths.META))
+    if meta.is_newer:
+        raise refuse("a newer subdeck wrote it", "adopt it with that version")
+    return meta
+
+
+def _ring(project: paths.Project) -> None:
+    """Have those who follow the project look at its foreign runs again: they see that the list of runs has changed."""
+    try:
+        with opened(project.runs) as runs:
+            runs.touch(".")
+    except OSError:
+        return  # they find out when they are started again

@@ -1,0 +1,128 @@
+"""The mark by which a user's subdeck knows the runs that it made.
+
+It is the last field of `meta.json`: a hash of the run's id and of all bytes before the field, keyed by a secret of the
+user. A checkout, an archive or another user can bring a directory that looks like a run, but not its mark.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cached_property
+
+from .. import paths
+from ..errors import SubdeckError
+from ..system import files
+
+KEY_BYTES = 32
+_DIGEST_BYTES = 16
+_PURPOSE = b"subdeck run mark"
+_FIELD = b',\n "mark": "'
+_END = b'"\n}'
+_FIELD_AT = len(_FIELD) + 2 * _DIGEST_BYTES + len(_END)
+"""Bytes from the beginning of the field to the end of the file."""
+
+
+def marked(run_id: str, record: bytes) -> bytes:
+    """Return the record of a run, in the form of `msgspec.json.format(…, indent=1)`, with the mark as its last field.
+
+    Makes the key where there is none. Raises SubdeckError when that cannot be done.
+    """
+    head = record.removesuffix(b"\n}")
+    return head + _field(make_key(), run_id, head)
+
+
+class Verifier:
+    """Tells marked records from others, as of one look: the key is read once, with the first that has a mark."""
+
+    def is_marked(self, run_id: str, record: bytes) -> bool:
+        """Return whether a record carries this user's mark for a run of that id; False where the key cannot be used."""
+        if not is_mark_there(record) or self._key is None:
+            return False
+        return record[-_FIELD_AT:] == _field(self._key, run_id, record[:-_FIELD_AT])
+
+    @cached_property
+    def _key(self) -> bytes | None:
+        try:
+            return read_key()
+        except SubdeckError:
+            return None
+
+
+def is_mark_there(record: bytes) -> bool:
+    """Return whether a record has a mark, whoever made it."""
+    return record.endswith(_END) and record.startswith(_FIELD, max(0, len(record) - _FIELD_AT))
+
+
+def make_key() -> bytes:
+    """Return this user's key, made where there is none. Raises SubdeckError, which says what to do."""
+    path = paths.key_file()
+    key = read_key()
+    if key is None:
+        try:
+            files.make_private_directory(os.path.dirname(path))
+            _write_key(path)
+        except OSError as error:
+            raise SubdeckError(
+                f"the key that marks your runs cannot be made: {error.strerror}",
+                where=path,
+                hint="set HOME to a directory that you can write to; without the key no run can be told from one that "
+                "came with a checkout, so none is started",
+            ) from error
+        key = read_key()
+    if key is None:
+        raise _unusable("it was removed as soon as it had been made", "try again")
+    return key
+
+
+def read_key() -> bytes | None:
+    """Return this user's key; None where there is none. Raises SubdeckError for one that is unreadable or no secret."""
+    path = paths.key_file()
+    try:
+        descriptor, status = files.open_regular(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(
+            error.strerror or str(error), "check its rights and those of the directories above it"
+        ) from error
+    try:
+        if status.st_uid != os.geteuid():
+            raise _unusable("it belongs to another user", "run subdeck as that user, or with a HOME of your own")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            what = f"others can use it too (mode {stat.S_IMODE(status.st_mode):04o})"
+            raise _unusable(what, f"if nobody has read it: chmod 600 {path}; else remove it and adopt your runs again")
+        key = os.read(descriptor, KEY_BYTES + 1)
+    except OSError as error:
+        raise _unusable(error.strerror or str(error), "check the disk") from error
+    finally:
+        os.close(descriptor)
+    if len(key) != KEY_BYTES:
+        raise _unusable(f"it does not have {KEY_BYTES} bytes", "remove it, and adopt your runs again")
+    return key
+
+
+def _write_key(path: str) -> None:
+    """Write a new key unless somebody else is first: one lock at a time, should the file system have no links."""
+    turn = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        files.lock(turn)
+        files.write_new(path, os.urandom(KEY_BYTES), durable=True)
+    except FileExistsError:
+        return
+    finally:
+        os.close(turn)
+
+
+def _field(key: bytes, run_id: str, head: bytes) -> bytes:
+    try:
+        from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
+    except ImportError:
+        from hashlib import blake2b
+
+    signed = blake2b(b"%b\n%b" % (os.fsencode(run_id), head), key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
+    return b"%b%b%b" % (_FIELD, signed.hexdigest().encode(), _END)
+
+
+def _unusable(what: str, hint: str) -> SubdeckError:
+    return SubdeckError(f"the key that marks your runs cannot be used: {what}", where=paths.key_file(), hint=hint)

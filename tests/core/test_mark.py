@@ -1,0 +1,186 @@
+"""The mark of a run, and the key behind it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+from subdeck.core import paths
+from subdeck.core.errors import SubdeckError
+from subdeck.core.run import mark
+
+RUN = "20261122-120000-abcdef"
+RECORD = b'{\n "runId": "20261122-120000-abcdef",\n "task": "look"\n}'
+
+
+def key_file(home: Path) -> Path:
+    return home / ".local" / "state" / "subdeck" / "key"
+
+
+def test_a_marked_record_is_ones_own(home: Path) -> None:
+    """What was marked for a run is known again, and is still the same JSON with one more field at its end."""
+    record = mark.marked(RUN, RECORD)
+    assert mark.Verifier().is_marked(RUN, record)
+    assert record.startswith(RECORD.removesuffix(b"\n}"))
+    assert record.endswith(b'"\n}')
+
+
+@given(at=st.integers(0, 200), byte=st.integers(0, 255))
+def test_any_changed_byte_breaks_it(at: int, byte: int) -> None:
+    """A record of which a single byte is another is not one's own."""
+    record = mark.marked(RUN, RECORD)
+    at %= len(record)
+    changed = record[:at] + bytes((byte,)) + record[at + 1 :]
+    assert mark.Verifier().is_marked(RUN, changed) is (changed == record)
+
+
+@pytest.mark.parametrize("more", [b"\n", b" ", b"x", b',\n "mark": "0"\n}'])
+def test_nothing_may_follow_it(more: bytes) -> None:
+    """The mark is the end of the file."""
+    assert not mark.Verifier().is_marked(RUN, mark.marked(RUN, RECORD) + more)
+
+
+@given(record=st.binary(max_size=200))
+def test_other_records_are_not_ones_own(record: bytes) -> None:
+    """Whatever bytes there are, they are not taken for marked ones."""
+    mark.make_key()
+    assert not mark.Verifier().is_marked(RUN, record)
+
+
+def test_it_is_of_one_run(home: Path) -> None:
+    """The record of one run is not that of another: a copied directory is foreign."""
+    assert not mark.Verifier().is_marked("20261122-120000-abcdee", mark.marked(RUN, RECORD))
+
+
+def test_it_is_of_one_key(home: Path) -> None:
+    """What another user marked is not one's own."""
+    record = mark.marked(RUN, RECORD)
+    key_file(home).write_bytes(bytes(32))
+    mark.read_key()
+    assert not mark.Verifier().is_marked(RUN, record)
+
+
+def test_looking_makes_no_key(home: Path) -> None:
+    """Without a key nothing is one's own, and none is made for that answer."""
+    record = RECORD.removesuffix(b"\n}") + b',\n "mark": "' + b"0" * 32 + b'"\n}'
+    assert mark.is_mark_there(record)
+    assert not mark.Verifier().is_marked(RUN, record)
+    assert not (home / ".local").exists()
+
+
+def test_the_key_is_a_secret(home: Path) -> None:
+    """It is 32 bytes that only this user can read, in a directory of the same kind."""
+    key = mark.make_key()
+    status = key_file(home).stat()
+    assert (32, 0o600, key) == (len(key), stat.S_IMODE(status.st_mode), key_file(home).read_bytes())
+    assert 0o700 == stat.S_IMODE(key_file(home).parent.stat().st_mode)
+    assert ["key"] == os.listdir(key_file(home).parent)
+
+
+def test_one_place_whatever_xdg_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two launchers with different environments have the same key."""
+    first = mark.make_key()
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "elsewhere"))
+    assert first == mark.make_key()
+    assert not (home / "elsewhere").exists()
+
+
+def test_launchers_that_are_first_together_have_one_key(home: Path) -> None:
+    """Of several that make the key at the same moment one wins, and all have its key."""
+    code = "import sys; from subdeck.core.run import mark; sys.stdin.read(); print(mark.make_key().hex())"
+    started = [
+        subprocess.Popen([sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(6)
+    ]
+    for process in started:
+        assert process.stdin
+        process.stdin.close()
+    keys = set()
+    for process in started:
+        assert process.stdout
+        keys.add(process.stdout.read().strip())
+        process.stdout.close()
+        assert 0 == process.wait()
+    assert {key_file(home).read_bytes().hex().encode()} == keys
+
+
+def test_a_key_made_anew_is_taken_over(home: Path) -> None:
+    """A process that knows an older key knows the runs of the new one too."""
+    mark.make_key()
+    key_file(home).unlink()
+    code = f"from subdeck.core.run import mark; import sys; sys.stdout.buffer.write(mark.marked({RUN!r}, {RECORD!r}))"
+    record = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True).stdout
+    assert mark.Verifier().is_marked(RUN, record)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
+def test_a_key_that_others_can_use_is_refused(home: Path, mode: int) -> None:
+    """The error says so and how to mend it; nothing is one's own until then."""
+    record = mark.marked(RUN, RECORD)
+    mark.make_key()
+    key_file(home).chmod(mode)
+    with pytest.raises(SubdeckError, match="others can use it too") as refused:
+        mark.make_key()
+    assert str(key_file(home)) == refused.value.where
+    assert "chmod 600" in refused.value.hint
+    key_file(home).chmod(0o600)
+    assert mark.Verifier().is_marked(RUN, record)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_key_of_another_user_is_refused(home: Path) -> None:
+    """It may be known to that user."""
+    mark.make_key()
+    os.chown(key_file(home), 65534, -1)
+    with pytest.raises(SubdeckError, match="belongs to another user"):
+        mark.read_key()
+
+
+@pytest.mark.parametrize("length", [0, 31, 33, 4096])
+def test_a_key_of_another_length_is_refused(home: Path, length: int) -> None:
+    """An empty or cut file protects nothing."""
+    mark.make_key()
+    key_file(home).write_bytes(b"k" * length)
+    with pytest.raises(SubdeckError, match="does not have 32 bytes"):
+        mark.make_key()
+
+
+def test_a_pipe_instead_of_the_key(home: Path) -> None:
+    """It is refused at once instead of waited for."""
+    key_file(home).parent.mkdir(parents=True)
+    os.mkfifo(key_file(home), 0o600)
+    with pytest.raises(SubdeckError, match="not a regular file"):
+        mark.read_key()
+
+
+def test_no_writable_home(home: Path) -> None:
+    """Where no key can be made the error says what that means and what to do."""
+    (home / ".local").write_text("a file where the directory should be")
+    with pytest.raises(SubdeckError, match="cannot be") as refused:
+        mark.make_key()
+    assert paths.key_file() == refused.value.where
+
+
+def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what follows from that, and names the way out."""
+    monkeypatch.setenv("HOME", "/proc/self/no-home")
+    with pytest.raises(SubdeckError, match="cannot be made") as refused:
+        mark.make_key()
+    assert "set HOME" in refused.value.hint
+    assert "none is started" in refused.value.hint
+
+
+def test_checking_loads_no_openssl(home: Path) -> None:
+    """A listing of runs does not wait for libraries that it does not need."""
+    record = mark.marked(RUN, RECORD)
+    code = (
+        f"import sys; from subdeck.core.run import mark; assert mark.Verifier().is_marked({RUN!r}, {record!r}); "
+        "print(sorted({'hashlib', 'hmac', '_hashlib', 'ssl'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
+    assert "[]" == done.stdout.strip()
