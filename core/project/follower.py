@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Container, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from ..paths import Project, is_run_id
 from ..run.snapshot import Counts, RunSnapshot
 from ..system.files import is_directory
+from ..system.imports import import_part
 from .registry import Registry
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 NEWEST = 200
 """Runs in the first update, besides the unfinished ones."""
@@ -38,6 +42,8 @@ DEBOUNCE_S = 0.02
 CALM_PAUSE_S = 0.17
 """Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
+_NATIVE = (False, False, 0, False, False)
+"""No debug output, no polling nor its pace, nothing below the directories, no right that may be missing."""
 CHECK_S = 1.0
 """Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
 
@@ -227,24 +233,12 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: St
 
 def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
     """Watch the directories that exist now, until one of them comes or goes."""
-    import watchfiles  # 60 ms: only for who follows
-
     wanted = (active, *presets)
     watched = _existing(wanted)
     paced_stop = _PacedStop(stop)
     newest = checked = time.monotonic()
     restarted = True
-    for batch in watchfiles.watch(
-        *watched,
-        watch_filter=None,
-        step=int(STEP_S * 1000),
-        debounce=int(DEBOUNCE_S * 1000),
-        rust_timeout=int(BEAT_S * 1000),
-        yield_on_timeout=True,
-        stop_event=paced_stop,
-        recursive=False,
-        force_polling=False,
-    ):
+    for batch in _batches(watched, paced_stop):
         now = time.monotonic()
         places = [os.path.split(path) for _, path in batch]
         runs = frozenset(name for parent, name in places if parent == active and is_run_id(name))
@@ -258,6 +252,23 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
             checked = now
             if _existing(wanted) != watched or any(path in watched for _, path in batch):
                 return  # a directory came or went; one that came back is another one
+
+
+def _batches(directories: Collection[str], stop: Stop) -> Iterator[Collection[tuple[int, str]]]:
+    """Yield what was reported of these directories, nothing at a beat without news, as `watchfiles.watch` does.
+
+    The native part below that is enough: the package around it loads anyio, json and multiprocessing, for 25 ms.
+    """
+    native: type[RustNotify] = import_part("watchfiles", "_rust_notify").RustNotify
+    with native(list(directories), *_NATIVE) as watcher:
+        while (found := watcher.watch(_ms(DEBOUNCE_S), _ms(STEP_S), _ms(BEAT_S), stop)) != "stop":
+            if found == "signal":
+                raise KeyboardInterrupt
+            yield () if found == "timeout" else found
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
 
 
 def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Import click and msgspec without what they load for other programs: a sixth of a quick command, and more of a run.
+"""Import libraries without what they load for other programs: a sixth of a quick command, and more of a run.
 
 While one of them is imported, stand-ins are in the place of modules that none of our commands comes to use. Each has
 what the library takes from it at once; asked for more, it answers with what the module itself has.
@@ -31,6 +31,16 @@ def import_msgspec() -> None:
         textwrap=_StandIn("textwrap"),
         typing_extensions=None,  # without it msgspec takes what Python itself has
     )
+
+
+def import_part(package: str, name: str) -> ModuleType:
+    """Import a module of a package without the package around it."""
+    from importlib.util import find_spec
+
+    spec = None if package in sys.modules else find_spec(package)
+    if spec is not None:
+        _import(f"{package}.{name}", **{package: _StandIn(package, __path__=spec.submodule_search_locations)})
+    return import_module(f"{package}.{name}")
 
 
 class _StandIn(ModuleType):

@@ -95,6 +95,24 @@ def test_settings_bring_yaml(project_dir: Path, home: Path) -> None:
     assert {"yaml"} == packages & HEAVY
 
 
+def test_a_follower_loads_only_the_native_watcher(project_dir: Path) -> None:
+    """Whoever follows runs watches by the native part of watchfiles, without the package around it."""
+    code = (
+        "import sys, threading; from subdeck.core.engine import Engine\n"
+        "updates = Engine.open().updates(threading.Event())\n"
+        "while not next(updates).is_quiet: pass\n"
+        "assert 'watchfiles._rust_notify' in sys.modules"
+    )
+    assert set() == loaded(code, cwd=project_dir) & {
+        "anyio",
+        "asyncio",
+        "json",
+        "logging",
+        "multiprocessing",
+        "watchfiles",
+    }
+
+
 def test_nouns_import_only_nouns() -> None:
     """Everything in core points down to a few modules that know nothing of the rest."""
     graph = grimp.build_graph("subdeck.core", "subdeck.tui", cache_dir=None)
