@@ -5,16 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import NoReturn
 
 GC_THRESHOLD = 100_000
 """New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
 start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.process`."""
 
 
-def program() -> NoReturn:
-    """Run `main` and end the process at once: everything is written by then, and to free each object would take as long
-    as a tenth of a quick command.
+def program() -> None:
+    """Run `main` and end the process at once; never returns. Everything is written by then, and to free each object
+    would take as long as a tenth of a quick command.
     """
     os._exit(main())
 

@@ -18,7 +18,7 @@ from ..run import artifacts
 from ..system import files
 from ..text.plain import one_line
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,127}")
+_ID = r"[A-Za-z0-9][A-Za-z0-9-]{0,127}"
 """No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
 
 _NAME_LENGTH = 60
@@ -133,7 +133,7 @@ def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
 
 
 def _checked(wanted: str) -> str:
-    if not _ID.fullmatch(wanted):
+    if not re.fullmatch(_ID, wanted):
         what = f'"{one_line(wanted, 80)}" is not a child session id'
         raise UsageError(what, where="session id", hint="copy it whole")
     return wanted
@@ -147,7 +147,7 @@ def _file_name(preset: str) -> str:
 
 def _newest(directory: str, prefix: str) -> str | None:
     """Return the id of the conversation that was written last among the files of a preset."""
-    file_name = re.compile(rf"{re.escape(prefix)}({_ID.pattern})\.jsonl")
+    file_name = re.compile(rf"{re.escape(prefix)}({_ID})\.jsonl")
     found: list[tuple[int, str]] = []
     try:
         with os.scandir(directory) as entries:

@@ -25,7 +25,7 @@ LARGE_TEXT = 2 * 1024
 KEPT_TEXT = 1536
 
 _CUT = f"\n\n{TRUNCATED}\n\n"
-_TAG = re.compile(r"<(?=\s*/?\s*parent-context\b)", re.IGNORECASE)
+_TAG = r"(?i)<(?=\s*/?\s*parent-context\b)"
 
 
 class Inherited(Struct, frozen=True):
@@ -111,7 +111,7 @@ def _block(block: Block, whole: bool) -> str:
 
 def _kept_inside(text: str) -> str:
     """Put a backslash into tags that would end, or seem to begin, the parent context."""
-    return _TAG.sub(r"<\\", text)
+    return re.sub(_TAG, r"<\\", text)
 
 
 def _capped(parts: _Parts, limit: int) -> str:

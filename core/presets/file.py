@@ -226,10 +226,10 @@ def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
         yield '"max_attempts" has no effect without "finalize: true"'
 
 
-_NAME_LINE = re.compile(r"^name:[ \t]*[\"']?([^\"'\n#]*)", re.MULTILINE)
+_NAME_LINE = r"(?m)^name:[ \t]*[\"']?([^\"'\n#]*)"
 
 
 def _written_name(text: str) -> str:
     """Find the name in a file that cannot be parsed."""
-    written = _NAME_LINE.search(text, 0, 4096) if text.startswith("---") else None
+    written = re.search(_NAME_LINE, text[:4096]) if text.startswith("---") else None
     return written[1].strip() if written else ""

@@ -273,14 +273,15 @@ def _with(sentence: str, detail: str | None) -> str:
     return f"{sentence}: {text}" if text else sentence
 
 
-_STACK = re.compile(r"\s+at |Node\.js v\d|file://|\s*\^+\s*$")
-_ERROR = re.compile(r"(?:Uncaught )?\w*Error\b.*:")
+# Compiled at their first use, by `re.match`: a wrapper starts its child before it comes to an end.
+_STACK = r"\s+at |Node\.js v\d|file://|\s*\^+\s*$"
+_ERROR = r"(?:Uncaught )?\w*Error\b.*:"
 
 
 def _last_words(stderr: str) -> str:
     """Return the line of stderr that names an error, else its last lines; a stack trace says nothing to a person."""
-    lines = [line for line in stderr[-8192:].splitlines() if line.strip() and not _STACK.match(line)]
+    lines = [line for line in stderr[-8192:].splitlines() if line.strip() and not re.match(_STACK, line)]
     for line in reversed(lines):
-        if _ERROR.match(line.lstrip()):
+        if re.match(_ERROR, line.lstrip()):
             return line
     return " ".join(lines[-4:])

@@ -32,7 +32,7 @@ SIMILAR = 0.75
 
 _LEFT_OUT = "is left out"
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.:-]*"
 """No leading `-` or `+`: newer pi reads `-bash` in a list as "all but bash"."""
 
 
@@ -60,7 +60,7 @@ def checked_tools(names: Iterable[str]) -> tuple[str, ...]:
     """Strip the names, drop repeated ones; raise UsageError for what cannot be the name of a tool."""
     stripped = tuple(dict.fromkeys(name.strip() for name in names))
     for name in stripped:
-        if not _NAME.fullmatch(name):
+        if not re.fullmatch(_NAME, name):
             raise UsageError(
                 f'"{one_line(name, 40)}" is not the name of a tool',
                 where="tools",

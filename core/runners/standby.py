@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 OPTION = "--standby"
 """The wrapper's only argument when it is started by this module."""
 
+_PROGRAM = "import gc; gc.disable(); from subdeck.core.wrapper.__main__ import program; program()"
+"""As `-m subdeck.core.wrapper`, but 4 ms sooner: it loads neither `runpy` nor looks for garbage meanwhile."""
+
 LOAD_TIMEOUT_S = 10.0
 """How long a run waits until it has loaded; then another wrapper is started."""
 
@@ -116,7 +119,7 @@ def _spawn(orders: int, loaded: int) -> int | None:
         (os.POSIX_SPAWN_DUP2, loaded, 1),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     )
-    argv = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", OPTION)
+    argv = (sys.executable, "-P", "-E", "-c", _PROGRAM, OPTION)
     try:
         environment = {**os.environ, MARK: _UNMARKED}
         return os.posix_spawn(sys.executable, argv, environment, file_actions=streams, setsid=True)

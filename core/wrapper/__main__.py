@@ -187,7 +187,11 @@ def _complain(text: str) -> None:
         return  # the pane is gone, or stderr.log is on the same full disk
 
 
-if __name__ == "__main__":
+def program() -> None:
     exit_code = main(sys.argv[1:])
     gc.freeze()  # or the interpreter looks for garbage in all it has before it ends: 7 ms of each run
     sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    program()

@@ -28,12 +28,13 @@ _DELTA = re.compile(
 )
 """There is no closing quote in the pattern: the delta may be cut anywhere."""
 
-_ERROR_BODY = re.compile(r"[{\[]")
+_ERROR_BODY = r"[{\[]"
 _NESTED_ERRORS = 3
 """Some providers put the JSON of another one's error into the message of their own."""
 
-_CUT_ESCAPE = re.compile(rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$")
-_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\.", re.DOTALL)
+# Compiled at their first use, when the child has been started already.
+_CUT_ESCAPE = rb"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-fA-F]{0,3})?$"
+_ESCAPES = rb"(?s)\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(u[dD][89a-fA-F]..)|\\."
 
 
 class _Kind(Struct):
@@ -111,7 +112,7 @@ def text_delta(head: bytes) -> bytes | None:
     delta: bytes = found[2]
     if found.end() < len(head):
         return delta
-    return _CUT_ESCAPE.sub(rb"\1", delta.decode("utf-8", "ignore").encode())
+    return re.sub(_CUT_ESCAPE, rb"\1", delta.decode("utf-8", "ignore").encode())
 
 
 def unescaped(text: bytes) -> str:
@@ -129,7 +130,7 @@ def unescaped(text: bytes) -> str:
 def _repaired(line: bytes) -> bytes:
     """Put U+FFFD for halves of surrogate pairs and for bytes that are not UTF-8."""
     whole = line.decode("utf-8", "replace").encode()
-    return _ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], whole)
+    return re.sub(_ESCAPES, lambda escape: b"\\ufffd" if escape[1] else escape[0], whole)
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def error_words(text: str) -> str:
     `401 Invalid API key`. A text that does not end in such JSON is returned as it is.
     """
     for _ in range(_NESTED_ERRORS):
-        begins = _ERROR_BODY.search(text)
+        begins = re.search(_ERROR_BODY, text)
         if begins is None:
             break
         try:

@@ -30,13 +30,14 @@ GENERATED_LIMIT = 8 * 1024 * 1024
 TIMEOUT_S = 120
 
 _NONE = "No models available"
-_HEADER = re.compile(r"^provider +model +.*$", re.MULTILINE)
-_BUILT_IN = re.compile(
+# Compiled at their first use, by `re.search`: few launches come to one of them.
+_HEADER = r"(?m)^provider +model +.*$"
+_BUILT_IN = (
     r'\n {12}id: "((?:[^"\\\n]|\\.)*)",\n(?: {12}[^\n]*\n)*? {12}provider: "([^"\\\n]*)",'
     r"(?:\n {12,}[^\n]*)*?\n {12}reasoning: (true|false),"
 )
-_JSON_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
-_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(\s*[}\]])')
+_JSON_COMMENT = r'"(?:\\.|[^"\\])*"|//[^\n]*'
+_TRAILING_COMMA = r'"(?:\\.|[^"\\])*"|,(\s*[}\]])'
 
 
 class _BuiltIn(Struct):
@@ -138,7 +139,7 @@ def _of_providers(directory: str) -> Iterator[Model]:
 def _generated(path: str) -> Iterator[Model]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = _BUILT_IN.findall(file.read(GENERATED_LIMIT))
+            found = re.findall(_BUILT_IN, file.read(GENERATED_LIMIT))
     except (OSError, UnicodeDecodeError):
         return
     yield from (Model(provider, id_, "built in", thinks == "true") for id_, provider, thinks in found)
@@ -146,8 +147,8 @@ def _generated(path: str) -> Iterator[Model]:
 
 def _without_comments(text: str) -> str:
     """Drop what pi drops before it parses."""
-    text = _JSON_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else "", text)
-    return _TRAILING_COMMA.sub(lambda found: found[1] or found[0], text)
+    text = re.sub(_JSON_COMMENT, lambda found: found[0] if found[0][0] == '"' else "", text)
+    return re.sub(_TRAILING_COMMA, lambda found: found[1] or found[0], text)
 
 
 def _changed_at(path: str) -> str:
@@ -190,14 +191,14 @@ def _asked(command: Sequence[str]) -> str:
         raise _refused(command, str(error.strerror)) from error
     # Which of the two has the table depends on the version, and on whether there is a terminal.
     said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
-    if answer.returncode != 0 or not (_NONE in said or _HEADER.search(said)):
+    if answer.returncode != 0 or not (_NONE in said or re.search(_HEADER, said)):
         why = node_problem(command, said) or one_line(said, 400)
         raise _refused(command, why or f"it ended with exit code {answer.returncode}")
     return said
 
 
 def _table(said: str) -> Iterator[Model]:
-    header = _HEADER.search(said)
+    header = re.search(_HEADER, said)
     if header is None:
         return
     titles = header[0].split()

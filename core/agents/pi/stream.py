@@ -42,7 +42,7 @@ _BROKEN_OFF = frozenset({"aborted", "error"})
 _MAX_TOOLS = 1000
 """Tool calls whose start is remembered."""
 
-_EXIT_CODE = re.compile(r"Command exited with code (\d{1,10})\s*\Z")
+_EXIT_CODE = r"Command exited with code (\d{1,10})\s*\Z"
 
 
 class PiStream:
@@ -287,7 +287,7 @@ def _exit_code(result: dict[str, Any], content: str) -> int | None:
     code = mapping(result.get("structuredContent")).get("exit_code")
     if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31:
         return code
-    found = _EXIT_CODE.search(content[-200:])
+    found = re.search(_EXIT_CODE, content[-200:])
     return int(found[1]) if found else None
 
 
