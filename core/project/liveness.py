@@ -36,6 +36,8 @@ from ..text.plain import one_line, plain
 from .left_overs import LeftOvers
 from .ownership import check_own, is_own
 
+WRAPPER = "subdeck.core.wrapper"
+"""Among the arguments of every wrapper."""
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
 FINISHING_S = 5.0
@@ -147,8 +149,22 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
         except OSError as error:
             raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
     facts = artifacts.read_runner(run_dir)
-    if facts is not None and is_here(facts):
-        processes.send(facts.pid, signal.SIGTERM, facts.pid_started)
+    if facts is None:
+        wrappers = _unwritten_wrappers(run.run_id)
+    else:
+        wrappers = {facts.pid: facts.pid_started} if is_here(facts) else {}
+    for pid, started in wrappers.items():
+        processes.send(pid, signal.SIGTERM, started)
+        processes.send(pid, signal.SIGCONT, started)  # one that was stopped could do nothing about it
+
+
+def _unwritten_wrappers(run_id: str) -> dict[int, int | None]:
+    """Find the wrapper of a run that could not write down who it is."""
+    try:
+        marked = processes.marked(run_id)
+        return {pid: processes.start_time(pid) for pid in marked if WRAPPER in processes.arguments(pid)}
+    except OSError:
+        return {}
 
 
 class WrapperWatch:

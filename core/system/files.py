@@ -169,6 +169,15 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
+def claim(descriptor: int) -> bool:
+    """Take a second lock on an open file, which probers do not see; return False where another process has it."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+    return True
+
+
 def unlock(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_UN)
 

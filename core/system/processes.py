@@ -103,6 +103,11 @@ def name(pid: int) -> str:
     return files.content(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
 
 
+def arguments(pid: int) -> list[str]:
+    """Return the command line of a process; nothing when it is gone. Raises OSError where that cannot be read."""
+    return os.fsdecode(_content(pid, "cmdline")).split("\0")
+
+
 def wear_mark(run_id: str) -> None:
     """Write a run's mark over the one with which this process was started, where others see it; both are as long."""
     import ctypes

@@ -135,11 +135,16 @@ def _hold(run_dir: str) -> int | None:
     except OSError:
         return None
     files.lock(lock, shared=True)
-    return lock if not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir) else None
+    return lock if not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir, lock) else None
 
 
-def _is_first(run_dir: str) -> bool:
-    """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice."""
+def _is_first(run_dir: str, lock: int) -> bool:
+    """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice.
+
+    The mark outlives a wrapper that has died; where the disk takes none, the kernel still knows of one that lives.
+    """
+    if not files.claim(lock):
+        return False
     try:
         os.close(files.open_private(os.path.join(run_dir, paths.TAKEN), os.O_EXCL))
     except FileExistsError:

@@ -124,3 +124,60 @@ def test_a_wrapper_that_comes_too_late(project_dir: Path) -> None:
     subprocess.run([sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments], check=True, timeout=30)
     assert before == {name: os.stat(os.path.join(directory, name)).st_mtime_ns for name in os.listdir(directory)}
     assert not os.path.exists("started")
+
+
+def test_who_it_is_is_written_in_the_end(project_dir: Path) -> None:
+    """A runner.json that could not be written is tried again while its wrapper waits, and is told in the result."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project, make_meta(task="answer ok"))
+    directory, session = Path(project.run_dir(meta.run_id)), str(project_dir / "session.lock")
+    busy = os.open(session, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(busy, fcntl.LOCK_EX)
+    (directory / paths.RUNNER).mkdir()
+    arguments = [str(directory), os.path.join(project.active, meta.run_id), "--session", session]
+    with subprocess.Popen([sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments]) as wrapper:
+        wait_until((directory / paths.EVENTS).exists, "the wrapper to wait")
+        (directory / paths.RUNNER).rmdir()
+        facts = wait_until(lambda: artifacts.read_runner(str(directory)), "the file to be written")
+        assert wrapper.pid == facts.pid
+        os.close(busy)
+        assert 0 == wrapper.wait(30)
+    os.close(lock)
+    result = artifacts.read_result(str(directory))
+    assert result is not None and "completed" == result.status
+    assert [error.partition(":")[0] for error in result.artifact_errors] == [paths.RUNNER]
+
+
+def test_half_an_identity_is_not_written(project_dir: Path) -> None:
+    """Where the id of the boot cannot be read there is no runner.json, and the result says so."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project, make_meta(task="answer ok"))
+    directory = project.run_dir(meta.run_id)
+    code = "import sys; from subdeck.core.system import processes; processes.boot_id = lambda: ''; "
+    code += "from subdeck.core.wrapper.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [directory, os.path.join(project.active, meta.run_id)]
+    subprocess.run([sys.executable, "-P", "-E", "-c", code, *arguments], check=True, timeout=30)
+    os.close(lock)
+    result = artifacts.read_result(directory)
+    assert result is not None and "completed" == result.status
+    assert [error.partition(":")[0] for error in result.artifact_errors] == [paths.RUNNER]
+    assert not os.path.exists(os.path.join(directory, paths.RUNNER))
+
+
+def test_two_wrappers_on_a_full_disk(project_dir: Path) -> None:
+    """Of two wrappers of one run the second leaves at once, even where the mark of the first could not be written."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project, make_meta(task="answer ok"))
+    directory, session = project.run_dir(meta.run_id), str(project_dir / "session.lock")
+    busy = os.open(session, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(busy, fcntl.LOCK_EX)
+    arguments = [directory, os.path.join(project.active, meta.run_id), "--session", session]
+    command = [sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments]
+    with subprocess.Popen(command) as wrapper:
+        wait_until(lambda: os.path.exists(os.path.join(directory, paths.EVENTS)), "the wrapper to wait")
+        os.unlink(os.path.join(directory, paths.TAKEN))
+        assert 0 == subprocess.run(command, timeout=30).returncode
+        assert wrapper.poll() is None
+        os.close(busy)
+        assert 0 == wrapper.wait(30)
+    os.close(lock)

@@ -262,3 +262,38 @@ def test_stops_of_many(project_dir: Path) -> None:
     ids = [run.run_id for run in runs]
     assert set(ids) == set(engine.stop(ids))
     assert [("aborted", "stopped")] * 4 == [ending(run) for run in engine.wait(ids, timeout=30)]
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("is_written", [True, False], ids=["with runner.json", "without"])
+def test_a_stopped_wrapper_is_reached(project_dir: Path, force: bool, is_written: bool) -> None:
+    """A wrapper that SIGSTOP has stopped is woken to do what it is asked for, even where it could not say who it is."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    pids = started(engine, run)
+    os.kill(pids.pid, signal.SIGSTOP)
+    if not is_written:
+        (run_dir(engine, run) / paths.RUNNER).unlink()
+    engine.stop([run.run_id], force=force)
+    assert ("aborted", "killed" if force else "stopped") == ending(wait_for_end(engine, run.run_id))
+    wait_until_gone(*[pids.pid, pids.child_pid])
+
+
+def test_a_request_without_a_signal(project_dir: Path) -> None:
+    """A wrapper looks for a request by itself: who wrote it may have died before the signal."""
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    started(engine, run)
+    artifacts.write_stop(str(run_dir(engine, run)), StopRequest(by="someone", force=False, at=""))
+    assert ("aborted", "stopped") == ending(wait_for_end(engine, run.run_id))
+
+
+def test_a_request_without_a_signal_in_the_queue(project_dir: Path) -> None:
+    """So does one that waits for its place."""
+    engine = open_engine(project_dir, max_running=1)
+    first, second = start(engine, "hang"), start(engine, "answer ok")
+    wait_until(lambda: engine.snapshots([second.run_id])[0].status == "queued", "the second run to wait")
+    artifacts.write_stop(str(run_dir(engine, second)), StopRequest(by="someone", force=False, at=""))
+    assert ("aborted", "stopped") == ending(wait_for_end(engine, second.run_id))
+    engine.stop([first.run_id])
+    wait_for_end(engine, first.run_id)
