@@ -85,8 +85,17 @@ def open_window(socket: str, session: str, window: str, argv: Sequence[str]) -> 
         answer = _tmux(socket, command)
         if answer.returncode == 0 and answer.stdout:
             return int(answer.stdout[0])
+        if pid := _pid_in(socket, session, window):
+            return pid  # the client died once the server had done what it was asked for
         complaint = " ".join(answer.stderr) or complaint
     raise LaunchError(f"tmux could not open a window: {complaint}", where=f"tmux -L {socket}")
+
+
+def _pid_in(socket: str, session: str, window: str) -> int | None:
+    """Ask the server for the command of a window; None where there is no such window, or no server."""
+    panes = _tmux(socket, ("list-panes", "-a", "-F", "#{pane_pid} #{session_name} #{window_name}")).stdout
+    found = (pane.split(" ", 2) for pane in panes)
+    return next((int(pid) for pid, *names in found if names == [session, window]), None)
 
 
 def session_name(project: str) -> str:

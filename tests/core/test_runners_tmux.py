@@ -349,3 +349,26 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
     assert "running" == run.status and lives(started(engine, run).pid)
     gate.touch()
     assert "completed" == wait_for_end(engine, run_id).status
+
+
+def test_a_client_that_died_too_late(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a client is killed once the server has opened the window, the window is found, and no other opened."""
+    real, asked = shutil.which("tmux"), tmp_path / "asked"
+    shim = tmp_path / "shim" / "tmux"
+    shim.parent.mkdir()
+    shim.write_text(
+        f"""#!/bin/sh
+case "$*" in *subdeck.core.wrapper*)
+    echo "$*" >>{asked}
+    {real} "$@" >/dev/null && kill -9 $$;;
+esac
+exec {real} "$@"
+"""
+    )
+    shim.chmod(0o755)
+    run_to_end(engine, "answer ok")
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    run = run_to_end(engine, "answer ok")
+    place = place_of(engine, run)
+    windows = tmux("list-windows", "-t", place.session, "-F", "#{window_name}").splitlines()
+    assert ("completed", 1, 1) == (run.status, windows.count(place.window), len(asked.read_text().splitlines()))
