@@ -106,7 +106,7 @@ class Attempt:
                 self._drain()
         except Exception as error:
             return self._outcome(failure=_fault(RunReason.LOST, error))
-        self._exited = ChildExit.of(returncode)
+        self._exited = None if returncode is None else ChildExit.of(returncode)
         return self._outcome()
 
     def outcome_without_another(self) -> Outcome | None:
@@ -180,29 +180,31 @@ class Attempt:
         self._records.event(started)
         self._records.activity.touch(time.monotonic())
 
-    def _serve(self, child: Popen[bytes]) -> int:
-        """Serve pipes, signals and clocks until the child has ended; return its return code."""
+    def _serve(self, child: Popen[bytes]) -> int | None:
+        """Serve pipes, signals and clocks until the child has ended; return its return code.
+
+        None for a child that cannot be ended, as one that has become another user's.
+        """
         self._watchdog.heard(time.monotonic(), 0)
         woken = _wake_on_signals()
-        pidfd = os.pidfd_open(child.pid)
         poller = select.poll()
-        for descriptor in (self._stdout, self._stderr, pidfd, woken):
+        for descriptor in (self._stdout, self._stderr, woken):
             poller.register(descriptor, select.POLLIN)
-        try:
-            self._handle_signals()
-            while (returncode := child.poll()) is None:
-                for descriptor, _ in poller.poll(self._timeout_ms()):
-                    if descriptor == woken:
-                        for _ in _read_available(woken):
-                            continue
-                        self._handle_signals()
-                        processes.reap(keep=child.pid)
-                    elif descriptor != pidfd and not self._read(descriptor):
-                        poller.unregister(descriptor)
-                self._advance(child)
-            return returncode
-        finally:
-            os.close(pidfd)
+        self._handle_signals()
+        while (returncode := child.poll()) is None:
+            if self._escalation.gives_up(time.monotonic()):
+                child.returncode = -signal.SIGKILL  # or its Popen waits for it for ever
+                return None
+            for descriptor, _ in poller.poll(self._timeout_ms()):
+                if descriptor == woken:
+                    for _ in _read_available(woken):
+                        continue
+                    self._handle_signals()
+                    processes.reap(keep=child.pid)
+                elif not self._read(descriptor):
+                    poller.unregister(descriptor)
+            self._advance(child)
+        return returncode
 
     def _timeout_ms(self) -> float | None:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""

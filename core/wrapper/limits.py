@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..run.model import Limits, RunReason
+from ..system.ending import PERSISTENCE_S
 
 
 class Watchdog:
@@ -61,6 +62,7 @@ class StopEscalation:
         self._due = 0.0
         self._taken: set[Step] = set()
         self._in_grace = False
+        self._gives_up: float | None = None
 
     @property
     def has_begun(self) -> bool:
@@ -91,12 +93,18 @@ class StopEscalation:
     def due(self) -> float | None:
         return self._due if self._next else None
 
+    def gives_up(self, now: float) -> bool:
+        """Return whether KILL was tried for so long that nothing will end the child."""
+        return self._gives_up is not None and now >= self._gives_up
+
     def take(self, now: float) -> Step | None:
         """Return the step that is due and plan the one after it."""
         step = self._next
         if step is None or now < self._due:
             return None
         self._taken.add(step)
+        if step is Step.KILL and self._gives_up is None:
+            self._gives_up = now + PERSISTENCE_S
         # A process in an uninterruptible call may need more than one KILL in sequence to be seen gone.
         self._plan(Step.KILL, now + self._grace)
         return step

@@ -58,6 +58,7 @@ class Signals:
 def watch_signals(stop_file: str, each_second: Callable[[], None]) -> Signals:
     """Catch TERM, INT, HUP and QUIT from now on."""
     signals = Signals(stop_file, each_second)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have had some of them blocked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)
     return signals

@@ -83,3 +83,13 @@ def test_a_stop_is_not_taken_back() -> None:
     escalation.stop(11.0)
     escalation.withdraw_grace()
     assert Step.TERM is escalation.take(11.0)
+
+
+def test_giving_up() -> None:
+    """After 10 s of KILL nothing more is expected of it; TERM alone may take as long as the grace says."""
+    escalation = StopEscalation(60.0)
+    escalation.stop(0.0)
+    steps(escalation, 0.0)
+    assert not escalation.gives_up(59.0)
+    steps(escalation, 60.0)
+    assert [False, True] == [escalation.gives_up(now) for now in (69.9, 70.0)]

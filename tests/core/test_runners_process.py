@@ -139,3 +139,19 @@ def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, mon
     engine = open_engine(project_dir)
     monkeypatch.setattr(launching, "start_wrapper", start_and_fail)
     assert "completed" == wait_for_end(engine, start(engine, "answer ok").run_id).status
+
+
+def test_blocked_signals_of_a_launcher(project_dir: Path) -> None:
+    """A wrapper hears what its launcher had blocked, and so does the child."""
+    engine = open_engine(project_dir)
+    blocked = {signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        run = start(engine, "hang")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    child = started(engine, run).child_pid
+    masks = [line for line in Path(f"/proc/{child}/status").read_text().splitlines() if line.startswith("SigBlk")]
+    assert ["SigBlk:\t0000000000000000"] == masks
+    engine.stop([run.run_id])
+    assert "stopped" == wait_for_end(engine, run.run_id).reason

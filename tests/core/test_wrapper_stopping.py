@@ -18,6 +18,7 @@ from subdeck.core.run.describe import doing
 from subdeck.core.run.events import AssistantText, RunStarted
 from subdeck.core.run.model import StopRequest
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.runners.process import WrapperCall
 
 from tests.factories import (
     end_of,
@@ -297,3 +298,28 @@ def test_a_request_without_a_signal_in_the_queue(project_dir: Path) -> None:
     assert ("aborted", "stopped") == ending(wait_for_end(engine, second.run_id))
     engine.stop([first.run_id])
     wait_for_end(engine, first.run_id)
+
+
+def test_a_child_that_nothing_ends(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that no signal reaches any more does not keep its run from its result, which names it."""
+    code = """
+import os, subprocess, sys
+from subdeck.core.system import ending, processes
+ending.PERSISTENCE_S = 0.2
+processes.send = lambda *_: False
+os.kill = os.killpg = lambda *_: None
+subprocess.Popen.send_signal = lambda *_: None
+from subdeck.core.wrapper.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
+    monkeypatch.setattr(WrapperCall, "argv", argv)
+    engine = open_engine(project_dir, cgroup="off")
+    run = start(engine, "hang")
+    child = started(engine, run).child_pid
+    engine.stop([run.run_id], force=True)
+    run = wait_for_end(engine, run.run_id)
+    os.kill(child, signal.SIGKILL)
+    (name,) = result_of(engine, run).not_ended
+    assert (("aborted", "killed"), True) == (ending(run), f"(pid {child})" in name)
+    assert "could not be ended: " in doing(run)
