@@ -191,5 +191,15 @@ def _json(content: Any) -> str:
         import json
 
         encoded = json.dumps(msgspec.to_builtins(content))
-    text = msgspec.json.format(encoded, indent=2)
-    return re.sub(UNSAFE, lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return escaped(msgspec.json.format(encoded, indent=2)) + "\n"
+
+
+def escaped(document: str) -> str:
+    """Return a JSON document in which every character that a terminal must not get is written as an escape."""
+    return re.sub(UNSAFE, lambda found: _escape(ord(found[0])), document)
+
+
+def _escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

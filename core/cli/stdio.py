@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..text.decoding import UNDECODABLE, decode, why
-from .output import OutputError, writing
+from .output import OutputError, escaped, writing
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ def write_line(content: Any) -> None:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
         raise OutputError(errno.EBADF, "it is closed", "stdout")
     try:
-        line = msgspec.json.encode(content)
+        line = escaped(msgspec.json.encode(content).decode()).encode()
     except UnicodeEncodeError:  # a path that is no UTF-8
         import json
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from .. import paths
 from ..errors import LaunchError
@@ -34,13 +34,17 @@ T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
 
 
+TmuxName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_%-]{0,200}\Z")]
+"""As our own are; anything else in a record is no place to send a command to."""
+
+
 class TmuxPlace(Struct, frozen=True):
     """Where the pane of a run is; `socket` is a name as for `tmux -L`."""
 
-    socket: str
-    session: str
-    window: str
-    pane: str = ""
+    socket: TmuxName
+    session: TmuxName
+    window: TmuxName
+    pane: TmuxName = ""
 
 
 class RunnerFacts(Struct, frozen=True, rename="camel"):

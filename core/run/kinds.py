@@ -7,6 +7,8 @@ from typing import Annotated, Self
 
 from msgspec import Meta
 
+from ..text.plain import one_line
+
 LARGEST = 2**53
 """Of whole numbers in records: those that every reader of JSON keeps exactly. A record with a larger one is broken."""
 MOST_SECONDS = 365 * 24 * 3600.0
@@ -21,8 +23,15 @@ Period = Annotated[float, Meta(ge=0, le=MOST_SECONDS)]
 """Seconds."""
 
 
+WORD = 40
+"""Characters of a word that nobody here knows."""
+
+
 class OpenEnum(StrEnum):
-    """A closed set for who writes it; who reads takes the word of a newer subdeck as a value that is no member."""
+    """A closed set for who writes it; who reads takes the word of a newer subdeck as a value that is no member.
+
+    Such a word is made fit to be shown here, because everywhere it stands beside words of ours.
+    """
 
     __hash__ = str.__hash__  # that of Enum is written in Python, and a list looks every run up by its status
 
@@ -30,8 +39,9 @@ class OpenEnum(StrEnum):
     def _missing_(cls, value: object) -> Self | None:
         if not isinstance(value, str):
             return None
-        word = str.__new__(cls, value)
-        word._name_, word._value_ = "", value
+        shown = one_line(value, WORD)
+        word = str.__new__(cls, shown)
+        word._name_, word._value_ = "", shown
         return word
 
     @property

@@ -14,9 +14,12 @@ _SEQUENCES = (
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS and their kin
     r"|\x1b[ -/]*[0-~]?"  # the other escapes
 )
-UNSAFE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-"""A pattern for control characters but tab and newline, invisible marks, those that reorder the text around them, and
-halves of surrogate pairs; the one list of what must not reach a terminal."""
+UNSAFE = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""A pattern for control characters but tab and newline, invisible marks, those that reorder the text around them, tags,
+which hide ASCII, and halves of surrogate pairs; the one list of what must not reach a terminal."""
 
 _SAFE = re.compile(r"[\x20-\x7e\n]*")
 
@@ -52,6 +55,9 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 _PLANE = 0x100000
 """The last private plane of Unicode, where each unsafe character has a placeholder."""
+_TAGS = range(0xE0000, 0xE0080)
+"""They alone are beyond sixteen bits, and get the placeholders of private characters, none of which is unsafe."""
+_TAGS_THERE = range(0xE000, 0xE080)
 _PLACEHOLDER = r"[\U00100000-\U0010ffff]"
 _PICTURES = 0x2400
 """Where Unicode has a picture of each ASCII control character."""
@@ -64,17 +70,26 @@ def can_encode_unsafe(text: str) -> bool:
 
 def encode_unsafe(text: str) -> str:
     """Put a placeholder where each unsafe character is, so that an editor can hold the text and give it back."""
-    return re.sub(UNSAFE, lambda found: chr(_PLANE + ord(found[0])), text)
+    return re.sub(UNSAFE, lambda found: _placeholder(ord(found[0])), text)
 
 
 def decode_unsafe(text: str) -> str:
     """Put the characters back."""
-    return re.sub(_PLACEHOLDER, lambda found: chr(ord(found[0]) - _PLANE), text)
+    return re.sub(_PLACEHOLDER, lambda found: chr(_code(found[0])), text)
 
 
 def display_encoded(text: str) -> str:
     """Return an encoded text with a picture for each placeholder: `␛`, else `·`."""
-    return re.sub(_PLACEHOLDER, lambda found: _picture(ord(found[0]) - _PLANE), text)
+    return re.sub(_PLACEHOLDER, lambda found: _picture(_code(found[0])), text)
+
+
+def _placeholder(code: int) -> str:
+    return chr(_PLANE + (_TAGS_THERE[code - _TAGS.start] if code in _TAGS else code))
+
+
+def _code(placeholder: str) -> int:
+    code = ord(placeholder) - _PLANE
+    return _TAGS[code - _TAGS_THERE.start] if code in _TAGS_THERE else code
 
 
 def _picture(code: int) -> str:

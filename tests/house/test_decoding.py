@@ -33,6 +33,7 @@ ALLOWED = {
     "core/offline_agent/directory.py": "gives ASCII back to text",
     "core/cli/output.py": "gives our own text back after the encoding of the terminal; our own JSON",
     "core/cli/setup.py": "our own JSON",
+    "core/cli/stdio.py": "our own JSON",
     "core/launch/plan.py": "gives our own text back, without halves of surrogate pairs",
     "core/launch/child_session.py": "gives our own text back, without halves of surrogate pairs",
     "core/wrapper/replay.py": "gives our own text back, without halves of surrogate pairs",

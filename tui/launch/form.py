@@ -122,13 +122,13 @@ class LaunchForm:
     @property
     def agent(self) -> str:
         """The agent, where it is that of a run whatever is usual."""
-        return self._repeated.agent if self._repeated else ""
+        return one_line(self._repeated.agent, 40) if self._repeated else ""
 
     @property
     def session(self) -> str:
         """Which conversation this run has, where that is not simply a new one."""
         if self._run and self.continues:
-            return f"continues {(self._run.meta.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
+            return f"continues {one_line(self._run.meta.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
         if self.preset and self.preset.sticky:
             return "continues the newest one of this preset in the directory (sticky)"
         return "" if self.preset is None or self.preset.keeps_session else "not kept"

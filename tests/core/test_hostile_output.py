@@ -1,0 +1,99 @@
+"""No command writes to a terminal what a record, a preset, a setting or a model list would have it obey."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.cli import output
+from subdeck.core.cli.main import main
+from subdeck.core.engine import Engine
+from subdeck.core.text.plain import can_encode_unsafe, decode_unsafe, display_encoded, encode_unsafe, one_line, plain
+
+from tests.factories import open_engine
+from tests.hostile import EVIL, IN_JSON, IN_YAML, controls, hostile_preset, hostile_run
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    hostile_preset(project_dir)
+    agent = Path(paths.agent_dir())
+    agent.mkdir(parents=True)
+    models = {"providers": {f"p{IN_JSON}": {"models": [{"id": f"m{IN_JSON}"}]}}}
+    (agent / "models.json").write_text(json.dumps(models))
+    (agent / "providers.json").write_text(json.dumps({"roles": {f"r{IN_JSON}": f"m{IN_JSON}"}}))
+    return open_engine(project_dir, roles={"fast": f"a/b{IN_YAML}"}, models=[f"x/y{IN_YAML}"])
+
+
+@pytest.fixture
+def runs(engine: Engine) -> Iterator[tuple[str, str]]:
+    """A run that has ended and one that is held."""
+    ended, lock = hostile_run(engine, ended=True)
+    os.close(lock)
+    live, lock = hostile_run(engine, ended=False)
+    yield ended, live
+    os.close(lock)
+
+
+ARGUMENT = EVIL.replace("\0", "").replace("\ud800", "\udcff")
+"""As far as an argument of a command can be it."""
+
+COMMANDS = [
+    *(["status"], ["status", "--all"], ["status", "--json"], ["status", "ENDED", "LIVE"], ["status", ARGUMENT]),
+    *(["wait", "ENDED"], ["wait", "--json", "ENDED"], ["wait", "LIVE", "--timeout", "0"]),
+    *(["logs", f"--{kind}", "ENDED"] for kind in ("events", "stderr", "raw", "markdown", "json")),
+    *(["logs", f"--{kind}", "LIVE"] for kind in ("events", "markdown")),
+    *(["logs", "ENDED"], ["logs", "-f", "ENDED"], ["attach", "ENDED"], ["attach", "LIVE"]),
+    *(["presets"], ["presets", "--json"], ["presets", "evil"], ["presets", f"evil{IN_YAML}"], ["presets", ARGUMENT]),
+    *(["models"], ["models", "--json"], ["models", ARGUMENT], ["settings"], ["settings", "--json"], ["doctor"]),
+    *(["run", "--no-preset", ARGUMENT, "--agent", ARGUMENT], ["run", "scout", "x", "--cwd", ARGUMENT]),
+    ["run", ARGUMENT, "x"],
+    *(["run", "--no-preset", "x", "--model", ARGUMENT], ["run", "--no-preset", "x", "--runner", ARGUMENT], [ARGUMENT]),
+    *(["run", f"evil{IN_YAML}", "x"], ["run", "--no-preset", "x", f"--{ARGUMENT}"], ["-C", ARGUMENT, "status"]),
+    *(["run", "--no-preset", "x", "--parent-session", ARGUMENT], ["run", "--no-preset", "x", "--prompt", ARGUMENT]),
+    *(["replay", ARGUMENT], ["stop", "ENDED"], ["stop", "LIVE"]),
+    *(["clean", "--keep", "0", "--yes"], ["rm", "--undo", "ENDED"]),
+    *(["clean", "--keep", "0", "--dry-run", "--json"], ["rm", "LIVE"], ["rm", "ENDED"], ["rm", "--undo", ARGUMENT]),
+]  # fmt: skip
+
+
+def test_the_commands(
+    runs: tuple[str, str], project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists, one run, logs, presets, models, settings, errors: all is plain on a terminal, and no command raises."""
+    monkeypatch.chdir(project_dir)
+    monkeypatch.setattr(output, "is_terminal", lambda _: True)
+    for words in COMMANDS:
+        given = [{"ENDED": runs[0], "LIVE": runs[1]}.get(word, word) for word in words]
+        main(lambda *_: 0, given)
+        shown = capsys.readouterr()
+        assert [] == controls(shown.out), words
+        assert [] == controls(shown.err), words
+        assert shown.out + shown.err, words
+
+
+@pytest.mark.parametrize("clean", [plain, one_line, lambda text: display_encoded(encode_unsafe(text))])
+def test_the_cleaner(clean: object) -> None:
+    """It takes out every control character, mark of direction, tag and half of a pair."""
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    for part in (every, EVIL, *(f"a{chr(code)}b" for code in range(0x3000))):
+        assert [] == controls(clean(part).replace("\n", "").replace("\t", ""))  # type: ignore[operator]
+
+
+def test_an_editor_gives_it_back() -> None:
+    """What is put in the place of unsafe characters can be taken back, tags included."""
+    assert can_encode_unsafe(EVIL)
+    assert EVIL == decode_unsafe(encode_unsafe(EVIL))
+    tags = "".join(map(chr, range(0xE0000, 0xE0080)))
+    assert tags == decode_unsafe(encode_unsafe(tags))
+
+
+def test_json_for_a_terminal_is_the_same_json() -> None:
+    """An escape stands for its character, beyond sixteen bits for both halves of it."""
+    assert [] == controls(output._json(IN_JSON).replace("\n", ""))
+    assert IN_JSON == json.loads(output._json(IN_JSON))
