@@ -152,7 +152,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
     if facts is None:
         wrappers = _unwritten_wrappers(run.run_id)
     else:
-        wrappers = {facts.pid: facts.pid_started} if is_here(facts) else {}
+        wrappers = {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
     for pid, started in wrappers.items():
         processes.send(pid, signal.SIGTERM, started)
         processes.send(pid, signal.SIGCONT, started)  # one that was stopped could do nothing about it
@@ -165,6 +165,17 @@ def _unwritten_wrappers(run_id: str) -> dict[int, int | None]:
         return {pid: processes.start_time(pid) for pid in marked if WRAPPER in processes.arguments(pid)}
     except OSError:
         return {}
+
+
+def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:
+    """Return whether the process that `facts` name is of the run: with its mark, or as earlier wrappers with its lock.
+
+    A pid and a start time alone are only what a file says.
+    """
+    if facts.pid_started is None or not is_here(facts) or not processes.is_alive(facts.pid, facts.pid_started):
+        return False
+    marked = processes.is_marked(facts.pid, os.path.basename(run_dir))
+    return marked or processes.has_open(facts.pid, os.path.join(run_dir, paths.LOCK))
 
 
 class WrapperWatch:
