@@ -93,7 +93,7 @@ def _leave_fault(run_dir: str, error: Exception) -> None:
 
 
 def _finish(run_dir: str) -> bool:
-    """Finish a run that nobody is responsible for any more; return whether it has ended, or is not there."""
+    """Finish a run that nobody is responsible for any more; return whether it has ended, or is none of ours."""
     try:
         from ..project.liveness import Proof, reconcile
 
@@ -104,7 +104,7 @@ def _finish(run_dir: str) -> bool:
     except Exception as error:
         _complain(f"{error}\n")
         return False  # whoever looks next tries again
-    return proof in (Proof.FINISHED, Proof.GONE)
+    return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
 def _stand_by() -> list[str] | None:
