@@ -168,6 +168,8 @@ class Records:
         """`written` counts events that are already in the file; `show` gets each piece of transcript for the pane."""
         self._troubles: dict[str, str] = {}
         self.seq = written
+        self.started_at: str | None = None
+        """When the first child had been started, as its event says; None before."""
         self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps.stdout)
         self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
         self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble, caps.events, notice=b"")
@@ -216,7 +218,10 @@ class Records:
 
     def _numbered(self, event: Event) -> Event:
         self.seq += 1
-        return msgspec.structs.replace(event, seq=self.seq, ts=paths.now_iso())
+        now = paths.now_iso()
+        if isinstance(event, RunStarted):
+            self.started_at = self.started_at or now
+        return msgspec.structs.replace(event, seq=self.seq, ts=now)
 
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)

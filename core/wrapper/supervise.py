@@ -70,7 +70,8 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, contai
             break
         if not _ask_again(meta, run_dir, records, number + 1, facts):
             break
-    started = (began_at, round((time.monotonic() - began) * 1000)) if had_child else None
+    # by the clock of the event, so that a run that ended shows the same start as while it was running
+    started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
     return replace(result_of(meta, facts, outcome, started=started, attempts=number), not_ended=not_ended)
 
 
