@@ -115,18 +115,14 @@ def _processes(settings: Settings) -> Iterator[Check]:
         yield Check("processes", State.OK, f"each run gets a control group below {home}")
     else:
         why = "by the setting cgroup: off" if settings.cgroup == "off" else f"none can be made below {home or 'ours'}"
-        detail = (
-            f"no control groups ({why}): a daemon that hides may outlive a killed wrapper"
-        )
+        detail = f"no control groups ({why}): a daemon that hides may outlive a killed wrapper"
         has_manager = os.path.exists(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd", "private"))
         if settings.cgroup == "auto" and systemd_run and has_manager:
             yield Check("processes", State.WARN, detail, f'"{scope}" in {paths.user_settings_file()}')
         else:
             yield Check("processes", State.OK, detail)
     if not os.path.exists("/proc/1/stat"):
-        detail = (
-            "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
-        )
+        detail = "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
         yield Check("processes", State.WARN, detail, "mount -o remount,hidepid=0 /proc")
 
 
