@@ -7,6 +7,7 @@ recursion in C: half a million `[` in a file of a foreign checkout end the proce
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -64,6 +65,8 @@ def read_content(path: str) -> bytes:
         with open(descriptor, "rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except RefusedError as error:
+        if error.errno == errno.ENOTDIR:  # a file named .pi is none of ours
+            raise FileNotFoundError(path) from None
         raise ContentError(f"{error.strerror}") from None
     except FileNotFoundError:
         if os.path.islink(path):

@@ -370,4 +370,5 @@ def _refused(path: str, mode: int, wanted: str = "regular file") -> RefusedError
     if stat.S_ISDIR(mode):
         return RefusedError(errno.EISDIR, f"{shown} is a directory, not a file", path)
     kind = next((word for is_kind, word in _KINDS if is_kind(mode)), "a device")
-    return RefusedError(errno.EINVAL, f"{shown} is {kind}, not a {wanted}", path)
+    number = errno.ENOTDIR if wanted == "directory" else errno.EINVAL
+    return RefusedError(number, f"{shown} is {kind}, not a {wanted}", path)

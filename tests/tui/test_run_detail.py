@@ -185,7 +185,7 @@ async def test_facts_in_two_columns(project_dir: Path) -> None:
         requested_model="@smart",
         resolved_model="a/b",
         thinking="high",
-        tools=Tools("deny", ("read",), ("write is not offered",)),
+        tools=Tools("deny", ("read",), warnings=("write is not offered",)),
         warnings=("timeout was lowered",),
     )
     make_finished(project, meta, exit_code=0, usage=Usage(input=1200, output=34, cost=0.5, turns=2, tool_uses=1))
