@@ -16,12 +16,9 @@ from ..system import files
 from ..system.directory import opened
 
 
-def is_own(run_dir: str, *, certain: bool = False) -> bool:
-    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first.
-
-    Where `certain` a record that cannot be read now raises OSError: it may well be this user's.
-    """
-    return artifacts.is_own(run_dir, Verifier(), certain=certain)
+def is_own(run_dir: str) -> bool:
+    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first."""
+    return artifacts.is_own(run_dir, Verifier())
 
 
 def why_foreign(run_dir: str) -> str:
@@ -98,17 +95,16 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
         return SubdeckError(f"run {run_id[-6:]} cannot be adopted: {what}", where=run_dir, hint=hint)
 
     try:
-        with opened(run_dir) as directory, directory.entries() as entries:
+        with opened(run_dir) as directory:
             if directory.status(".").st_uid != os.geteuid():
                 raise refuse(why_foreign(run_dir))
-            for entry in entries:
-                status = entry.stat(follow_symlinks=False)
+            for name, status in directory.entries():
                 if not stat.S_ISREG(status.st_mode):
-                    raise refuse(f"{entry.name} is not a regular file")
+                    raise refuse(f"{name} is not a regular file")
                 if status.st_uid != os.geteuid():
-                    raise refuse(f"{entry.name} belongs to another user (uid {status.st_uid})")
+                    raise refuse(f"{name} belongs to another user (uid {status.st_uid})")
                 if status.st_nlink > 1:
-                    raise refuse(f"{entry.name} has a second name elsewhere (a hard link)")
+                    raise refuse(f"{name} has a second name elsewhere (a hard link)")
     except OSError as error:
         raise refuse(error.strerror or str(error)) from error
     meta = artifacts.read_meta(run_dir)

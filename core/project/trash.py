@@ -112,10 +112,9 @@ def _close_pane(run_dir: str) -> None:
     if facts is None or facts.tmux is None:
         return
     from ..runners.tmux import close_pane
-    from .liveness import is_here
 
     try:
-        close_pane(facts.tmux, os.path.basename(run_dir), facts.pid if is_here(facts) else None)
+        close_pane(facts.tmux)
     except SubdeckError:
         return  # without tmux there is no pane either
 
@@ -275,13 +274,12 @@ def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, 
 def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, float | None]:
     """Return the bytes on the disk below a directory, and when the result in it was written; no link is followed."""
     size, ended = 0, None
-    with suppress(OSError), above.inside(name) as directory, directory.entries() as entries:
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
+    with suppress(OSError), above.inside(name) as directory:
+        for entry, status in directory.entries():
             size += status.st_blocks * BLOCK
-            if entry.is_dir(follow_symlinks=False):
-                size += _measured(directory, entry.name, levels - 1)[0] if levels else 0
-            elif entry.name == paths.RESULT:
+            if stat.S_ISDIR(status.st_mode):
+                size += _measured(directory, entry, levels - 1)[0] if levels else 0
+            elif entry == paths.RESULT:
                 ended = status.st_mtime
     return size, ended
 

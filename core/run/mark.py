@@ -104,7 +104,7 @@ def read_key() -> bytes | None:
 
 def _write_key(path: str) -> None:
     """Write a new key unless somebody else is first: one lock at a time, should the file system have no links."""
-    turn = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    turn = files.open_directory(os.path.dirname(path))
     try:
         files.lock(turn)
         files.write_new(path, os.urandom(KEY_BYTES), durable=True)

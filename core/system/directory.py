@@ -12,8 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 
 HOME = ".pi/subagents"
 """What a project keeps of ours, below its root."""
@@ -103,18 +102,21 @@ class Directory:
         return True
 
     def names(self) -> list[str]:
-        with self.entries() as entries:
-            return [entry.name for entry in entries]
-
-    @contextmanager
-    def entries(self) -> Generator[Iterator[os.DirEntry[str]]]:
-        """List what is there; the entries are of use while this is open, and say themselves what is a link."""
         descriptor = self.open_itself()
         try:
-            with os.scandir(descriptor) as found:
-                yield found
+            return os.listdir(descriptor)
         finally:
             os.close(descriptor)
+
+    def entries(self) -> list[tuple[str, os.stat_result]]:
+        """Return all names with what stands under them, be it a link; what is taken away meanwhile is left out."""
+        found: list[tuple[str, os.stat_result]] = []
+        for name in self.names():
+            try:
+                found.append((name, self.status(name)))
+            except FileNotFoundError:
+                continue
+        return found
 
     def read(self, name: str) -> bytes:
         """Read a whole regular file; twice as fast as `open`, which a list of thousands of runs notices."""
@@ -158,14 +160,6 @@ class Directory:
             raise self._exists(name)
         beside = self._write_beside(content, mode, durable=durable)
         try:
-            self.publish(beside, name)
-        except BaseException:
-            self.discard(beside)
-            raise
-
-    def publish(self, beside: str, name: str) -> None:
-        """Give a file its final name instead of its own. Raises FileExistsError where that is taken."""
-        try:
             self.link(beside, self, name)
         except OSError as error:
             if error.errno not in _NO_LINKS:
@@ -174,7 +168,7 @@ class Directory:
             if self.has(name):
                 raise self._exists(name) from error
             self.rename(beside, self, name)
-        else:
+        finally:
             self.discard(beside)
 
     def remove(self, name: str) -> None:
@@ -274,9 +268,24 @@ def opened(path: str, *, make: bool = False) -> Directory:
     return Directory(path, descriptor)
 
 
-def held(place: str | Directory) -> AbstractContextManager[Directory]:
+def held(place: str | Directory) -> Directory | _Lent:
     """Open a directory for a while; one that is open already stays so."""
-    return nullcontext(place) if isinstance(place, Directory) else opened(place)
+    return opened(place) if isinstance(place, str) else _Lent(place)
+
+
+class _Lent:
+    """A directory that somebody else closes; what `contextlib` has for it would be 2 ms of each start."""
+
+    __slots__ = ("_directory",)
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> Directory:
+        return self._directory
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def path_of(place: str | Directory) -> str:

@@ -145,12 +145,11 @@ class DetailReader:
 
 def list_files(run_dir: str) -> tuple[FileRow, ...]:
     try:
-        with opened(run_dir) as directory, directory.entries() as entries:
+        with opened(run_dir) as directory:
             found = [
-                FileRow(entry.name, os.path.join(run_dir, entry.name), status.st_size, status.st_mtime)
-                for entry in entries
-                if not entry.name.startswith(".") and not entry.name.endswith(".tmp")
-                if stat.S_ISREG((status := entry.stat(follow_symlinks=False)).st_mode)
+                FileRow(name, os.path.join(run_dir, name), status.st_size, status.st_mtime)
+                for name, status in directory.entries()
+                if not name.startswith(".") and not name.endswith(".tmp") and stat.S_ISREG(status.st_mode)
             ]
     except OSError:
         return ()
