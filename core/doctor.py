@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from . import __version__, paths
+from . import __version__, paths, trust
 from .agents.base import AgentKind
 from .agents.choice import choose_agent
 from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version, version_numbers
@@ -23,7 +23,7 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
-from .system import cgroup, files, processes
+from .system import files, processes
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
 
@@ -51,7 +51,7 @@ class Check(Struct, frozen=True):
 def examine(cwd: str | None = None) -> tuple[Check, ...]:
     """Run all checks, for a launch from `cwd` (default: the current directory)."""
     where = os.path.abspath(cwd or os.getcwd())
-    project = paths.find_project(where)
+    project = trust.find_project(where)
     try:
         settings = load_settings(project)
         setup = _settings(project, settings)
@@ -62,7 +62,6 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         Check("subdeck", State.OK, f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
         *_system(project),
-        *_processes(settings),
         *_project(project),
         *setup,
         *_presets(Workspace(project, where, settings)),
@@ -99,33 +98,6 @@ def _system(project: paths.Project) -> Iterator[Check]:
         yield Check("system", State.OK, f"{kernel}: {', '.join(features)}")
 
 
-def _processes(settings: Settings) -> Iterator[Check]:
-    """Say how the processes of a run are kept together, and what of them might not be found."""
-    if sys.platform != "linux":
-        return
-    systemd_run, home = shutil.which("systemd-run"), cgroup.own()
-    scope = "cgroup: scope"
-    if settings.cgroup == "scope":
-        if systemd_run is None:
-            detail = f"the setting {scope} needs systemd-run, which is not on PATH"
-            yield Check("processes", State.PROBLEM, detail, "take the setting out, or install systemd")
-        else:
-            yield Check("processes", State.OK, f"systemd makes a scope for each run, by the setting {scope}")
-    elif settings.cgroup == "auto" and home is not None and cgroup.can_make_groups(home):
-        yield Check("processes", State.OK, f"each run gets a control group below {home}")
-    else:
-        why = "by the setting cgroup: off" if settings.cgroup == "off" else f"none can be made below {home or 'ours'}"
-        detail = f"no control groups ({why}): a daemon that hides may outlive a killed wrapper"
-        has_manager = os.path.exists(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd", "private"))
-        if settings.cgroup == "auto" and systemd_run and has_manager:
-            yield Check("processes", State.WARN, detail, f'"{scope}" in {paths.user_settings_file()}')
-        else:
-            yield Check("processes", State.OK, detail)
-    if not os.path.exists("/proc/1/stat"):
-        detail = "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
-        yield Check("processes", State.WARN, detail, "mount -o remount,hidepid=0 /proc")
-
-
 def _can_lock(project: paths.Project) -> bool:
     """Try a lock on a nameless file in the project's file system; assume success where none can be made."""
     try:
@@ -149,6 +121,12 @@ def _has_pidfd() -> bool:
 
 
 def _project(project: paths.Project) -> Iterator[Check]:
+    if fault := trust.fault_of(project):
+        yield Check("project", State.PROBLEM, f"{fault.where}: {fault.what}", fault.hint)
+        return
+    if os.path.lexists(f"{project.root}/.git") and not paths.is_repository(project.root, trust.is_trusted):
+        detail = f"{project.root}/.git is another user's or no repository, so that this is not taken for one"
+        yield Check("project", State.WARN, detail, f"git -C {shlex.quote(project.root)} status says more")
     directory = _nearest(project.home)
     if not os.access(directory, os.W_OK | os.X_OK):
         yield Check("project", State.PROBLEM, f"{directory} cannot be written", f"chmod u+rwx {shlex.quote(directory)}")

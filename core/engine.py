@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from . import paths
+from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.registry import Registry
 from .run import artifacts
@@ -44,7 +44,8 @@ class Engine:
     """Opened on one project by one session; several may be open on the same project at the same time."""
 
     def __init__(self, cwd: str, session: str, kind: LauncherKind, *, readonly: bool) -> None:
-        self.project = paths.find_project(cwd)
+        self.project = trust.find_project(cwd)
+        trust.check(self.project)
         self.cwd = cwd
         self._workspace: Workspace | None = None
         """None as long as the settings are the defaults and nobody has asked for them."""
@@ -66,7 +67,8 @@ class Engine:
         """Open the project of a directory (default: the current one).
 
         Nothing is written; `readonly` never does by looking, so that a lost run stays `unknown`. Raises
-        SettingsError, and UsageError for a bad session id or a directory that is not there.
+        SettingsError, and UsageError for a bad session id, a directory that is not there, and a project whose own
+        directories are another user's or lead out of it.
         """
         if session != OPERATOR:
             from .project.session import checked_session
@@ -267,10 +269,9 @@ class Engine:
                 where=run_id,
                 hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
             )
-        from .project.liveness import is_here
         from .runners.tmux import attach_command
 
-        return attach_command(facts.tmux, run_id, os.environ, pid=facts.pid if is_here(facts) else None)
+        return attach_command(facts.tmux, os.environ)
 
     def claim(self, run: RunSnapshot) -> bool:
         """Claim to report the end of one of this session's background runs; True once, for one caller.

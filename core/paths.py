@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+
+from .system.files import open_regular
 
 META = "meta.json"
 PROMPT = "prompt.md"
@@ -14,10 +17,6 @@ SYSTEM_PROMPT = "system-prompt.md"
 LOCK = "lock"
 TAKEN = ".taken"
 """Made by the first wrapper of a run; another one leaves again."""
-WRITING = ".writing"
-"""What the model is writing, in pieces; only who finishes the run of a killed wrapper reads it."""
-FAULT = ".fault"
-"""Why the wrapper failed, a line; left for who finishes the run."""
 RUNNER = "runner.json"
 CHILDREN = ".children"
 """What the wrapper had as children, a line `PID START_TIME` each; only where no control group tells that."""
@@ -28,6 +27,8 @@ STDERR = "stderr.log"
 CHILD_SESSION = "child-session.jsonl"
 STOP = "stop.json"
 RESULT = "result.json"
+_GIT_FILE = b"gitdir:"
+"""How a `.git` begins that is a file, as in a worktree."""
 ENVIRONMENT = "environment"
 """What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
 
@@ -60,26 +61,66 @@ class Project:
         return f"{self.sessions}/{session}.jsonl"
 
 
-def find_project(cwd: str) -> Project:
+def is_own(owner: int, _: str = "") -> bool:
+    """Return whether a user id is this user's, or that of the user who has become root by sudo."""
+    own = os.geteuid()
+    return owner == own or (own == 0 and os.environ.get("SUDO_UID") == str(owner))
+
+
+def find_project(cwd: str, is_trusted: Callable[[int, str], bool] = is_own) -> Project:
     """Find the project of a directory without starting git.
 
     The git root; outside git the nearest ancestor that has `.pi/subagents`, never HOME or what lies above it; else
-    the directory itself.
+    the directory itself. A `.git` or `.pi` that is another user's (`is_trusted` is asked with its owner and where it
+    stands), or a `.git` that git would not take, makes no project, and nothing above it is looked at.
     """
     start = os.path.realpath(cwd)
-    ancestors = [start]
-    while (parent := os.path.dirname(ancestors[-1])) != ancestors[-1]:
-        ancestors.append(parent)
-    for directory in ancestors:
-        if os.path.lexists(os.path.join(directory, ".git")):
-            return Project(directory)
+    ancestors: list[str] = []
+    directory = start
+    while True:
+        ancestors.append(directory)
+        if os.path.lexists(f"{directory}/.git"):
+            if is_repository(directory, is_trusted):
+                return Project(directory)
+            break
+        directory, former = os.path.dirname(directory), directory
+        if directory == former:
+            break
     home = os.path.realpath(os.path.expanduser("~"))
     for directory in ancestors:
         if home == directory or home.startswith(directory.rstrip("/") + "/"):
             break
-        if os.path.isdir(os.path.join(directory, ".pi", "subagents")):
-            return Project(directory)
+        if owners := _owners(f"{directory}/.pi"):
+            if not all(is_trusted(owner, directory) for owner in owners):
+                break
+            if os.path.isdir(f"{directory}/.pi/subagents"):
+                return Project(directory)
     return Project(start)
+
+
+def is_repository(directory: str, is_trusted: Callable[[int, str], bool]) -> bool:
+    """Return whether git would take the `.git` of a directory: a repository, or a file that names one."""
+    path = f"{directory}/.git"
+    if not all(is_trusted(owner, directory) for owner in _owners(path)):
+        return False
+    if os.path.isdir(path):
+        return os.path.lexists(f"{path}/HEAD")
+    try:
+        descriptor, _ = open_regular(path, follow=True)
+    except OSError:
+        return False
+    try:
+        return os.read(descriptor, len(_GIT_FILE)) == _GIT_FILE
+    finally:
+        os.close(descriptor)
+
+
+def _owners(path: str) -> set[int]:
+    """Return the owners of what has that name, and of what it leads to where it is a link; none where it is missing."""
+    try:
+        return {os.lstat(path).st_uid, os.stat(path).st_uid}
+    except OSError:
+        return set()
 
 
 def agent_dir() -> str:

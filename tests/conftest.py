@@ -118,9 +118,10 @@ def home(world: Path) -> Path:
 
 @pytest.fixture
 def project_dir(tmp_path: Path) -> Path:
-    """An empty project: a directory with `.git`, kept by pytest when the test fails."""
+    """An empty project: a directory with a `.git` that has a HEAD, kept by pytest when the test fails."""
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     return project
 
 

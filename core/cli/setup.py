@@ -12,9 +12,10 @@ import click
 import msgspec
 
 from ..errors import SubdeckError
-from ..paths import agent_dir, find_project, user_settings_file
+from ..paths import agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
+from ..trust import find_project
 from .output import document, json_option, note, say
 
 

@@ -72,6 +72,12 @@ def _read_file(path: str) -> dict[str, Entry]:
         raise SettingsError(error.what, where=error.within(path), hint=error.hint) from error
 
 
+def trusted_directories() -> tuple[str, ...]:
+    """Return what the user's own file says for `trusted`, and no other. Raises SettingsError."""
+    entry = _read_file(user_settings_file()).get("trusted")
+    return entry.value if entry else ()
+
+
 def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
     """Read every value that is there; what was left blank is absent. Raises ContentError."""
     for name, node in fields.pairs.items():

@@ -191,6 +191,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         Texts, Setting("More directories with presets, relative to the project.", "[.pi/agents, prompts]", _ADDS)
     ] = ()
     """Absolute; the project's first, then the user's."""
+    trusted: Annotated[
+        Texts,
+        Setting("Directories whose projects are used although they are another user's; * for all.", "[/srv/shop]"),
+    ] = ()
     bundled_presets: Annotated[
         Switch, Setting("Whether the presets that come with subdeck are offered.", "", _OVERRIDES)
     ] = False

@@ -9,11 +9,12 @@ from msgspec import Struct, structs
 
 from ..config.workspace import Workspace
 from ..errors import ContentError, PresetError, nearest
-from ..paths import agent_dir
+from ..paths import Project, agent_dir
 from ..run.model import PresetSource
 from ..system.directory import opened
 from ..system.files import is_directory
 from ..text.plain import one_line
+from ..trust import fault_of
 from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
 
 BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
@@ -70,7 +71,7 @@ def project_place(workspace: Workspace) -> str:
     while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
         place = os.path.join(directory, ".pi", "subagents")
         if _has_presets(place):
-            return place
+            return place if fault_of(Project(directory)) is None else workspace.project.home
         directory = os.path.dirname(directory)
     return workspace.project.home
 

@@ -14,7 +14,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.cli.main import main
 from subdeck.core.engine import Engine
-from subdeck.core.errors import SettingsError
+from subdeck.core.errors import UsageError
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
@@ -57,7 +57,7 @@ def command(project: paths.Project, *words: str) -> Done:
 
 def first_update(project: paths.Project) -> None:
     """Do what the app does at its start."""
-    with suppress(SettingsError):
+    with suppress(UsageError):
         engine = Engine.open(project.root, kind=LauncherKind.APP)
         engine.purge()
         next(iter(engine.updates(threading.Event())))

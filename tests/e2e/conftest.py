@@ -40,6 +40,7 @@ def shop(home: Path) -> Path:
     """A project with two presets, seen as `~/src/shop`."""
     project = home / "src" / "shop"
     (project / ".git").mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     for name, text in FILES.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
