@@ -9,8 +9,9 @@ import click
 
 from .. import paths
 from ..engine import Engine
-from ..errors import SubdeckError, UsageError
+from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.model import RunStatus
+from ..run.snapshot import RunSnapshot
 from ..system.line_file import LineFile, LineTail
 from .output import EXIT_CODES, document, json_option, note, pass_bytes, pass_on, report, run_argument
 
@@ -50,7 +51,7 @@ def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
         return _show_markdown(engine, run_id, as_json)
     log = _Log(engine, run_id, name or paths.TRANSCRIPT)
     if as_json:
-        (run,) = engine.snapshots((run_id,))
+        run = _known(engine, run_id)
         lines = [line.decode("utf-8", "replace") for line in log.whole()]
         document({"runId": run_id, "status": run.status, "name": log.name, "path": log.path, "lines": lines})
         return 0
@@ -63,10 +64,16 @@ def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
     return 0
 
 
+def _known(engine: Engine, run_id: str) -> RunSnapshot:
+    for run in engine.snapshots((run_id,)):
+        return run
+    raise UnknownRun("it is no run, or was deleted just now", where=engine.project.run_dir(run_id))
+
+
 def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
     from ..run.markdown import run_markdown
 
-    (run,) = engine.snapshots((run_id,))
+    run = _known(engine, run_id)
     pieces = run_markdown(run, engine.events(run_id), engine.result(run_id))
     if as_json:
         lines = "".join(pieces).rstrip("\n").split("\n")
@@ -120,7 +127,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
         raise
     log.print_new()
     log.print_rest()
-    (run,) = engine.snapshots((run_id,))
+    run = _known(engine, run_id)
     return EXIT_CODES.get(run.status, 0)
 
 
