@@ -14,7 +14,7 @@ MARKER = "SUBDECK_TEST_ID"
 
 SHIMS = Path(__file__).parent / "shims"
 
-KEPT = frozenset({"CI", "LOGNAME", "PATH", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV"})
+KEPT = frozenset({"CI", "LOGNAME", "PATH", "SUBDECK_FUZZ_EXAMPLES", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV"})
 KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 """Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
 

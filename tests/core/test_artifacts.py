@@ -46,7 +46,7 @@ def test_broken_files_say_nothing(project: Project, content: bytes) -> None:
         (directory / name).write_bytes(content)
     read = (artifacts.read_meta, artifacts.read_result, artifacts.read_stop, artifacts.read_runner)
     assert [None] * 4 == [reader(str(directory)) for reader in read]
-    assert ActivityRecord() == artifacts.decode_activity(content)
+    assert artifacts.decode_activity(content) in (None, ActivityRecord())
 
 
 def test_unknown_fields_are_accepted(project: Project) -> None:
