@@ -87,7 +87,7 @@ def test_a_record_of_a_finished_run(engine: Engine, good: str, name: str, what: 
 
 
 @pytest.mark.parametrize("what", BROKEN)
-@pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP, paths.META])
+@pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP])
 def test_a_record_of_a_lost_run(engine: Engine, good: str, name: str, what: str) -> None:
     """Nothing in a record keeps a run that nobody holds from its result, and from being removed."""
     meta, lock = make_run(engine.project)
@@ -101,7 +101,21 @@ def test_a_record_of_a_lost_run(engine: Engine, good: str, name: str, what: str)
 
 
 @pytest.mark.parametrize("what", BROKEN)
-@pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP, paths.META, "active"])
+def test_a_meta_without_a_result(engine: Engine, good: str, what: str) -> None:
+    """With its meta a run loses the mark of its user: nobody finishes it, but it says why, and can be removed."""
+    meta, lock = make_run(engine.project)
+    os.close(lock)
+    Path(engine.project.run_dir(meta.run_id), paths.META).write_bytes(BROKEN[what])
+    run = seen(engine, meta.run_id)
+    assert not run.has_ended
+    assert "meta.json is broken: " in run.meta.task
+    assert look_at(engine, run)
+    assert {good, meta.run_id} == {other.run_id for other in engine.snapshots()}
+    assert (meta.run_id,) == engine.delete([meta.run_id])
+
+
+@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP, "active"])
 def test_a_record_of_a_living_run(engine: Engine, good: str, live: str, name: str, what: str) -> None:
     """Nor does it hide a run that somebody holds, or keep that from being asked to stop."""
     path = os.path.join(engine.project.active, live) if name == "active" else f"{engine.project.run_dir(live)}/{name}"
@@ -115,8 +129,6 @@ def test_a_record_of_a_living_run(engine: Engine, good: str, live: str, name: st
         assert (what != "empty") is bool(run.warnings) is describe.doing(run).startswith("its record")
     elif name in (paths.RUNNER, paths.STOP):
         assert f"{name} is broken: " in why
-    elif name == paths.META:
-        assert f"{name} is broken: " in run.meta.task
     assert (live,) == engine.stop([live])
 
 
@@ -136,16 +148,19 @@ def test_the_commands(engine: Engine, good: str, project_dir: Path) -> None:
     """One byte that is not UTF-8 ends no command in a traceback: list, one run, logs, stop, removal."""
     meta, lock = make_run(engine.project)
     directory = Path(engine.project.run_dir(meta.run_id))
-    for path in (directory / paths.EVENTS, directory / paths.META, Path(engine.project.active, meta.run_id)):
-        path.write_bytes(b'{"type": "assistant_text", "text": "\xff"}\n')
+    broken = b'{"type": "assistant_text", "text": "\xff"}\n'
+    for path in (directory / paths.EVENTS, Path(engine.project.active, meta.run_id)):
+        path.write_bytes(broken)
     bad = meta.run_id
+    assert 0 == subdeck("stop", bad, cwd=project_dir).code
+    (directory / paths.META).write_bytes(broken)
     for words in (["status"], ["status", "--json"], ["status", bad], ["logs", bad], ["logs", "--json", bad],
-                  ["logs", "--markdown", bad], ["stop", bad]):  # fmt: skip
+                  ["logs", "--markdown", bad]):  # fmt: skip
         done = subdeck(*words, cwd=project_dir)
         assert (0, "") == (done.code, done.err.replace("transcript.log has not been written yet\n", "")), words
     assert all(run_id[-6:] in subdeck("status", cwd=project_dir).out for run_id in (good, bad))
     os.close(lock)
-    for words in (["rm", bad], ["rm", "--undo", bad], ["clean", "--keep", "0", "--yes"]):
+    for words in (["rm", bad], ["rm", "--undo", bad], ["clean", "--keep", "0", "--yes"], ["rm", bad]):
         done = subdeck(*words, cwd=project_dir)
         assert (0, "") == (done.code, done.err), words
     assert () == engine.snapshots()
