@@ -23,7 +23,7 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
-from .system import files, processes
+from .system import cgroup, files, processes
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
 
@@ -62,6 +62,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         Check("subdeck", State.OK, f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
         *_system(project),
+        *_processes(settings),
         *_project(project),
         *setup,
         *_presets(Workspace(project, where, settings)),
@@ -96,6 +97,33 @@ def _system(project: paths.Project) -> Iterator[Check]:
         yield Check("system", State.PROBLEM, detail, "; ".join(fixes.values()))
     else:
         yield Check("system", State.OK, f"{kernel}: {', '.join(features)}")
+
+
+def _processes(settings: Settings) -> Iterator[Check]:
+    """Say how the processes of a run are kept together, and what of them might not be found."""
+    if sys.platform != "linux":
+        return
+    systemd_run, home = shutil.which("systemd-run"), cgroup.own()
+    scope = "cgroup: scope"
+    if settings.cgroup == "scope":
+        if systemd_run is None:
+            detail = f"the setting {scope} needs systemd-run, which is not on PATH"
+            yield Check("processes", State.PROBLEM, detail, "take the setting out, or install systemd")
+        else:
+            yield Check("processes", State.OK, f"systemd makes a scope for each run, by the setting {scope}")
+    elif settings.cgroup == "auto" and home is not None and cgroup.can_make_groups(home):
+        yield Check("processes", State.OK, f"each run gets a control group below {home}")
+    else:
+        why = "by the setting cgroup: off" if settings.cgroup == "off" else f"none can be made below {home or 'ours'}"
+        detail = f"no control groups ({why}): a daemon that hides may outlive a killed wrapper"
+        has_manager = os.path.exists(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd", "private"))
+        if settings.cgroup == "auto" and systemd_run and has_manager:
+            yield Check("processes", State.WARN, detail, f'"{scope}" in {paths.user_settings_file()}')
+        else:
+            yield Check("processes", State.OK, detail)
+    if not os.path.exists("/proc/1/stat"):
+        detail = "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
+        yield Check("processes", State.WARN, detail, "mount -o remount,hidepid=0 /proc")
 
 
 def _can_lock(project: paths.Project) -> bool:

@@ -269,9 +269,10 @@ class Engine:
                 where=run_id,
                 hint=f"it runs as a plain process; follow it with subdeck logs -f {run_id[-6:]}",
             )
+        from .project.liveness import is_here
         from .runners.tmux import attach_command
 
-        return attach_command(facts.tmux, os.environ)
+        return attach_command(facts.tmux, run_id, os.environ, pid=facts.pid if is_here(facts) else None)
 
     def claim(self, run: RunSnapshot) -> bool:
         """Claim to report the end of one of this session's background runs; True once, for one caller.

@@ -15,6 +15,7 @@ from .pi.program import (
     EXCLUDES_SINCE,
     MAX_THINKING_SINCE,
     NO_SERVERS_SINCE,
+    TRUST_SINCE,
     builtin_tools,
     find_pi,
     is_since,
@@ -32,16 +33,16 @@ class AgentChoice(Struct, frozen=True):
     """True where extensions may bring further tools."""
     default_tools: tuple[str, ...] = ()
     """Those it offers when it is told nothing."""
-    excludes: bool = False
-    """Whether it can be told to offer all but some."""
-    leaves_servers: bool = False
-    """Whether it can be told to start no MCP servers."""
     levels: tuple[str, ...] = LEVELS
     """The thinking levels it takes."""
     version: str | None = None
     """None where it is not known."""
     note: str = ""
     """Why it is not the first choice; empty where it is."""
+    excludes: bool = False
+    """Whether it can be told to offer all but some."""
+    leaves_servers: bool = False
+    """Whether it can be told to start no MCP servers."""
 
     @property
     def offer(self) -> Offer:
@@ -99,6 +100,14 @@ def _pi(name: str, settings: Settings) -> AgentChoice:
 def thinking_levels(version: str | None) -> tuple[str, ...]:
     """Return the levels that this version of pi takes; without a known version, all."""
     return LEVELS[:-1] if is_since(version, MAX_THINKING_SINCE) is False else LEVELS
+
+
+def without_project_resources(agent: str, version: str | None) -> tuple[str, ...]:
+    """Say what differs where this agent is told to load nothing of the project; `agent` is its name."""
+    if AgentKind.of(agent) is AgentKind.OFFLINE or is_since(version, TRUST_SINCE):
+        return ()
+    others = "leaves out your own extensions, skills and prompt templates, too"
+    return (f"project_resources: pi before 0.79 reads the project's .pi/settings.json all the same, and {others}",)
 
 
 def _offline(note: str = "") -> AgentChoice:

@@ -32,7 +32,17 @@ ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16
 LISTED_FIELDS = ("name", "source", "path", "description", "model", "tools", "warnings")
 SHOWN_FIELDS = (
     *("name", "source", "path", "description", "model", "thinking", "tools", "denied_tools", "prompt_mode"),
-    *("context_files", "inherit_context", "finalize", "max_attempts", "sticky", "agent", "runner", "limits"),
+    *(
+        "context_files",
+        "project_resources",
+        "inherit_context",
+        "finalize",
+        "max_attempts",
+        "sticky",
+        "agent",
+        "runner",
+        "limits",
+    ),
     *("warnings", "prompt"),
 )
 
@@ -144,7 +154,11 @@ def _model(preset: Preset, view: Preview) -> str:
 
 
 def _context(preset: Preset) -> str:
-    flags = {"context files": preset.context_files, "parent's": preset.inherit_context}
+    flags = {
+        "context files": preset.context_files,
+        "project's": preset.project_resources,
+        "parent's": preset.inherit_context,
+    }
     return ", ".join(f"{name}: {'yes' if flag else 'no'}" for name, flag in flags.items() if flag is not None)
 
 

@@ -128,7 +128,7 @@ def tool(action: str, name: str | None, as_json: bool) -> int:
 
 
 def _register() -> int:
-    from ..delegation.schema import registration_key, tools_for
+    from ..delegation.schema import lenient, registration_key, tools_for
 
     key = None
     try:
@@ -139,8 +139,11 @@ def _register() -> int:
         write_line({"register": False, "key": key, "tools": [], "error": error_fields(error)})
         return NOTHING_STARTED
     new_key = registration_key(tools) if tools else key
-    fields = ("name", "label", "description", "parameters")
-    offered = [{field: getattr(tool, field) for field in fields} for tool in tools] if new_key != key else []
+    fields = ("name", "label", "description")
+    offered = [
+        {**{field: getattr(tool, field) for field in fields}, "parameters": lenient(tool.parameters)}
+        for tool in (tools if new_key != key else ())
+    ]
     write_line({"register": bool(offered), "key": new_key, "tools": offered})
     return 0
 

@@ -166,6 +166,20 @@ def _object(properties: Schema, required: Sequence[str] = ()) -> Schema:
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
+def lenient(parameters: Schema) -> Schema:
+    """Return the same parameters for a parent that checks a call by them before we can, and refuses it in words of its
+    own: fields and models that are not valid pass, so that they are answered in ours.
+    """
+    properties = {name: _lenient_field(name, field) for name, field in parameters["properties"].items()}
+    return {**parameters, "properties": properties, "additionalProperties": True}
+
+
+def _lenient_field(name: str, field: Schema) -> Schema:
+    if name == "model":
+        return {**field, "anyOf": [field["anyOf"][0], _TEXT]}
+    return {**field, "items": lenient(field["items"])} if name == "tasks" else field
+
+
 _RUN: Schema = {
     "runId": _TEXT,
     **dict.fromkeys(("preset", "description", "task", "cwd", "requestedModel", "resolvedModel", "createdAt"), _TEXT),

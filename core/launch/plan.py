@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.choice import AgentChoice, catalog_of, choose_agent
+from ..agents.choice import AgentChoice, catalog_of, choose_agent, without_project_resources
 from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
@@ -110,6 +110,7 @@ class Plan:
             system_prompt_path=os.path.join(run_dir, paths.SYSTEM_PROMPT) if system_prompt else None,
             prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else PromptMode.APPEND,
             context_files=preset.context_files if preset else None,
+            project_resources=preset.project_resources if preset else None,
             child_session_id=session.id if session else None,
             session_path=session.path_in(run_dir) if session else None,
             session_lock=session.lock if session and session.shared else None,
@@ -122,7 +123,7 @@ class Plan:
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
-            warnings=(*model.notices, *limit_warnings),
+            warnings=(*model.notices, *limit_warnings, *self.resource_warnings),
         )
         return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
 
@@ -253,6 +254,14 @@ class Plan:
         """What ends the run from outside, and which limits of the preset have no effect."""
         preset = self.preset
         return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
+
+    @cached_property
+    def resource_warnings(self) -> tuple[str, ...]:
+        """What the agent does otherwise than a preset with `project_resources: false` says."""
+        preset = self.preset
+        if preset is None or preset.project_resources is not False:
+            return ()
+        return without_project_resources(self.agent.name, self.agent.version)
 
     @cached_property
     def max_attempts(self) -> int:

@@ -43,6 +43,7 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
     """Work out what a run of a preset would get, without starting anything; the preset need not be on disk."""
     plan = Plan(RunRequest(task="-", preset=preset.name), workspace, lambda: PresetCatalog((preset,), (), ()))
     limits, limit_warnings = plan.limits
+    resources = _part(lambda: plan.resource_warnings) or ()
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
     return Preview(
         agent=agent,
@@ -51,7 +52,7 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
         tools=tools,
         limits=limits,
         max_attempts=plan.max_attempts,
-        warnings=(*(model.notices if model else ()), *(tools.warnings if tools else ()), *limit_warnings),
+        warnings=(*(model.notices if model else ()), *(tools.warnings if tools else ()), *limit_warnings, *resources),
         problems=tuple(str(problem).replace("\n  ", "; ") for problem in plan.problems),
     )
 

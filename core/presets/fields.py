@@ -53,12 +53,15 @@ FIELDS: dict[str, PresetField] = {
     "approved_tools": PresetField(TOOLS, _SAME),
     "allowed_tools": PresetField(TOOLS, _SAME),
     "denied_tools": PresetField(
-        TOOLS, "All the tools of the parent, or else of the agent's own set, but these. Not together with tools."
+        TOOLS, "All the active tools of the parent, or else all that the agent offers, but these. Not with tools."
     ),
     "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
     "prompt_mode": PresetField(PromptMode, "Whether the prompt follows the agent's own or replaces it."),
     "context_files": PresetField(
         Switch, "Whether the agent reads AGENTS.md and the like. Without it: yes, but not when the prompt replaces."
+    ),
+    "project_resources": PresetField(
+        Switch, "false: the agent loads nothing that the project brings along for it, but context files."
     ),
     "inherit_context": PresetField(
         Switch, "Whether a parent's conversation is put before the task. Without it: as the settings say."

@@ -85,6 +85,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     prompt_mode: PromptMode = PromptMode.APPEND
     context_files: bool | None = None
     """Whether the agent reads AGENTS.md and the like; None: as `prompt_mode` has it (not with `replace`)."""
+    project_resources: bool | None = None
+    """False: the agent loads no extensions, servers, skills or settings of the project; else as the agent does."""
     inherit_context: bool | None = None
     """Whether a known parent's conversation goes before the task; None: as the settings have it."""
     finalize: bool = False

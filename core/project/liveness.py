@@ -10,31 +10,17 @@ import signal
 import time
 from enum import Enum
 
-from msgspec.structs import replace
-
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
-from ..run.events import EventTail
-from ..run.fold import Fold
-from ..run.model import (
-    STATUS_OF,
-    RunMeta,
-    RunReason,
-    RunResult,
-    RunStatus,
-    StopReason,
-    StopRequest,
-    newer_schema,
-)
-from ..run.outcome import stopped
+from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.snapshot import RunSnapshot
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
-from ..text.plain import one_line, plain
 from .left_overs import LeftOvers
 from .ownership import check_own, is_own
+from .remains import Remains
 
 WRAPPER = "subdeck.core.wrapper"
 """Among the arguments of every wrapper."""
@@ -44,6 +30,8 @@ FINISHING_S = 5.0
 """Seconds after which a prober that holds the lock is not waited for any more."""
 GLANCE_S = 0.04
 """The same for who looks again soon and has more to do meanwhile."""
+GOING_S = 1.0
+"""Seconds that a wrapper gets to go once its result is there."""
 
 
 class Proof(Enum):
@@ -53,7 +41,7 @@ class Proof(Enum):
     """Its launcher or its wrapper holds the lock, or a prober did for longer than it was waited for."""
     UNKNOWN = "unknown"
     """Nobody here holds it, but another machine, boot or pid namespace may, or a newer subdeck wrote it; or its end
-    cannot be proven or written here (rights, a full disk)."""
+    cannot be proven or written just now (rights, a full disk, too many open files)."""
     FOREIGN = "foreign"
     """This user's subdeck did not make it: nobody here finds out more, or ends it."""
     GONE = "gone"
@@ -68,36 +56,31 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
     not even the lock is tried.
     """
     run_dir = project.run_dir(run_id)
-    ended = f"{run_dir}/{paths.RESULT}"
-    if os.path.exists(ended):
+    if os.path.exists(f"{run_dir}/{paths.RESULT}"):
         return Proof.FINISHED
-    if not is_own(run_dir):
-        return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
     flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
     try:
+        if not is_own(run_dir, certain=True):
+            return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
         lock = _open_lock(run_dir, flags)
     except OSError:
-        return Proof.UNKNOWN if files.exists(run_dir) else Proof.GONE
+        return _unknown_or_gone(run_dir)
     try:
         if not _take(lock, run_dir, patience):
             return Proof.ALIVE
-        if os.path.exists(ended):
+        if _is_finished(run_dir):
             return Proof.FINISHED
-        facts = artifacts.read_runner(run_dir)
+        facts = artifacts.read_runner(run_dir, certain=True)
         if by is None or (facts is not None and not is_here(facts)) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
         if files.unwritable(run_dir):
             return Proof.UNKNOWN  # nothing is ended whose end could not be written
-        fold = Fold()
-        for event in EventTail(os.path.join(run_dir, paths.EVENTS)).read():
-            fold.apply(event)
-        not_ended = LeftOvers(run_id, run_dir, fold.child if facts else None).end()
-        files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
-        artifacts.write_result(run_dir, replace(_lost(run_dir, run_id, facts, fold, by), not_ended=not_ended))
+        remains = Remains(project, run_id, facts)
+        remains.finish(by, LeftOvers(run_id, run_dir, remains.fold.child if facts else None).end())
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
-        return Proof.UNKNOWN if files.exists(run_dir) else Proof.GONE
+        return _unknown_or_gone(run_dir)
     finally:
         os.close(lock)
 
@@ -111,6 +94,25 @@ def _open_lock(run_dir: str, flags: int) -> int:
         if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
         return files.open_file(path, os.O_RDONLY)
+
+
+def _is_finished(run_dir: str) -> bool:
+    """Return whether there is a result. Raises OSError where that is not known."""
+    try:
+        os.lstat(f"{run_dir}/{paths.RESULT}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unknown_or_gone(run_dir: str) -> Proof:
+    try:
+        os.lstat(f"{run_dir}/.")
+    except (FileNotFoundError, NotADirectoryError):
+        return Proof.GONE
+    except OSError:
+        pass
+    return Proof.UNKNOWN
 
 
 def is_here(facts: RunnerFacts) -> bool:
@@ -152,7 +154,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
     if facts is None:
         wrappers = _unwritten_wrappers(run.run_id)
     else:
-        wrappers = {facts.pid: facts.pid_started} if is_here(facts) else {}
+        wrappers = {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
     for pid, started in wrappers.items():
         processes.send(pid, signal.SIGTERM, started)
         processes.send(pid, signal.SIGCONT, started)  # one that was stopped could do nothing about it
@@ -165,6 +167,17 @@ def _unwritten_wrappers(run_id: str) -> dict[int, int | None]:
         return {pid: processes.start_time(pid) for pid in marked if WRAPPER in processes.arguments(pid)}
     except OSError:
         return {}
+
+
+def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:
+    """Return whether the process that `facts` name is of the run: with its mark, or as earlier wrappers with its lock.
+
+    A pid and a start time alone are only what a file says.
+    """
+    if facts.pid_started is None or not is_here(facts) or not processes.is_alive(facts.pid, facts.pid_started):
+        return False
+    marked = processes.is_marked(facts.pid, os.path.basename(run_dir))
+    return marked or processes.has_open(facts.pid, os.path.join(run_dir, paths.LOCK))
 
 
 class WrapperWatch:
@@ -218,13 +231,21 @@ class WrapperWatch:
 
 
 def hold(run_dir: str) -> int | None:
-    """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed."""
+    """Take a run's lock exclusively; None while somebody else has it. The descriptor holds it until it is closed.
+
+    A wrapper that has written the result is about to go: that is waited for.
+    """
     try:
         lock = _open_lock(run_dir, os.O_RDWR)
     except OSError:
         return None
+    deadline = time.monotonic() + GOING_S
     with contextlib.suppress(OSError):  # the directory has gone, or its file system has no locks
-        if _take(lock, run_dir, FINISHING_S):
+        while not (is_taken := _take(lock, run_dir, FINISHING_S)) and _is_finished(run_dir):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(BUSY_AGAIN)
+        if is_taken:
             return lock
     os.close(lock)
     return None
@@ -252,47 +273,3 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(BUSY_AGAIN)
-
-
-def _lost(run_dir: str, run_id: str, facts: RunnerFacts | None, fold: Fold, by: str) -> RunResult:
-    """Put together what is known of a run whose wrapper said nothing at its end."""
-    meta = artifacts.read_meta(run_dir)
-    reason, message = _reason(run_dir, fold, facts, meta)
-    return RunResult(
-        run_id=run_id,
-        status=STATUS_OF[reason],
-        reason=reason,
-        written_by=by,
-        error_message=message,
-        final_text=fold.final_text,
-        attempts=fold.attempt,
-        resolved_model=fold.model or (meta.resolved_model if meta else ""),
-        child_session_id=meta.child_session_id if meta else None,
-        usage=fold.usage,
-        started_at=fold.started_at,
-        ended_at=paths.now_iso(),
-    )
-
-
-def _reason(run_dir: str, fold: Fold, facts: RunnerFacts | None, meta: RunMeta | None) -> tuple[RunReason, str | None]:
-    if fold.ended is not None and fold.ended.reason.is_known:
-        reason = fold.ended.reason
-        done = STATUS_OF[reason] is RunStatus.COMPLETED
-        return reason, None if done else "its wrapper died after it had written this end"
-    if stop_request := artifacts.read_stop(run_dir):
-        reason, message = stopped(stop_request)
-        return reason, f"{message}; its wrapper died on the way"
-    if meta is None:
-        return RunReason.LOST, f"{artifacts.fault_of(run_dir, paths.META)}, and nobody holds the run"
-    if facts is None and os.path.exists(os.path.join(run_dir, paths.RUNNER)):
-        return RunReason.LOST, f"{artifacts.fault_of(run_dir, paths.RUNNER)}, and nobody holds the run"
-    if facts is None:
-        if crash := _last_line(os.path.join(run_dir, paths.STDERR)):
-            return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
-        return RunReason.LOST, "its launcher died before the wrapper was started"
-    return RunReason.LOST, "its wrapper died without a word; what it left running was ended"
-
-
-def _last_line(path: str) -> str:
-    lines = plain(files.content(path).decode("utf-8", "replace")).split("\n")
-    return next((one_line(line, 300) for line in reversed(lines) if line.strip()), "")

@@ -16,9 +16,12 @@ from ..system import files
 from ..system.directory import opened
 
 
-def is_own(run_dir: str) -> bool:
-    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first."""
-    return artifacts.is_own(run_dir, Verifier())
+def is_own(run_dir: str, *, certain: bool = False) -> bool:
+    """Return whether this user's subdeck made a run; whoever ends, finishes, continues or cleans up one asks first.
+
+    Where `certain` a record that cannot be read now raises OSError: it may well be this user's.
+    """
+    return artifacts.is_own(run_dir, Verifier(), certain=certain)
 
 
 def why_foreign(run_dir: str) -> str:

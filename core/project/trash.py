@@ -112,9 +112,10 @@ def _close_pane(run_dir: str) -> None:
     if facts is None or facts.tmux is None:
         return
     from ..runners.tmux import close_pane
+    from .liveness import is_here
 
     try:
-        close_pane(facts.tmux)
+        close_pane(facts.tmux, os.path.basename(run_dir), facts.pid if is_here(facts) else None)
     except SubdeckError:
         return  # without tmux there is no pane either
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Meta, Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files
-from ..system.directory import Directory, held, opened, path_of
+from ..system.directory import Directory, RefusedError, held, opened, path_of
 from ..text.decoding import UNDECODABLE, decode, why
 from .mark import Verifier, marked
 from .model import (
@@ -69,6 +70,13 @@ class ActivityRecord(Struct, frozen=True):
     sentence: str = ""
 
 
+class WrittenPiece(Struct, frozen=True):
+    """A line of `.writing`: what the model wrote after the event of this number, from the piece before on."""
+
+    seq: Whole = 0
+    text: str = ""
+
+
 class _Versioned(Struct, rename="camel"):
     """What is read of a record of any schema."""
 
@@ -85,16 +93,19 @@ _KINDS: dict[str, type[Struct]] = {
 RESERVE = ".result.reserved"
 """Space kept back by the wrapper, so that a full disk leaves room for the result."""
 _RESERVED_BYTES = 64 * 1024
+PREPARED = ".result"
+"""The whole result, while the wrapper writes the last events: who finishes the run publishes it."""
 _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
 
 
-def read_meta(run_dir: str | Directory) -> RunMeta | None:
+def read_meta(run_dir: str | Directory, *, certain: bool = False) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept.
 
-    A run goes by the name of its directory, whatever the record says.
+    A run goes by the name of its directory, whatever the record says. Where `certain`, as for each record here, one
+    that cannot be read now raises OSError: it may well be there.
     """
-    return _meta(path_of(run_dir), read_record(run_dir, paths.META))
+    return _meta(path_of(run_dir), read_record(run_dir, paths.META, certain=certain))
 
 
 def read_owned_meta(run_dir: str | Directory, verifier: Verifier) -> tuple[RunMeta | None, bool]:
@@ -103,33 +114,41 @@ def read_owned_meta(run_dir: str | Directory, verifier: Verifier) -> tuple[RunMe
     return _meta(path_of(run_dir), record), is_own
 
 
-def is_own(run_dir: str | Directory, verifier: Verifier) -> bool:
+def is_own(run_dir: str | Directory, verifier: Verifier, *, certain: bool = False) -> bool:
     """Return whether this user's subdeck made a run: its directory is this user's, and its record has the mark."""
-    return _owned_record(run_dir, verifier)[1]
+    return _owned_record(run_dir, verifier, certain=certain)[1]
 
 
-def _owned_record(run_dir: str | Directory, verifier: Verifier) -> tuple[bytes, bool]:
+def _owned_record(run_dir: str | Directory, verifier: Verifier, *, certain: bool = False) -> tuple[bytes, bool]:
     try:
         with held(run_dir) as directory:
             record = directory.read(paths.META)
             is_marked = verifier.is_marked(os.path.basename(directory.path), record)
             return record, is_marked and directory.status(".").st_uid == os.geteuid()
+    except (FileNotFoundError, PermissionError, RefusedError):
+        return b"", False
     except OSError:
+        if certain:
+            raise
         return b"", False
 
 
-def read_record(run_dir: str | Directory, name: str) -> bytes:
+def read_record(run_dir: str | Directory, name: str, *, certain: bool = False) -> bytes:
     """Read a record as it stands in its file; nothing where it is missing or cannot be read."""
     try:
         with held(run_dir) as directory:
             return directory.read(name)
+    except (FileNotFoundError, RefusedError):
+        return b""
     except OSError:
+        if certain:
+            raise
         return b""
 
 
-def read_result(run_dir: str | Directory) -> RunResult | None:
+def read_result(run_dir: str | Directory, *, certain: bool = False) -> RunResult | None:
     """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken."""
-    result, version = _versioned(RunResult, read_record(run_dir, paths.RESULT))
+    result, version = _versioned(RunResult, read_record(run_dir, paths.RESULT, certain=certain))
     if version > SCHEMA_VERSION:
         return unreadable_result(path_of(run_dir), newer_schema(version), version)
     return result if result and _is_end(result) else None
@@ -140,8 +159,8 @@ def _is_end(result: RunResult) -> bool:
 
 
 def is_newer(run_dir: str) -> bool:
-    """Return whether a newer subdeck wrote a run's meta or its result."""
-    records = (read_meta(run_dir), read_result(run_dir))
+    """Return whether a newer subdeck wrote a run's meta or its result. Raises OSError where that is not known."""
+    records = (read_meta(run_dir, certain=True), read_result(run_dir, certain=True))
     return any(record is not None and record.schema_version > SCHEMA_VERSION for record in records)
 
 
@@ -197,12 +216,25 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
     )
 
 
-def read_stop(run_dir: str) -> StopRequest | None:
-    return _decoded(StopRequest, files.content(f"{run_dir}/{paths.STOP}"))
+def read_stop(run_dir: str | Directory, *, certain: bool = False) -> StopRequest | None:
+    return _decoded(StopRequest, read_record(run_dir, paths.STOP, certain=certain))
 
 
-def read_runner(run_dir: str) -> RunnerFacts | None:
-    return _decoded(RunnerFacts, files.content(f"{run_dir}/{paths.RUNNER}"))
+def read_runner(run_dir: str | Directory, *, certain: bool = False) -> RunnerFacts | None:
+    return _decoded(RunnerFacts, read_record(run_dir, paths.RUNNER, certain=certain))
+
+
+def read_prepared(run_dir: str | Directory, *, certain: bool = False) -> RunResult | None:
+    """Read the result that a wrapper had written down before it died, but not published."""
+    result = _decoded(RunResult, read_record(run_dir, PREPARED, certain=certain))
+    return result if result and _is_end(result) else None
+
+
+def read_writing(run_dir: str | Directory, since: int, *, certain: bool = False) -> str:
+    """Return what the model was writing after the event `since`; empty where that message has ended."""
+    lines = read_record(run_dir, paths.WRITING, certain=certain).split(b"\n")
+    pieces = [piece for line in lines if (piece := _decoded(WrittenPiece, line))]
+    return "".join(piece.text for piece in pieces) if pieces and pieces[-1].seq >= since else ""
 
 
 def decode_activity(content: bytes) -> ActivityRecord | None:
@@ -233,17 +265,40 @@ def write_result(run_dir: str, result: RunResult) -> bool:
 
     Where there is too little room the answer is cut, and the result says so. Raises OSError when not even that fits.
     """
-    files.remove(os.path.join(run_dir, RESERVE))
+    try:
+        _write_fitting(files.write_new, os.path.join(run_dir, paths.RESULT), result)
+    except FileExistsError:
+        return False
+    return True
+
+
+def prepare_result(run_dir: str, result: RunResult) -> None:
+    """Write a result down for `publish_result` to give it its name. Raises OSError as `write_result` does."""
+    _write_fitting(files.write_whole, os.path.join(run_dir, PREPARED), result)
+
+
+def publish_result(run_dir: str) -> bool:
+    """Make the prepared result the run's, unless it has one; False when another was first. Raises OSError."""
+    with opened(run_dir) as directory:
+        try:
+            directory.publish(PREPARED, paths.RESULT)
+        except FileExistsError:
+            directory.discard(PREPARED)
+            return False
+    return True
+
+
+def _write_fitting(write: Callable[..., None], path: str, result: RunResult) -> None:
+    files.remove(os.path.join(os.path.dirname(path), RESERVE))
     for keep in _SHRINK:
         try:
-            files.write_new(os.path.join(run_dir, paths.RESULT), _pretty(_shortened(result, keep)), durable=True)
-            return True
+            write(path, _pretty(_shortened(result, keep)), durable=True)
+            break
         except FileExistsError:
-            return False
+            raise
         except OSError:
             if keep == 0:
                 raise
-    return False
 
 
 def create_run(runs: str, meta: RunMeta, prompt: str) -> int:

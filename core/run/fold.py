@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,8 +16,10 @@ from .artifacts import ActivityRecord, decode_activity
 from .describe import unreadable_lines
 from .events import (
     AssistantText,
+    ErrorReported,
     Event,
     EventTail,
+    KnownEvent,
     Notice,
     Retry,
     RunEnded,
@@ -30,6 +33,7 @@ from .events import (
     line_prefix,
 )
 from .model import LARGEST, NoticeLevel, RunMeta, Usage, WaitsFor
+from .outcome import FINALIZE_TOOL
 from .progress import ProgressFormatter
 from .snapshot import Queued, Running, RunSnapshot
 
@@ -78,6 +82,15 @@ class Fold:
         """Whether `final_text` breaks off."""
         self._goes_on = False
         """Whether another text would belong to the same message as `final_text`."""
+        self.said_seq = 0
+        """Of the last event that begins or ends a message: what is being written comes after it."""
+        self.stop_reason: str | None = None
+        self.error: str | None = None
+        """Of the last message, as is `stop_reason`."""
+        self.handed_over: dict[str, Any] | None = None
+        """What the child handed to its last successful call of `FINALIZE_TOOL` in this attempt."""
+        self._handing: ToolCall | None = None
+        """Such a call, of which the result is not known yet."""
         self.usage = Usage()
         self.model = ""
         self.warnings: tuple[str, ...] = ()
@@ -98,23 +111,43 @@ class Fold:
                 self.started_at = self.started_at or event.ts
                 self.child = event
                 self.attempt = event.attempt
-                self._goes_on = False
-            case AssistantText() if event.text.strip():
-                before = self.final_text if self._goes_on and event.partial == self.partial else None
-                self.final_text = "\n\n".join(filter(None, (before, event.text)))
-                self.partial, self._goes_on = event.partial, True
-            case ToolCall():
-                self.usage = replace(self.usage, tool_uses=self.usage.tool_uses + 1)
-            case UsageReported():
-                self.usage = add_usage(self.usage, event)
-                self.model = event.model or self.model
-                self._goes_on = False
+                self.handed_over = None
+                self._begin_message(event.seq)
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():
                 self.ended = event
             case _:
+                self._apply_said(event)
+
+    def _apply_said(self, event: KnownEvent) -> None:
+        """Take an event of the conversation."""
+        match event:
+            case AssistantText() if event.text.strip():
+                before = self.final_text if self._goes_on and event.partial == self.partial else None
+                self.final_text = "\n\n".join(filter(None, (before, event.text)))
+                self.partial, self._goes_on = event.partial, True
+                self.said_seq = event.seq
+            case ToolCall():
+                self.usage = replace(self.usage, tool_uses=self.usage.tool_uses + 1)
+                if event.tool_name == FINALIZE_TOOL:
+                    self._handing = event
+            case ToolResult(is_error=False) if self._handing and event.tool_call_id == self._handing.tool_call_id:
+                self.handed_over = self._handing.args
+            case ErrorReported():
+                self.error = event.message
+            case UsageReported():
+                self.usage = add_usage(self.usage, event)
+                self.model = event.model or self.model
+                if event.stop_reason != "compaction":
+                    self.stop_reason, self.error = event.stop_reason or None, None
+                self._begin_message(event.seq)
+            case _:
                 pass
+
+    def _begin_message(self, seq: int) -> None:
+        self._goes_on = False
+        self.said_seq = seq
 
 
 class OpenRun:

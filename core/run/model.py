@@ -87,11 +87,11 @@ class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     policy: ToolPolicy = ToolPolicy.AGENT
     resolved: tuple[str, ...] | None = None
     """What the child is told to offer; None means no flag at all, empty means no tools."""
+    warnings: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     """What the child is told not to offer of all that it has, where `resolved` is None."""
     starts_servers: bool = True
     """Whether the child may start the MCP servers that its user has set up for it."""
-    warnings: tuple[str, ...] = ()
 
 
 class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -172,6 +172,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     prompt_mode: PromptMode = PromptMode.APPEND
     context_files: bool | None = None
     """Whether the child reads AGENTS.md and the like; None: unless its system prompt was replaced."""
+    project_resources: bool | None = None
+    """False: the child loads nothing that the project brings along for it, but context files."""
     child_session_id: str | None = None
     session_path: str | None = None
     """None means that the child keeps no session."""

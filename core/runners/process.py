@@ -120,6 +120,8 @@ def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
     files.write_new(os.path.join(call.run_dir, paths.ENVIRONMENT), block)
     session, window = tmux.session_name(call.project), tmux.window_name(call.meta.title, call.meta.short_id)
     mark = ("env", f"{processes.RUN_MARK}={call.meta.run_id}")
-    pid = tmux.open_window(socket, session, window, (*mark, *call.argv, "--tmux", socket, session, window))
+    pid = tmux.open_window(
+        socket, session, window, call.meta.run_id, (*mark, *call.argv, "--tmux", socket, session, window)
+    )
     started = processes.start_time(pid)
     return lambda: started is None or not processes.is_alive(pid, started)

@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 import libtmux
-from libtmux import Pane
 from libtmux.common import tmux_cmd
-from libtmux.exc import LibTmuxException, TmuxCommandNotFound
+from libtmux.exc import LibTmuxException
 from msgspec import Struct
 
 from ..errors import LaunchError, SubdeckError
@@ -19,6 +18,11 @@ from ..system import processes
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
 """What to ask a tmux server for its keys; `keys_to` reads the answer."""
+
+RUN_OPTION = "@subdeck_run"
+"""Option of a window: the run that it was opened for."""
+_PANE = f"#{{pane_id}} #{{{RUN_OPTION}}} #{{pane_pid}} #{{session_name}} #{{window_name}}"
+"""What a server is asked of each pane."""
 
 _BINDING = re.compile(r"bind-key\s+(?:-r\s+)?-T\s+(prefix|root)\s+(\S+)\s+(\S.*)")
 _MODIFIERS = {"C": "ctrl", "M": "alt", "S": "shift"}
@@ -69,14 +73,15 @@ def _prefix(answer: Sequence[str]) -> str:
     return answer[0].strip() if answer else "C-b"
 
 
-def open_window(socket: str, session: str, window: str, argv: Sequence[str]) -> int:
-    """Open a window that runs a command; return its pid. Several launchers may open the session at the same moment.
+def open_window(socket: str, session: str, window: str, run_id: str, argv: Sequence[str]) -> int:
+    """Open a window for a run; return the pid of its command. Several launchers may open the session at once.
 
     The command goes as argv, never through a shell or a format: tmux runs `#(…)` in names and directories.
     """
     # `remain-on-exit` comes in the same request as the window, so that its command cannot end in between.
     rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
-    stay = (";", "set-option", "-w", "-t", f"={session}:={window}", "remain-on-exit", "on")
+    of_window = (";", "set-option", "-w", "-t", f"={session}:={window}")
+    stay = (*of_window, "remain-on-exit", "on", *of_window, RUN_OPTION, run_id)
     in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
     # Small: a window that grows for its client brings text back, one that shrinks puts it out of sight.
     with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
@@ -108,20 +113,28 @@ def window_name(title: str, short_id: str) -> str:
     return f"{_clean(title) or 'run'}-{short_id}"
 
 
-def find_pane(place: TmuxPlace) -> Pane | None:
-    """Find the pane of a run; None when it was closed, or its server has gone. Raises SubdeckError without tmux."""
-    try:
-        panes = libtmux.Server(socket_name=place.socket).panes
-    except (TmuxCommandNotFound, OSError) as error:
-        raise _cannot_run(place.socket, error) from error
-    except LibTmuxException:
-        return None  # no server, or one that is just ending
-    return next(iter(panes.filter(session_name=place.session, window_name=place.window)), None)
+def find_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> str | None:
+    """Find the pane of a run by what its server says, wherever `place` says that it is; return its id.
+
+    None when it was closed, or its server has gone. A server that an earlier version opened the window on knows no run:
+    there the pane has to be in that place, with the wrapper, `pid`, as its process. Raises SubdeckError without tmux.
+    """
+    if "/" in place.socket:
+        return None  # such a path leads anywhere
+    answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PANE))
+    for line in answer.stdout:  # none without a server
+        pane, known_run, known_pid, where = line.split(" ", 3)
+        was_opened_before = not known_run and where == f"{place.session} {place.window}" and known_pid == str(pid)
+        if known_run == run_id or was_opened_before:
+            return pane
+    return None
 
 
-def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachInfo:
+def attach_command(
+    place: TmuxPlace, run_id: str, environment: Mapping[str, str], *, pid: int | None = None
+) -> AttachInfo:
     """Return how to show a run's pane in the terminal of `environment`, and how to leave it; raises without a pane."""
-    pane = find_pane(place)
+    pane = find_pane(place, run_id, pid)
     if pane is None:
         raise SubdeckError(
             "the tmux pane of this run is gone",
@@ -134,10 +147,10 @@ def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachIn
     around = environment.get("TMUX", "").partition(",")[0]
     inside = os.path.basename(around) == place.socket
     if inside:
-        argv = (*ours, "switch-client", "-t", f"{pane.pane_id}")
+        argv = (*ours, "switch-client", "-t", pane)
         leave = keys_to("switch-client -l", keys, usual="L")
     else:
-        argv = (*ours, "attach-session", "-t", f"{pane.pane_id}")
+        argv = (*ours, "attach-session", "-t", pane)
     if around and not inside:
         # Another server's client may hold this one when it does not know of it; that server takes its own keys first.
         argv = ("env", "-u", "TMUX", *argv)
@@ -145,13 +158,10 @@ def attach_command(place: TmuxPlace, environment: Mapping[str, str]) -> AttachIn
     return AttachInfo(argv, tuple(map(in_words, leave)), switches=inside)
 
 
-def close_pane(place: TmuxPlace) -> None:
+def close_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> None:
     """Close the pane of a run that is being deleted, where it still stands."""
-    if pane := find_pane(place):
-        try:
-            pane.kill()
-        except LibTmuxException:
-            return  # somebody else has
+    if pane := find_pane(place, run_id, pid):
+        _tmux(place.socket, ("kill-pane", "-t", pane))
 
 
 def _tmux(socket: str, command: Sequence[str]) -> tmux_cmd:

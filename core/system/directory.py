@@ -160,6 +160,14 @@ class Directory:
             raise self._exists(name)
         beside = self._write_beside(content, mode, durable=durable)
         try:
+            self.publish(beside, name)
+        except BaseException:
+            self.discard(beside)
+            raise
+
+    def publish(self, beside: str, name: str) -> None:
+        """Give a file its final name instead of its own. Raises FileExistsError where that is taken."""
+        try:
             self.link(beside, self, name)
         except OSError as error:
             if error.errno not in _NO_LINKS:
@@ -168,7 +176,7 @@ class Directory:
             if self.has(name):
                 raise self._exists(name) from error
             self.rename(beside, self, name)
-        finally:
+        else:
             self.discard(beside)
 
     def remove(self, name: str) -> None:

@@ -98,6 +98,27 @@ def marked(run_id: str) -> list[int]:
     return [pid for pid in _pids() if pid != own and mark in _content(pid, "environ").split(b"\0")]
 
 
+def is_marked(pid: int, run_id: str) -> bool:
+    """Return whether the environment of a process says that it belongs to a run."""
+    return f"{RUN_MARK}={run_id}".encode() in files.content(f"/proc/{pid}/environ").split(b"\0")
+
+
+def has_open(pid: int, path: str) -> bool:
+    """Return whether a process of this user has a file open."""
+    try:
+        wanted = os.lstat(path)
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{descriptor}")
+            except OSError:
+                continue  # closed meanwhile
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return True
+    except OSError:
+        pass  # it has gone, or is another user's
+    return False
+
+
 def name(pid: int) -> str:
     """Return what a process is called, as its program or itself has it; empty when it is gone."""
     return files.content(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()

@@ -10,12 +10,23 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable
 
 from .. import paths
 from ..runners import standby
 from ..system import files, processes
-from .queue import Queue, Reservation, SessionReservation, SlotReservation, StopRequested, take_all, watch_signals
+from .queue import (
+    LOOK_AGAIN_S,
+    Queue,
+    Reservation,
+    SessionReservation,
+    Signals,
+    SlotReservation,
+    StopRequested,
+    take_all,
+    watch_signals,
+)
 from .runner_file import RunnerFile
 
 NO_GROUP = "--no-group"
@@ -33,34 +44,67 @@ def main(arguments: list[str]) -> int:
     reservations, tmux = _read_options([option for option in options if option != NO_GROUP], run_dir)
     runner = RunnerFile(run_dir, tmux)
     signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again)
-    lock = _hold(run_dir)
-    if lock is None:
-        return 0
-    _take_environment(run_dir)
-    runner.write()
-    signals.look_each_second()
-    queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
+    held: list[int] = []
+    leave: Callable[[], None] = held.clear
+    is_faulty = False
     try:
-        # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
-        is_stopped = os.path.exists(os.path.join(run_dir, paths.STOP))
-        held = [] if is_stopped else take_all(reservations, queue, signals)
-        if held:
-            _take_over_sessions(reservations)
-    except StopRequested:
-        held = []  # the supervisor finds the same signal and writes a result without a start
-    from .containment import Containment
+        if not _hold(run_dir, held):
+            return 0
+        _take_environment(run_dir)
+        runner.write()
+        signals.look_each_second()
+        queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
+        try:
+            # Whoever stops a run writes a request, then looks for whom to signal; we say who we are, then look for one.
+            if not os.path.exists(os.path.join(run_dir, paths.STOP)):
+                held += take_all(reservations, queue, signals)
+                _take_over_sessions(reservations, queue, signals)
+        except StopRequested:
+            pass  # the supervisor finds the same signal and writes a result without a start
+        from .containment import Containment
 
-    containment = Containment(run_dir, runner, may_group=may_group)
-    supervise = _load()
-    try:
+        containment = Containment(run_dir, runner, may_group=may_group)
+        leave = containment.remove
+        supervise = _load()
         supervise(run_dir, activity_file, signals, containment, events_written=int(queue.reported))
         if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))
+    except Exception as error:
+        is_faulty = True
+        _leave_fault(run_dir, error)
     finally:
-        for descriptor in (*held, lock):
+        for descriptor in reversed(held):
             os.close(descriptor)
-        containment.remove()
-    return 0
+    if is_faulty:
+        _finish(run_dir)
+    leave()
+    return int(is_faulty)
+
+
+def _leave_fault(run_dir: str, error: Exception) -> None:
+    """Say what went wrong here, with a traceback in `stderr.log`, before the run is let go of."""
+    _write(os.path.join(run_dir, paths.FAULT), f"{type(error).__name__}: {error}\n", os.O_TRUNC)
+    try:
+        import traceback
+
+        traceback.print_exception(error)
+    except Exception:  # the fault may be that no more files can be opened
+        _complain(f"{error}\n")
+
+
+def _finish(run_dir: str) -> bool:
+    """Finish a run that nobody is responsible for any more; return whether it has ended, or is none of ours."""
+    try:
+        from ..project.liveness import Proof, reconcile
+
+        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(run_dir))))
+        proof = reconcile(paths.Project(home), os.path.basename(run_dir), by="wrapper")
+    except StopRequested:
+        raise
+    except Exception as error:
+        _complain(f"{error}\n")
+        return False  # whoever looks next tries again
+    return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
 def _stand_by() -> list[str] | None:
@@ -114,28 +158,33 @@ def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], 
     return reservations, tmux
 
 
-def _take_over_sessions(reservations: list[Reservation]) -> None:
-    """Finish a run whose wrapper died with a child session in its hands: its child may still write to it."""
+def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: Signals) -> None:
+    """Finish runs whose wrapper died with a child session in its hands, and wait until that is certainly done: until
+    then their child may write to it. Raises StopRequested.
+    """
     for reservation in reservations:
         if not isinstance(reservation, SessionReservation):
             continue
         before = reservation.holder_before
-        if before and not os.path.exists(os.path.join(before, paths.RESULT)):
-            from ..project.liveness import reconcile
-
-            home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(before))))
-            reconcile(paths.Project(home), os.path.basename(before), by="wrapper")
+        signals.waiting = True
+        if signals.caught:
+            raise StopRequested
+        while before and not os.path.exists(os.path.join(before, paths.RESULT)) and not _finish(before):
+            queue.enter("session")
+            time.sleep(LOOK_AGAIN_S)
+        signals.waiting = False
         reservation.record_holder()
 
 
-def _hold(run_dir: str) -> int | None:
-    """Take the run's lock, shared; None when the run is gone or somebody finished it meanwhile."""
+def _hold(run_dir: str, held: list[int]) -> bool:
+    """Take the run's lock, shared; False when the run is gone, or somebody finished it or took it meanwhile."""
     try:
         lock = files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR)
-    except OSError:
-        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    held.append(lock)
     files.lock(lock, shared=True)
-    return lock if not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir, lock) else None
+    return not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir, lock)
 
 
 def _is_first(run_dir: str, lock: int) -> bool:

@@ -178,7 +178,7 @@ class Attempt:
             max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
-        self._records.activity.touch(time.monotonic())
+        self._records.touch(time.monotonic())
 
     def _serve(self, child: Popen[bytes]) -> int | None:
         """Serve pipes, signals and clocks until the child has ended; return its return code.
@@ -220,7 +220,7 @@ class Attempt:
         """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
         self._containment.look(now)
-        self._records.activity.touch(now)
+        self._records.touch(now)
         settled = self._settled_at()
         if settled is not None and settled <= now:
             self._escalation.begin_grace(now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, update_end
+from ..agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, has_open_delta, update_end
 from ..agents.pi.stream import PiStream
 from .records import Records
 
@@ -101,7 +101,7 @@ class Intake:
 
     def rest(self) -> None:
         """Take what stands after the last newline, at the end of the output, and what was being written then."""
-        self._take(self._splitter.rest())
+        self._take(line for line in self._splitter.rest() if not has_open_delta(line))
         for event in self._stream.end():
             self._records.event(event)
 
@@ -119,6 +119,6 @@ class Intake:
                 self._records.event(event)
         if kept:
             self._records.stdout.append(b"\n".join(kept) + b"\n")
-        if (sentence := self._stream.sentence) != before:
-            self._records.sentence(sentence)
+        if self._stream.sentence != before:
+            self._records.sentence(self._stream.writing)
         return bool(kept)

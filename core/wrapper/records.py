@@ -9,7 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from .. import paths
-from ..run.artifacts import ActivityRecord
+from ..agents.pi.sentence import Sentence
+from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import AssistantText, Event, Notice, RunEnded, RunStarted, UnknownEvent, encode_event
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
 from ..run.progress import ProgressFormatter
@@ -103,16 +104,18 @@ class ActivityFile:
         new_events = self._record.seq != self._written.seq
         return self._last_touch + (EVENT_INTERVAL_S if new_events else SENTENCE_INTERVAL_S)
 
-    def touch(self, now: float) -> None:
+    def touch(self, now: float) -> bool:
+        """Write it if it is due; return whether it was."""
         due = self.due()
         if due is None or due > now:
-            return
+            return False
         try:
             os.pwrite(self._descriptor, msgspec.json.encode(self._record) + b"\n", 0)
         except OSError:
             self._close()
         self._written = self._record
         self._last_touch = now
+        return True
 
     def remove(self) -> None:
         self._close()
@@ -124,6 +127,38 @@ class ActivityFile:
             self._descriptor = -1
 
 
+class WritingFile:
+    """What the model is writing, piece by piece, so that it is not lost with the wrapper; made with the first piece."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._path = os.path.join(run_dir, paths.WRITING)
+        self._descriptor = -1
+        self._number = -1
+        self._written = 0
+
+    def write(self, seq: int, sentence: Sentence) -> None:
+        """Append what is new of a sentence that follows the event `seq`; another one begins the file anew."""
+        if sentence.number == self._number and sentence.length <= self._written:
+            return
+        try:
+            if self._descriptor < 0:
+                self._descriptor = files.open_private(self._path, os.O_WRONLY | os.O_APPEND)
+            if sentence.number != self._number:
+                os.ftruncate(self._descriptor, 0)
+                self._number, self._written = sentence.number, 0
+            piece = WrittenPiece(seq, sentence.text(self._written))
+            os.write(self._descriptor, msgspec.json.encode(piece) + b"\n")
+        except OSError:
+            pass  # only a wrapper that is killed as well would lose something
+        self._written = sentence.length
+
+    def remove(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        files.remove(self._path)
+
+
 class Records:
     """All growing files of one run, written together."""
 
@@ -133,6 +168,8 @@ class Records:
         """`written` counts events that are already in the file; `show` gets each piece of transcript for the pane."""
         self._troubles: dict[str, str] = {}
         self.seq = written
+        self.started_at: str | None = None
+        """When the first child had been started, as its event says; None before."""
         self.stdout = AppendedFile(run_dir, paths.STDOUT, self.note_trouble, caps.stdout)
         self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
         self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble, caps.events, notice=b"")
@@ -145,6 +182,8 @@ class Records:
         self._formatter = ProgressFormatter()
         self._show = show
         self.activity = ActivityFile(activity_file)
+        self._writing = WritingFile(run_dir)
+        self._sentence = Sentence()
 
     def event(self, event: Event) -> None:
         """Write an event with the next number, and its progress text; the numbers show what a cap left out."""
@@ -156,8 +195,15 @@ class Records:
             self.transcript(text, is_said=isinstance(event, AssistantText))
         self.activity.update(ActivityRecord(self.seq))
 
-    def sentence(self, text: str) -> None:
-        self.activity.update(ActivityRecord(self.seq, text))
+    def sentence(self, sentence: Sentence) -> None:
+        """Take what the model is writing; how it goes on is seen when it is written."""
+        self._sentence = sentence
+        self.activity.update(ActivityRecord(self.seq, sentence.tail))
+
+    def touch(self, now: float) -> None:
+        """Write what changes all the time, where it is due."""
+        if self.activity.touch(now) and self._sentence.length:
+            self._writing.write(self.seq, self._sentence)
 
     def transcript(self, text: str, *, is_said: bool = False) -> None:
         """Write lines for a person; `is_said` where they are what the child said."""
@@ -172,7 +218,10 @@ class Records:
 
     def _numbered(self, event: Event) -> Event:
         self.seq += 1
-        return msgspec.structs.replace(event, seq=self.seq, ts=paths.now_iso())
+        now = paths.now_iso()
+        if isinstance(event, RunStarted):
+            self.started_at = self.started_at or now
+        return msgspec.structs.replace(event, seq=self.seq, ts=now)
 
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)
@@ -206,6 +255,11 @@ class Records:
     def close(self) -> None:
         for file in (self.stdout, self.stderr, self._events, self._transcript):
             file.close()
+
+    def remove_transient(self) -> None:
+        """Remove what says only how far a run is, and is in no other file until then."""
+        self._writing.remove()
+        self.activity.remove()
 
 
 def header(meta: RunMeta) -> str:

@@ -70,7 +70,8 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, contai
             break
         if not _ask_again(meta, run_dir, records, number + 1, facts):
             break
-    started = (began_at, round((time.monotonic() - began) * 1000)) if had_child else None
+    # by the clock of the event, so that a run that ended shows the same start as while it was running
+    started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
     return replace(result_of(meta, facts, outcome, started=started, attempts=number), not_ended=not_ended)
 
 
@@ -149,13 +150,32 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
 
 
 def conclude(run_dir: str, records: Records, result: RunResult) -> None:
-    """Write the end of a run into all its records, the result last but for the activity file."""
+    """Write the end of a run: first the whole result under another name, from when on it cannot be lost any more.
+
+    Raises OSError where the disk takes no result.
+    """
+    prepared = replace(result, artifact_errors=records.troubles)
+    try:
+        artifacts.prepare_result(run_dir, prepared)
+    except OSError as error:
+        records.note_trouble(paths.RESULT, error)
     records.event(RunEnded(status=result.status, reason=result.reason))
     if result.error_message:
         records.transcript(plain(result.error_message))
     records.close()
-    artifacts.write_result(run_dir, replace(result, artifact_errors=records.troubles))
-    records.activity.remove()
+    if not (records.troubles == prepared.artifact_errors and _is_published(run_dir)):
+        artifacts.write_result(run_dir, replace(result, artifact_errors=records.troubles))
+        files.remove(os.path.join(run_dir, artifacts.PREPARED))
+    records.remove_transient()
+
+
+def _is_published(run_dir: str) -> bool:
+    """Make the prepared result the run's; return whether the run has one now."""
+    try:
+        artifacts.publish_result(run_dir)
+    except OSError:
+        return False
+    return True
 
 
 def _unreadable(run_dir: str) -> RunResult:

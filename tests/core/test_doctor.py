@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import doctor
 from subdeck.core.doctor import Check, State, examine
-from subdeck.core.system import processes
+from subdeck.core.system import cgroup, processes
 
 from tests.core.command_line import write_preset
 from tests.factories import write_settings
@@ -169,3 +169,41 @@ def test_the_node_of_a_command(project_dir: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
     assert Check("node", State.OK, f"{new} (22.20.1)") == checks(project_dir)["node"]
     assert not Path(f"{old}.log").exists()
+
+
+def test_how_processes_are_kept_together(
+    project_dir: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said whether runs get control groups, what is less where they do not, and the way out if there is one."""
+
+    def processes_check(setting: str) -> Check:
+        settings = home / ".config" / "subdeck" / "config.yaml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(f"cgroup: {setting}\n")
+        return checks(project_dir)["processes"]
+
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "cgroup.procs").touch()
+    monkeypatch.setattr(cgroup, "own", lambda: str(group))
+    assert Check("processes", State.OK, f"each run gets a control group below {group}") == processes_check("auto")
+    assert "by the setting cgroup: off" in processes_check("off").detail
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert State.PROBLEM is processes_check("scope").state
+    program(tmp_path, "systemd-run")
+    assert State.OK is processes_check("scope").state
+    monkeypatch.setattr(cgroup, "own", lambda: None)
+    assert (State.OK, "") == ((found := processes_check("auto")).state, found.fix)
+    assert "may outlive a killed wrapper" in found.detail
+    manager = tmp_path / "systemd" / "private"
+    manager.parent.mkdir()
+    manager.touch()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert (State.WARN, True) == ((found := processes_check("auto")).state, "cgroup: scope" in found.fix)
+
+
+def test_processes_that_are_hidden(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A /proc without the processes of other users is told, for what a child starts as one of them is not seen."""
+    exists = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: path != "/proc/1/stat" and exists(path))
+    assert "hidepid" in checks(project_dir)["processes"].detail

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -327,6 +328,31 @@ def test_it_is_deleted_by_name(engine: Engine, way: Callable[[Path], None]) -> N
     os.close(lock)
     victim.kill()
     victim.wait()
+
+
+def test_a_pid_is_believed_only_of_the_runs_own_process(engine: Engine) -> None:
+    """A process that `runner.json` of one's own run names is signalled only with the run's mark, or with its lock."""
+    victim = subprocess.Popen(["sleep", "1000"])
+    directory = open_run(engine, runner=facts(pid=victim.pid, pid_started=processes.start_time(victim.pid)))
+    lock = os.open(directory / paths.LOCK, os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    assert (directory.name,) == engine.stop([directory.name], force=True)
+    assert (directory / paths.STOP).exists()
+    assert lives(victim.pid)
+    victim.kill()
+    victim.wait()
+    for holder in (
+        subprocess.Popen(["sleep", "1000"], pass_fds=(lock,)),
+        subprocess.Popen(["sleep", "1000"], env=os.environ | {processes.RUN_MARK: directory.name}),
+    ):
+        known = processes.start_time(holder.pid)
+        artifacts.write_runner(str(directory), facts(pid=holder.pid, pid_started=known and known + 1))
+        engine.stop([directory.name])
+        assert lives(holder.pid)
+        artifacts.write_runner(str(directory), facts(pid=holder.pid, pid_started=known))
+        engine.stop([directory.name])
+        assert -signal.SIGTERM == holder.wait()
+    os.close(lock)
 
 
 # --- what records say ------------------------------------------------------------------------------------------------

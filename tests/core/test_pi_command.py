@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,26 @@ def test_no_servers() -> None:
         tools=Tools(policy="allow", resolved=("read",), starts_servers=False)
     )[-3:]
     assert ("--no-tools", "--no-mcp") == argv(tools=Tools(policy="allow", resolved=(), starts_servers=False))[-2:]
+
+
+@pytest.mark.parametrize(
+    ("version", "flags"),
+    [
+        ("0.73.1", ("--no-extensions", "--no-skills", "--no-prompt-templates")),
+        ("1.5.2", ("--no-approve",)),
+        (None, ("--no-extensions", "--no-skills", "--no-prompt-templates")),
+    ],
+)
+def test_nothing_of_the_project(tmp_path: Path, version: str | None, flags: tuple[str, ...]) -> None:
+    """Where a preset says so pi is kept from what a project brings along, by the flags that its version has."""
+    (tmp_path / "bin").mkdir()
+    if version:
+        about = {"name": "@earendil-works/pi-coding-agent", "version": version}
+        (tmp_path / "package.json").write_text(json.dumps(about))
+    command = (str(tmp_path / "bin" / "pi"),)
+    assert flags == argv(agent_command=command, project_resources=False)[-len(flags) :]
+    assert not set(flags) & set(argv(agent_command=command, project_resources=True))
+    assert not set(flags) & set(argv(agent_command=command, agent="offline", project_resources=False))
 
 
 def test_program_prefix() -> None:

@@ -32,6 +32,7 @@ denied_tools: [bash, write]
 prompt: You read.
 prompt_mode: replace
 context_files: true
+project_resources: false
 inherit_context: false
 finalize: yes
 max_attempts: 5
@@ -57,6 +58,7 @@ stall: 90
             prompt="You read.",
             prompt_mode="replace",
             context_files=True,
+            project_resources=False,
             inherit_context=False,
             finalize=True,
             max_attempts=5,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, is_since, pi_version
+from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, TRUST_SINCE, is_since, pi_version
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import FINALIZE_TOOL
@@ -166,3 +166,27 @@ def test_servers_of_mcp(ask: Ask, agent_dir: Path, tmp_path: Path, pi_executable
     run, _ = ask("model: fake/test\ntools: read, codemode", "Look.")
     assert started.exists()
     assert () == run.meta.all_warnings
+
+
+def test_what_a_project_brings_along(
+    ask: Ask, agent_dir: Path, project_dir: Path, tmp_path: Path, pi_executable: str
+) -> None:
+    """pi before 0.79 runs a project's extensions unasked, a newer one where its user trusts the project; a preset can
+    keep it from that, and its own finalization works all the same.
+    """
+    ran = tmp_path / "ran"
+    (project_dir / ".pi" / "extensions").mkdir(parents=True)
+    theirs = "import { appendFileSync } from 'node:fs';\nexport default () => appendFileSync(FILE, 'x');\n"
+    (project_dir / ".pi" / "extensions" / "theirs.ts").write_text(theirs.replace("FILE", json.dumps(str(ran))))
+    is_gated = is_since(pi_version((pi_executable,)), TRUST_SINCE) is True
+    ask("model: fake/test", "Look.")
+    assert is_gated is not ran.exists()
+    (agent_dir / "settings.json").write_text('{"defaultProjectTrust": "always"}')
+    ask("model: fake/test", "Look.")
+    assert ran.exists()
+    ran.unlink()
+    run, request = ask("model: fake/test\nproject_resources: false\nfinalize: true\nmax_attempts: 1", "Look.")
+    assert not ran.exists()
+    assert FINALIZE_TOOL in tools(request)
+    assert "Context of the project." in system_text(request)
+    assert is_gated is not any("settings.json" in warning for warning in run.meta.all_warnings)

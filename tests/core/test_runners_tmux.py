@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunnerUnavailable, SubdeckError
 from subdeck.core.run import artifacts
@@ -92,10 +92,52 @@ def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:
 def test_deleting_closes_the_pane(engine: Engine) -> None:
     """A deleted run takes its pane along, and no other one."""
     one, other = run_to_end(engine, "answer one"), run_to_end(engine, "answer two")
-    places = [place_of(engine, run) for run in (one, other)]
-    assert all(find_pane(place) for place in places)
+    places = [(place_of(engine, run), run.run_id) for run in (one, other)]
+    assert [place.pane for place, _ in places] == [find_pane(*place) for place in places]
     engine.delete([one.run_id])
-    assert [True, False] == [find_pane(place) is None for place in places]
+    assert [None, places[1][0].pane] == [find_pane(*place) for place in places]
+
+
+def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
+    """A server is asked which run a pane belongs to: what `runner.json` names instead is neither shown nor closed."""
+    for socket in ("default", SOCKET):
+        mine = ["tmux", "-L", socket, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id} #{pane_pid}"]
+        named = subprocess.check_output([*mine, "-s", "work", "-n", "editor", "cat"], text=True).split()
+        run = run_to_end(engine, "answer ok")
+        directory = str(run_dir(engine, run))
+        facts = artifacts.read_runner(directory)
+        assert facts
+        place = TmuxPlace(socket, "work", "editor", named[0])
+        artifacts.write_runner(directory, replace(facts, tmux=place))
+        if socket == "default":
+            with pytest.raises(SubdeckError, match="pane of this run is gone"):
+                engine.attach_command(run.run_id)
+        else:
+            assert engine.attach_command(run.run_id).argv[-1] not in named
+        engine.delete([run.run_id])
+        assert lives(int(named[1]))
+
+
+def test_a_socket_is_a_name(engine: Engine, tmp_path: Path) -> None:
+    """A path instead of one leads to a server of somebody else."""
+    subprocess.run(["tmux", "-S", str(tmp_path / "s"), "-f", "/dev/null", "new-session", "-d", "cat"], check=True)
+    run = run_to_end(engine, "answer ok")
+    place = TmuxPlace(f"../../../../{tmp_path}/s", "0", "cat", "%0")
+    assert find_pane(place, run.run_id) is None
+    subprocess.run(["tmux", "-S", str(tmp_path / "s"), "kill-server"], check=True)
+
+
+def test_a_pane_of_an_earlier_version(engine: Engine) -> None:
+    """Its server knows no run: it is told by its place together with its process."""
+    run = run_to_end(engine, "answer ok")
+    place, pids = place_of(engine, run), started(engine, run)
+    tmux("set-option", "-w", "-u", "-t", place.pane, "@subdeck_run")
+    assert place.pane == find_pane(place, run.run_id, pids.pid)
+    assert find_pane(place, run.run_id) is None
+    assert find_pane(place, run.run_id, pids.pid + 1) is None
+    assert find_pane(replace(place, window="another"), run.run_id, pids.pid) is None
+    engine.delete([run.run_id])
+    assert find_pane(place, run.run_id, pids.pid) is None
 
 
 def test_deleting_without_a_server(engine: Engine) -> None:
@@ -205,7 +247,7 @@ def test_a_killed_wrapper_in_its_pane(engine: Engine, tmp_path: Path) -> None:
     run = wait_for_end(engine, run.run_id)
     assert ("failed", "lost") == (run.status, run.reason)
     wait_until_gone(pids.child_pid, detached)
-    assert find_pane(place_of(engine, run)) is not None
+    assert find_pane(place_of(engine, run), run.run_id) is not None
 
 
 def test_stopping_in_tmux(engine: Engine) -> None:
@@ -228,21 +270,24 @@ def test_attaching_from_a_plain_terminal(engine: Engine, monkeypatch: pytest.Mon
 
 def test_attaching_inside_the_same_tmux(engine: Engine) -> None:
     """Inside the run's own server the client switches; the key to its last session leads back."""
-    place = place_of(engine, run_to_end(engine, "answer ok"))
+    run = run_to_end(engine, "answer ok")
+    place = place_of(engine, run)
     argv = (shutil.which("tmux"), "-L", SOCKET, "switch-client", "-t", place.pane)
-    assert (argv, ("ctrl+b", "L"), True) == astuple(attach_command(place, {"TMUX": f"/tmp/tmux-0/{SOCKET},123,0"}))
+    found = attach_command(place, run.run_id, {"TMUX": f"/tmp/tmux-0/{SOCKET},123,0"})
+    assert (argv, ("ctrl+b", "L"), True) == astuple(found)
 
 
 def test_attaching_inside_another_tmux(engine: Engine) -> None:
     """Another server's client may hold this one; its own prefix is pressed twice to get through to the run's."""
-    place = place_of(engine, run_to_end(engine, "answer ok"))
+    run = run_to_end(engine, "answer ok")
+    place = place_of(engine, run)
     subprocess.run(["tmux", "-L", "outside", "-f", "/dev/null", "new-session", "-d", "cat"], check=True)
     socket = subprocess.check_output(["tmux", "-L", "outside", "display", "-p", "#{socket_path}"], text=True).strip()
-    found = attach_command(place, {"TMUX": f"{socket},123,0"})
+    found = attach_command(place, run.run_id, {"TMUX": f"{socket},123,0"})
     argv = ("env", "-u", "TMUX", shutil.which("tmux"), "-L", SOCKET, "attach-session", "-t", place.pane)
     assert (argv, ("ctrl+b", "ctrl+b", "d"), False) == astuple(found)
     subprocess.run(["tmux", "-L", "outside", "set-option", "-g", "prefix", "C-a"], check=True)
-    assert ("ctrl+b", "d") == attach_command(place, {"TMUX": f"{socket},123,0"}).leave
+    assert ("ctrl+b", "d") == attach_command(place, run.run_id, {"TMUX": f"{socket},123,0"}).leave
 
 
 def test_an_operators_own_keys_are_told(engine: Engine) -> None:
@@ -262,7 +307,7 @@ def test_attaching_works(engine: Engine) -> None:
     outside = ["tmux", "-L", "outside"]
     for name in ("first", "second"):
         run = run_to_end(engine, f"answer The {name}.")
-        argv = attach_command(place_of(engine, run), {"TMUX": "/tmp/outside,1,0"}).argv
+        argv = attach_command(place_of(engine, run), run.run_id, {"TMUX": "/tmp/outside,1,0"}).argv
         subprocess.run([*outside, "new-session", "-d", "-s", name, *argv], check=True)
         look = [*outside, "capture-pane", "-p", "-t", name]
         wait_until(

@@ -10,6 +10,7 @@ import pytest
 from subdeck.core.delegation.schema import (
     ROLE_OR_THINKING,
     ToolSpec,
+    lenient,
     models_of,
     registration_key,
     specs,
@@ -125,6 +126,19 @@ def test_the_model_field_takes_roles_and_thinking() -> None:
     assert ROLE_OR_THINKING == model["anyOf"][1]["pattern"]
     assert "currently available models" in model["description"]
     assert "role" in model["description"]
+
+
+def test_parameters_for_a_parent_that_checks_by_itself() -> None:
+    """They name the same fields and models, but nothing is refused for a field or a model that is not among them."""
+    for tool in specs(["b/two"], [], isolated=False):
+        loose = lenient(tool.parameters)
+        assert list(tool.parameters["properties"]) == list(loose["properties"])
+        assert loose["additionalProperties"] and not tool.parameters["additionalProperties"]
+        assert tool.parameters.get("required") == loose.get("required")
+        items = loose["properties"].get("tasks", {}).get("items", {})
+        for properties in (loose["properties"], items.get("properties", {})):
+            if model := properties.get("model"):
+                assert [{"type": "string", "enum": ["b/two"]}, {"type": "string"}] == model["anyOf"]
 
 
 def test_twenty_presets_take_600_tokens_at_most() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable
-from subdeck.core.run.events import AssistantText, Notice, RunEnded, ToolCall, UsageReported
+from subdeck.core.run.events import AssistantText, Notice, RunEnded, RunStarted, ToolCall, UsageReported
 
 from tests.factories import (
     PUPPET,
@@ -60,7 +60,8 @@ def test_an_answer_completes_a_run(engine: Engine) -> None:
         result.usage.tool_uses,
     )
     assert ("fake/puppet", ()) == (result.resolved_model, result.artifact_errors)
-    assert result.duration_ms is not None and result.started_at is not None
+    assert result.duration_ms is not None
+    assert next(event.ts for event in events_of(engine, run) if isinstance(event, RunStarted)) == result.started_at
 
 
 def test_events_are_numbered_from_one(engine: Engine) -> None:

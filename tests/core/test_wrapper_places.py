@@ -181,3 +181,53 @@ def test_two_wrappers_on_a_full_disk(project_dir: Path) -> None:
         os.close(busy)
         assert 0 == wrapper.wait(30)
     os.close(lock)
+
+
+def test_a_session_is_not_taken_from_a_run_that_may_be_alive(project_dir: Path) -> None:
+    """A wrapper begins with a child session only once its last holder is finished, whoever is at that, and can be
+    stopped until then.
+    """
+    project = Project(str(project_dir))
+    before, observer = make_run(project)
+    session = project_dir / "session.lock"
+    session.write_text(project.run_dir(before.run_id))
+    (project_dir / "go").touch()
+    wrappers: list[subprocess.Popen[bytes]] = []
+    runs = [make_run(project, make_meta(task="answer ok", session_path="s.jsonl")) for _ in range(2)]
+    for meta, _ in runs:
+        arguments = [project.run_dir(meta.run_id), os.path.join(project.active, meta.run_id), "--session", str(session)]
+        wrappers.append(subprocess.Popen([sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments]))
+        events = Path(arguments[0], paths.EVENTS)
+        wait_until(lambda events=events: events.exists() and '"for":"session"' in events.read_text(), "it to wait")
+    wrappers[0].terminate()
+    assert 0 == wrappers[0].wait(30)
+    assert (None, None) == (artifacts.read_result(project.run_dir(before.run_id)), wrappers[1].poll())
+    os.close(observer)
+    assert 0 == wrappers[1].wait(30)
+    reasons = [
+        result and result.reason.value
+        for meta in (before, *(meta for meta, _ in runs))
+        if (result := artifacts.read_result(project.run_dir(meta.run_id))) or True
+    ]
+    assert ["lost", "signal", "done"] == reasons
+    for _, lock in runs:
+        os.close(lock)
+
+
+def test_a_wrapper_that_fails_says_its_error(project_dir: Path) -> None:
+    """A fault of the wrapper itself is the message of its run, which it finishes before it goes."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    os.close(lock)
+    (project_dir / "slots").touch()
+    directory = project.run_dir(meta.run_id)
+    arguments = [directory, os.path.join(project.active, meta.run_id), "--slots", "1", str(project_dir / "slots")]
+    ended = subprocess.run(
+        [sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments], capture_output=True, timeout=30
+    )
+    result = artifacts.read_result(directory)
+    assert result is not None
+    assert (1, "start_failed", "wrapper") == (ended.returncode, result.reason, result.written_by)
+    assert (result.error_message or "").startswith("its wrapper failed with FileExistsError: ")
+    assert b"Traceback" in ended.stderr
+    assert [] == [name for name in os.listdir(directory) if name.startswith(".")]

@@ -231,6 +231,28 @@ def test_a_refused_call_is_an_error(here: Lab) -> None:
     assert [] == here.runs
 
 
+WRONG_CALLS = [
+    ("subagent", {"chain": [LOOK]}, "call subagent once for each step"),
+    ("subagent", {**HOLD, "model": "fake/nope"}, 'the model "fake/nope" is not available'),
+    ("subagent", {"tasks": [{**LOOK, "modle": "x"}]}, "did you mean model?"),
+    ("background_agent", {**LOOK, "chain": [LOOK]}, "background_agent takes no chain"),
+]
+
+
+@EITHER_PI
+def test_wrong_calls_are_answered_in_our_words(here: Lab) -> None:
+    """What pi's own check of a call could refuse comes through to us, who can say what to do instead."""
+    here.script(*(called((tool, params)) for tool, params, _ in WRONG_CALLS), said("I see."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        answers = parent.of("tool_execution_end")
+    assert [True] * len(WRONG_CALLS) == [answer["isError"] for answer in answers]
+    assert [] == [
+        words for answer, (_, _, words) in zip(answers, WRONG_CALLS, strict=True) if words not in shown(answer)
+    ]
+    assert [] == here.runs
+
+
 def test_a_child_registers_nothing(here: Lab) -> None:
     """A pi that is itself a child offers none of our tools to its model, and starts nothing of ours."""
     here.script(said("Nothing."))

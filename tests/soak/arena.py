@@ -97,11 +97,11 @@ class Arena:
         """Return the task of a run; the offline agent takes it for a question, and searches for its words."""
         return f"soak {behaviour} {self.journal(run)}"
 
-    def start(self, name: str, command: Sequence[str], *, pipes: bool = False) -> subprocess.Popen[bytes]:
-        """Start a command in the project; what it writes is in `output`."""
+    def start(self, name: str, command: Sequence[str], *, fed: bool = False) -> subprocess.Popen[bytes]:
+        """Start a command in the project, with a pipe as stdin where it is fed; what it writes is in `output`."""
         with (self.output / f"{name}.err").open("ab") as stderr, (self.output / f"{name}.out").open("ab") as stdout:
-            streams = (subprocess.PIPE, subprocess.PIPE) if pipes else (subprocess.DEVNULL, stdout)
-            return subprocess.Popen(command, cwd=self.directory, stdin=streams[0], stdout=streams[1], stderr=stderr)
+            stdin = subprocess.PIPE if fed else subprocess.DEVNULL
+            return subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=stdout, stderr=stderr)
 
     def shim(self, name: str, before: Sequence[str]) -> str:
         """Make a program that starts wrappers after `before`, and is Python for everything else; return its path."""

@@ -147,7 +147,7 @@ class Trial:
         command = self._program(0, "mcp")
         for trap in self._traps(Victim.MCP):
             command = [*strace.trapping(trap, self._logs[trap]), *command]
-        self._server = self._arena.start("mcp", command, pipes=True)
+        self._server = self._arena.start("mcp", command, fed=True)
         now = time.monotonic()
         self._anchors |= {(run, Anchor.LAUNCHED): now for run in range(2)}
         client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "0"}}

@@ -56,7 +56,7 @@ def _play(world: Arena, logs: dict[Victim, Path]) -> None:
     wait_until(lambda: told(Path(world.project.session_file("operator"))), "the end to be told")
     arena.kill(teller.pid)
     subdeck(Victim.LOOKER, sys.executable, "status").wait()
-    server = subdeck(Victim.MCP, sys.executable, "mcp", pipes=True)
+    server = subdeck(Victim.MCP, sys.executable, "mcp", fed=True)
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "0"}}
     call = {"name": "background_agent", "arguments": {"preset": "scout", "task": world.task(1, "plain")}}
     assert server.stdin

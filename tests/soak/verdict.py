@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 from subdeck.core.run.kinds import STATUS_OF, RunReason, RunStatus
+from subdeck.core.system import cgroup
 
 from . import puppet
 from .plan import Plan, Scene, Victim
@@ -87,6 +88,9 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
     for file in ("environment", ".result.reserved"):
         if (run.path / file).exists():
             yield Broken("file left", f"{name}: {file}")
+    is_killed = Victim.WRAPPER in victims or Victim.TMUX_SERVER in victims
+    if not is_killed and (group := cgroup.find(run.path.name)):
+        yield Broken("control group left", f"{name}: {group}")
     if (run.path.parent.parent / "active" / run.path.name).exists():
         yield Broken("doorbell left", f"{name}: {run.ending}")
     result = run.result

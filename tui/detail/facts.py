@@ -98,6 +98,7 @@ def _agent(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "prompt file", short_path(meta.system_prompt_path) if meta.system_prompt_path else ""
     if meta.context_files is not None:
         yield "context files", "read" if meta.context_files else "not read"
+    yield "project's resources", "not loaded" if meta.project_resources is False else ""
 
 
 def _limits(meta: RunMeta) -> Facts:

@@ -115,6 +115,13 @@ def text_delta(head: bytes) -> bytes | None:
     return re.sub(_CUT_ESCAPE, rb"\1", delta.decode("utf-8", "ignore").encode())
 
 
+def has_open_delta(head: bytes) -> bool:
+    """Tell whether a `message_update` ends within the text that it brings."""
+    position = head.find(_UPDATE, 0, _UPDATE_WITHIN)
+    found = _DELTA.match(head, position) if position >= 0 else None
+    return found is not None and found.end() == len(head)
+
+
 def unescaped(text: bytes) -> str:
     """Decode the inside of a JSON string; what cannot be decoded is replaced."""
     if b"\\" not in text:

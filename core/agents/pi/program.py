@@ -196,6 +196,7 @@ def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         *_tools(meta.tools),
         *_system_prompt(meta, run_dir),
         *(() if _reads_context_files(meta) else ("-nc",)),
+        *(_without_project(meta) if meta.project_resources is False else ()),
         *(("-e", _existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
     )
 
@@ -205,6 +206,14 @@ def _reads_context_files(meta: RunMeta) -> bool:
     if meta.context_files is not None:
         return meta.context_files
     return not (meta.prompt_mode == PromptMode.REPLACE and meta.system_prompt_path)
+
+
+def _without_project(meta: RunMeta) -> tuple[str, ...]:
+    """Return what keeps pi from loading what the project brings along; before 0.79 that is all that anybody does."""
+    if AgentKind.of(meta.agent) is AgentKind.OFFLINE:
+        return ()
+    is_gated = is_since(pi_version(meta.agent_command), TRUST_SINCE)
+    return ("--no-approve",) if is_gated else ("--no-extensions", "--no-skills", "--no-prompt-templates")
 
 
 def _tools(tools: Tools) -> tuple[str, ...]:

@@ -1,0 +1,193 @@
+"""What a run that nobody is responsible for has left on disk, and the end that is made of it.
+
+A file that cannot be read just now is not taken for one that is not there: then everything here raises OSError, and the
+run is looked at again later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..run import artifacts
+from ..run.artifacts import RunnerFacts
+from ..run.describe import moment
+from ..run.events import CUT, AssistantText, Event, KnownEvent, RunEnded, decode_event, encode_event
+from ..run.fold import Fold
+from ..run.model import STATUS_OF, Finalized, RunReason, RunResult, RunStatus
+from ..run.outcome import REASONS, InvalidPayload, read_payload, stopped
+from ..run.progress import ProgressFormatter
+from ..system import files
+from ..system.directory import RefusedError
+from ..text.plain import one_line, plain
+
+
+class Remains:
+    """All records of one run, read while its lock is held, so that nobody adds to them."""
+
+    def __init__(self, project: paths.Project, run_id: str, runner: RunnerFacts | None) -> None:
+        """Read them; raises OSError."""
+        self._project = project
+        self._run_id = run_id
+        self._run_dir = project.run_dir(run_id)
+        self._runner = runner
+        self._meta = artifacts.read_meta(self._run_dir, certain=True)
+        self._stop = artifacts.read_stop(self._run_dir, certain=True)
+        self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
+        self._fault = _last_line(self._path(paths.FAULT))
+        self.fold = Fold()
+        for event in _events(self._path(paths.EVENTS)):
+            self.fold.apply(event)
+        self._lasted_ms = self._duration_ms()
+        self._writing = "" if self._prepared or self.fold.ended else self._read_writing()
+
+    def finish(self, by: str, not_ended: tuple[str, ...]) -> None:
+        """Write the end of the run into its records, the result last, signed with `by`. Raises OSError.
+
+        `not_ended` says what it left running and could not be ended.
+        """
+        if self._writing:
+            self._add(AssistantText(text=self._writing, partial=True))
+        result = self._prepared or replace(self._result(by), not_ended=not_ended)
+        if self.fold.ended is None:
+            self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
+        if self._prepared is None or not artifacts.publish_result(self._run_dir):
+            artifacts.write_result(self._run_dir, result)
+        for name in (paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, artifacts.PREPARED, artifacts.RESERVE):
+            files.remove(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._run_dir, name)
+
+    def _read_writing(self) -> str:
+        """Return what was being written when the wrapper died; of one of an earlier version the end of it."""
+        if text := artifacts.read_writing(self._run_dir, self.fold.said_seq, certain=True).strip():
+            return text
+        record = artifacts.decode_activity(_certain_content(os.path.join(self._project.active, self._run_id)))
+        is_of_now = record is not None and record.seq >= self.fold.said_seq
+        return record.sentence.strip() if record and is_of_now else ""
+
+    def _duration_ms(self) -> int | None:
+        """How long it ran up to its last sign of life, by the clock on the wall."""
+        began, last = moment(self.fold.started_at or ""), moment(self.fold.last_event_at or "")
+        return max(0, round((last - began).total_seconds() * 1000)) if began and last else None
+
+    def _add(self, event: KnownEvent, more: str = "") -> None:
+        """Append an event to the records that people and programs read, as far as that is possible."""
+        numbered = replace(event, seq=self.fold.last_seq + 1, ts=paths.now_iso())
+        self.fold.apply(numbered)
+        _append(self._path(paths.EVENTS), encode_event(numbered))
+        text = "\n".join(filter(None, (ProgressFormatter().text(numbered), more)))
+        _append(self._path(paths.TRANSCRIPT), text.encode("utf-8", "replace") + b"\n")
+
+    def _result(self, by: str) -> RunResult:
+        """Put together what is known of a run whose wrapper said nothing at its end."""
+        fold, meta = self.fold, self._meta
+        reason, message = self._reason(by)
+        finalized = self._finalized() if meta and meta.finalize else None
+        handed_over = finalized.result if finalized else None
+        return RunResult(
+            run_id=self._run_id,
+            status=STATUS_OF[reason],
+            reason=reason,
+            written_by=by,
+            stop_reason=fold.stop_reason,
+            error_message=message,
+            final_text=handed_over or fold.final_text,
+            partial=handed_over.endswith(CUT) if handed_over else fold.partial,
+            finalized=finalized,
+            attempts=fold.attempt,
+            resolved_model=fold.model or (meta.resolved_model if meta else ""),
+            child_session_id=meta.child_session_id if meta else None,
+            usage=fold.usage,
+            started_at=fold.started_at,
+            ended_at=paths.now_iso(),
+            duration_ms=self._lasted_ms,
+        )
+
+    def _finalized(self) -> Finalized | None:
+        try:
+            return read_payload(self.fold.handed_over)
+        except InvalidPayload:
+            return None
+
+    def _reason(self, by: str) -> tuple[RunReason, str | None]:
+        fold = self.fold
+        if fold.ended is not None and fold.ended.reason.is_known:
+            return fold.ended.reason, self._said_message(fold.ended.reason)
+        if self._stop:
+            reason, message = stopped(self._stop)
+            return reason, f"{message}; its wrapper died on the way"
+        if self._meta is None:
+            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.META)}, and nobody holds the run"
+        if self._fault:
+            reason = RunReason.LOST if fold.child else RunReason.START_FAILED
+            return reason, f"its wrapper failed with {self._fault}"
+        if self._runner is None and files.exists(self._path(paths.RUNNER)):
+            return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.RUNNER)}, and nobody holds the run"
+        if self._runner is None and not fold.last_seq:
+            return self._never_came(by)
+        error = f" (last model error: {one_line(fold.error, 200)})" if fold.error else ""
+        return RunReason.LOST, f"its wrapper died without a word; what it left running was ended{error}"
+
+    def _never_came(self, by: str) -> tuple[RunReason, str]:
+        """Tell why there is no sign of a wrapper."""
+        if crash := _last_line(self._path(paths.STDERR)):
+            return RunReason.START_FAILED, f"its wrapper could not start: {crash}"
+        if by == "launcher" or files.exists(self._path(paths.TAKEN)):
+            return RunReason.LOST, "its wrapper died before it could say anything"
+        return RunReason.LOST, "its launcher died before the wrapper was started"
+
+    def _said_message(self, reason: RunReason) -> str | None:
+        """Return the message of an end that the wrapper wrote into the events only."""
+        if STATUS_OF[reason] is RunStatus.COMPLETED:
+            return None
+        finalized = self._finalized()
+        error = finalized.error if finalized and reason is RunReason.FINALIZE_ERROR else None
+        if reason is RunReason.MODEL_ERROR:
+            error = self.fold.error
+        said = plain(error or "").strip() or REASONS[reason]
+        return f"{said}; its wrapper died after it had written this end"
+
+
+def _events(path: str) -> Iterator[Event]:
+    try:
+        descriptor = files.open_file(path, os.O_RDONLY)
+    except (FileNotFoundError, RefusedError):
+        return
+    with open(descriptor, "rb") as file:
+        for line in file:
+            if event := decode_event(line):
+                yield event
+
+
+def _append(path: str, content: bytes) -> None:
+    """Append lines to a file that is there, after a torn one too; a disk that refuses keeps no run from its end."""
+    try:
+        descriptor = files.open_file(path, os.O_RDWR | os.O_APPEND)
+    except OSError:
+        return
+    try:
+        size = os.fstat(descriptor).st_size
+        is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        os.write(descriptor, b"\n" * is_torn + content)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _last_line(path: str) -> str:
+    lines = plain(_certain_content(path).decode("utf-8", "replace")).split("\n")
+    return next((one_line(line, 300) for line in reversed(lines) if line.strip()), "")
+
+
+def _certain_content(path: str) -> bytes:
+    """Read a file; nothing only where there certainly is none. Raises OSError."""
+    try:
+        return files.read(path)
+    except (FileNotFoundError, RefusedError):
+        return b""
