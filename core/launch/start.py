@@ -17,7 +17,7 @@ from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
-from ..system.directory import opened
+from ..system.directory import RefusedError, opened
 from .child_session import prepare
 from .plan import PlannedRun
 
@@ -58,8 +58,8 @@ def launch(
     """Start one wrapper for each run; return when every one has written its first event or has ended.
 
     `on_created` is called for each before its wrapper starts, so that no end can come before it is remembered.
-    Raises LaunchError when the disk refuses a run directory; then none was started. After that each failure is the
-    result of its run.
+    Raises LaunchError when the disk refuses a run directory, or something else is in a place of ours; then none was
+    started. After that each failure is the result of its run.
     """
     _prepare(project)
     remove_old_slots(project)
@@ -85,10 +85,16 @@ def launch(
 
 
 def _prepare(project: paths.Project) -> None:
+    """Make what a project keeps. Raises LaunchError where something else is there."""
     try:
         for directory in (project.home, project.runs, project.active, project.sessions):
             files.make_private_directory(directory)
+        if files.exists(project.slots):
+            opened(project.slots).close()
         files.write_new(os.path.join(project.home, ".gitignore"), _IGNORED, mode=0o644)
+    except RefusedError as refusal:
+        hint = "remove it if you did not make it"
+        raise LaunchError(f"{refusal.strerror}", where=str(refusal.filename), hint=hint) from refusal
     except OSError:
         return  # it is there already; what matters is said by the first run directory, with its path
 

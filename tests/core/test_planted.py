@@ -14,14 +14,15 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.cli.main import main
 from subdeck.core.engine import Engine
-from subdeck.core.errors import UsageError
+from subdeck.core.errors import LaunchError, UsageError
+from subdeck.core.project.follower import watch
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import RunStarted, encode_event
 from subdeck.core.run.model import LauncherKind, RunnerKind
 
-from ..factories import make_finished, make_meta, make_run, write_settings
+from ..factories import make_finished, make_meta, make_run, open_engine, run_to_end, write_settings
 from ..planted import KINDS, make_outside, plant, tree_of
 from .command_line import Done, subdeck, write_preset
 
@@ -179,7 +180,7 @@ def cli(
 
 
 def unfinished(project: paths.Project) -> None:
-    """Make a run whose wrapper has died."""
+    """Make a run whose wrapper has died, of a session that knows it."""
     meta, lock = make_run(project, make_meta(PLANTED, background=True, session_path="child-session.jsonl"))
     os.close(lock)
     artifacts.write_runner(project.run_dir(meta.run_id), RunnerFacts(RunnerKind.PROCESS, "here", "b", "n", 1, 1))
@@ -244,5 +245,38 @@ def test_anything_in_the_place_of_what_a_project_keeps(
     path.unlink(missing_ok=True)
     plant(kind, path, outside)
     assert (good.short_id in look_and_act(cli, project)) or name in ALL_RUNS
+    is_directory = kind == "directory"
     launched = cli("run", "--no-preset", "answer ok")
-    assert 0 == launched.code or "subdeck: " in launched.err
+    assert 0 == launched.code or (f"{name} is a" in launched.err and not is_directory) or "config.yaml" in launched.err
+
+
+def watched_inodes() -> set[int]:
+    """Return what this process has inotify watch."""
+    found: set[int] = set()
+    for entry in os.listdir("/proc/self/fdinfo"):
+        with suppress(OSError):
+            lines = Path("/proc/self/fdinfo", entry).read_text().split("\n")
+            found |= {int(line.split(" ino:")[1].split()[0], 16) for line in lines if line.startswith("inotify ")}
+    return found
+
+
+def test_a_watch_stays_in_the_project(project: paths.Project, outside: Path) -> None:
+    """Where the directory of the doorbells is a link, what it leads to is not watched, but the project is."""
+    os.rmdir(project.active)
+    os.symlink(outside / "directory", project.active)
+    changes = watch(project, lambda: (project.home,), threading.Event())
+    assert next(changes).restarted
+    assert os.stat(project.home).st_ino in watched_inodes()
+    assert (outside / "directory").stat().st_ino not in watched_inodes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_anything_in_the_place_of_the_slots(project: paths.Project, outside: Path, kind: str) -> None:
+    """Where the place of the slots is none, a run that would wait for one is refused before there is anything of it."""
+    plant(kind, Path(project.slots), outside)
+    if kind == "directory":
+        assert run_to_end(open_engine(Path(project.root), max_running=1), "answer ok").status == "completed"
+        return
+    with pytest.raises(LaunchError, match=r"runs/.slots is a"):
+        run_to_end(open_engine(Path(project.root), max_running=1), "answer ok")
+    assert [".slots"] == os.listdir(project.runs)
