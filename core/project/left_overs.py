@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 
 from .. import paths
+from ..run.artifacts import RunnerFacts
 from ..run.events import RunStarted
 from ..system import cgroup, ending, files, processes
+from ..system.directory import RefusedError
 
 PATIENCE_S = 0.5
 """Between TERM and KILL."""
@@ -21,16 +23,16 @@ MOST_CHILDREN = 64 * 1024
 class LeftOvers:
     """The processes of one run."""
 
-    def __init__(self, run_id: str, run_dir: str, child: RunStarted | None) -> None:
-        """`child` is None where pids that were written down are not those of this machine and boot."""
+    def __init__(self, run_id: str, run_dir: str, facts: RunnerFacts | None, started: RunStarted | None) -> None:
+        """`facts` and `started` are what the wrapper wrote down. Raises OSError where it cannot be looked."""
         self._run_id = run_id
         self._group = cgroup.find(run_id)
         self._written: set[tuple[int, int]] = set()
         """Pids and start times."""
-        if child:
-            self._written = set(_children(run_dir))
-            if child.child_pid_started:
-                self._written.add((child.child_pid, child.child_pid_started))
+        if facts or (started and _is_of_now(started)):
+            children = ((record.child_pid, record.child_pid_started) for record in (facts, started) if record)
+            self._written = {(pid, began) for pid, began in children if pid and began}
+            self._written.update(_listed(run_dir))
 
     def end(self) -> tuple[str, ...]:
         """End all of them; return what could not be ended, for a person. Raises OSError where it cannot be looked."""
@@ -58,8 +60,17 @@ class LeftOvers:
                 return  # an older kernel: one by one, then
 
 
-def _children(run_dir: str) -> list[tuple[int, int]]:
-    """Read the list that the wrapper kept; what is torn or not of ours says nothing."""
-    lines = files.content(f"{run_dir}/{paths.CHILDREN}")[-MOST_CHILDREN:].split(b"\n")
-    words = (line.split() for line in lines)
+def _is_of_now(started: RunStarted) -> bool:
+    """Return whether the pids in an event are those of this boot and pid namespace, as far as the event says."""
+    ours = (processes.boot_id(), processes.pid_namespace())
+    return bool(started.boot_id) and (started.boot_id, started.pid_namespace) == ours
+
+
+def _listed(run_dir: str) -> list[tuple[int, int]]:
+    """Read the list that the wrapper kept; what is torn or not of ours says nothing. Raises OSError."""
+    try:
+        content = files.read(f"{run_dir}/{paths.CHILDREN}")
+    except (FileNotFoundError, RefusedError):
+        return []
+    words = (line.split() for line in content[-MOST_CHILDREN:].split(b"\n"))
     return [(int(two[0]), int(two[1])) for two in words if len(two) == 2 and all(map(bytes.isdigit, two))]

@@ -76,7 +76,7 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         if files.unwritable(run_dir):
             return Proof.UNKNOWN  # nothing is ended whose end could not be written
         remains = Remains(project, run_id, facts)
-        remains.finish(by, LeftOvers(run_id, run_dir, remains.fold.child if facts else None).end())
+        remains.finish(by, LeftOvers(run_id, run_dir, facts, remains.fold.child).end())
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:

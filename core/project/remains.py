@@ -51,7 +51,7 @@ class Remains:
         """
         if self._writing:
             self._add(AssistantText(text=self._writing, partial=True))
-        result = self._prepared or replace(self._result(by), not_ended=not_ended)
+        result = self._prepared or self._result(by, not_ended)
         if self.fold.ended is None:
             self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
         if self._prepared is None or not artifacts.publish_result(self._run_dir):
@@ -83,10 +83,10 @@ class Remains:
         text = "\n".join(filter(None, (ProgressFormatter().text(numbered), more)))
         _append(self._path(paths.TRANSCRIPT), text.encode("utf-8", "replace") + b"\n")
 
-    def _result(self, by: str) -> RunResult:
+    def _result(self, by: str, not_ended: tuple[str, ...]) -> RunResult:
         """Put together what is known of a run whose wrapper said nothing at its end."""
         fold, meta = self.fold, self._meta
-        reason, message = self._reason(by)
+        reason, message = self._reason(by, "could not all be ended" if not_ended else "was ended")
         finalized = self._finalized() if meta and meta.finalize else None
         handed_over = finalized.result if finalized else None
         return RunResult(
@@ -106,6 +106,7 @@ class Remains:
             started_at=fold.started_at,
             ended_at=paths.now_iso(),
             duration_ms=self._lasted_ms,
+            not_ended=not_ended,
         )
 
     def _finalized(self) -> Finalized | None:
@@ -114,7 +115,7 @@ class Remains:
         except InvalidPayload:
             return None
 
-    def _reason(self, by: str) -> tuple[RunReason, str | None]:
+    def _reason(self, by: str, became: str) -> tuple[RunReason, str | None]:
         fold = self.fold
         if fold.ended is not None and fold.ended.reason.is_known:
             return fold.ended.reason, self._said_message(fold.ended.reason)
@@ -131,7 +132,7 @@ class Remains:
         if self._runner is None and not fold.last_seq:
             return self._never_came(by)
         error = f" (last model error: {one_line(fold.error, 200)})" if fold.error else ""
-        return RunReason.LOST, f"its wrapper died without a word; what it left running was ended{error}"
+        return RunReason.LOST, f"its wrapper died without a word; what it left running {became}{error}"
 
     def _never_came(self, by: str) -> tuple[RunReason, str]:
         """Tell why there is no sign of a wrapper."""

@@ -35,6 +35,9 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     pid_started: Whole | None = None
     """Start time in clock ticks since boot, as in field 22 of `/proc/<pid>/stat`."""
     child_pid_started: Whole | None = None
+    boot_id: str = ""
+    """Of which boot these pids are; empty from earlier versions."""
+    pid_namespace: str = ""
     attempt: Whole
     max_attempts: Whole
 

@@ -6,6 +6,7 @@ the run's id, so that whoever finishes a run finds it without a record that coul
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -19,9 +20,11 @@ OLD_S = 60.0
 
 
 def own() -> str | None:
-    """Return the directory of the group that this process is in; None where there are none of version 2."""
-    lines = files.content("/proc/self/cgroup").decode("utf-8", "surrogateescape").splitlines()
-    path = next((line[3:] for line in lines if line.startswith("0::/")), None)
+    """Return the directory of the group that this process is in; None where there are none of version 2.
+
+    Raises OSError where that cannot be read.
+    """
+    path = next((line[3:] for line in _lines("/proc/self/cgroup") if line.startswith("0::/")), None)
     if path is None or "/.." in path:
         return None  # one outside of our namespace
     for root, mount in _mounts():
@@ -36,13 +39,16 @@ def can_make_groups(directory: str) -> bool:
 
 
 def find(run_id: str) -> str | None:
-    """Return the directory of a run's group, wherever in the tree this user made it; None where there is none."""
+    """Return the directory of a run's group, wherever in the tree this user made it; None where there is none.
+
+    Raises OSError where it could not be looked for.
+    """
     wanted = PREFIX + run_id
     home = own()
     if home and _is_ours(f"{home}/{wanted}"):
         return f"{home}/{wanted}"
     for _, mount in _mounts():
-        for directory, names, _ in os.walk(mount):
+        for directory, names in _tree(mount):
             if wanted in names and _is_ours(f"{directory}/{wanted}"):
                 return f"{directory}/{wanted}"
     return None
@@ -53,16 +59,8 @@ def members(group: str) -> list[int]:
 
     Raises OSError where it cannot be read.
     """
-    found: list[int] = []
-    for directory, _, _ in os.walk(group):
-        try:
-            found += map(int, files.read(f"{directory}/{MEMBERS}").split())
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            if os.path.isdir(directory):
-                raise OSError(error.errno, error.strerror, directory) from error
-    return found
+    lines = (line for directory, _ in _tree(group) for line in _lines(f"{directory}/{MEMBERS}"))
+    return list(map(int, lines))
 
 
 def move_here(group: str) -> None:
@@ -100,11 +98,31 @@ def remove_old(directory: str) -> None:
 
 def _mounts() -> Iterator[tuple[str, str]]:
     """Yield which part of the tree of groups is mounted where."""
-    for line in files.content("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
+    for line in _lines("/proc/self/mountinfo"):
         fields, _, source = line.partition(" - ")
         if source.startswith("cgroup2 "):
             root, mount = fields.split()[3:5]
             yield root, mount.replace("\\040", " ")
+
+
+def _lines(path: str) -> list[str]:
+    """Read a file of the kernel's; nothing when it is gone. Raises OSError."""
+    try:
+        return files.read(path).decode("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        _raise_unless_gone(error)
+        return []
+
+
+def _tree(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each directory of a tree of groups with the names below it. Raises OSError."""
+    for directory, names, _ in os.walk(top, onerror=_raise_unless_gone):
+        yield directory, names
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if error.errno not in (errno.ENOENT, errno.ENODEV, errno.EACCES):
+        raise error
 
 
 def _is_ours(group: str) -> bool:

@@ -174,6 +174,8 @@ class Attempt:
             child_pid=child.pid,
             pid_started=processes.start_time(own),
             child_pid_started=processes.start_time(child.pid),
+            boot_id=processes.boot_id(),
+            pid_namespace=processes.pid_namespace(),
             attempt=number,
             max_attempts=self._meta.max_attempts,
         )

@@ -22,7 +22,7 @@ class Containment:
 
     def __init__(self, run_dir: str, runner: RunnerFile, *, may_group: bool) -> None:
         self.runner = runner
-        self._home = cgroup.own() if may_group else None
+        self._home = _own_group() if may_group else None
         self._group = f"{self._home}/{cgroup.PREFIX}{os.path.basename(run_dir)}"
         self._list = os.path.join(run_dir, paths.CHILDREN)
         self._known: set[int] = set()
@@ -116,6 +116,13 @@ class Containment:
                 os.close(descriptor)
         except OSError:
             return  # a full disk keeps no run from going on
+
+
+def _own_group() -> str | None:
+    try:
+        return cgroup.own()
+    except OSError:
+        return None
 
 
 def _start_time(pid: int) -> int | None:

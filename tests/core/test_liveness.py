@@ -24,7 +24,7 @@ from subdeck.core.run import artifacts, describe
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, encode_event
 from subdeck.core.run.model import StopRequest
-from subdeck.core.system import ending, files, processes
+from subdeck.core.system import cgroup, ending, files, processes
 
 from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
@@ -286,6 +286,62 @@ def test_a_child_without_its_mark_is_ended(project: Project) -> None:
     run_id, _ = abandoned(project, started)
     reconcile(project, run_id, by="test")
     wait_until_gone(child.pid, grandchild)
+
+
+@pytest.mark.parametrize("boot", ["ours", "another", ""])
+def test_a_child_that_only_an_event_names(project: Project, boot: str) -> None:
+    """Without runner.json the child is ended from the event that it was started, if that is of this boot; the run is
+    lost, and was never one that did not start.
+    """
+    pid = sleeper()
+    boot_id = processes.boot_id() if boot == "ours" else boot
+    namespace = processes.pid_namespace()
+    event = RunStarted(
+        seq=1,
+        pid=1,
+        child_pid=pid,
+        child_pid_started=processes.start_time(pid),
+        boot_id=boot_id,
+        pid_namespace=namespace,
+        attempt=1,
+        max_attempts=1,
+    )
+    run_id, directory = abandoned(project, event)
+    (directory / paths.RUNNER).unlink()
+    (directory / paths.STDERR).write_text("a warning\n")
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None and "lost" == result.reason
+    assert lives(pid) is (boot != "ours")
+
+
+def test_a_child_that_only_runner_json_names(project: Project) -> None:
+    """A wrapper that was killed before it wrote the first event has written down its child."""
+    pid = sleeper()
+    run_id, _ = abandoned(project, runner=facts(child_pid=pid, child_pid_started=processes.start_time(pid)))
+    reconcile(project, run_id, by="test")
+    wait_until_gone(pid)
+
+
+@pytest.mark.parametrize("call", ["listdir", "scandir"])
+def test_a_fault_while_looking_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """Where a list of processes or groups cannot be read just now the run is looked at again later."""
+    run_id, _ = abandoned(project)
+    pid = sleeper(SUBDECK_RUN_ID=run_id)
+
+    def fail(path: object = ".") -> object:
+        if str(path).startswith(("/proc", "/sys")):
+            raise OSError(5, "Input/output error", path)
+        return real(path)
+
+    real = getattr(os, call)
+    monkeypatch.setattr(os, call, fail)
+    if call == "scandir" and cgroup.own() is None:
+        pytest.skip("there are no control groups here")
+    assert (Proof.UNKNOWN, True) == (reconcile(project, run_id, by="test"), lives(pid))
+    monkeypatch.undo()
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
+    wait_until_gone(pid)
 
 
 def test_one_look_that_finds_nothing_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
