@@ -48,7 +48,7 @@ exec {tmux} "$@"
 class Arena:
     """A world below `root`; entering one replaces the environment of this process."""
 
-    def __init__(self, root: Path, scene: Scene) -> None:
+    def __init__(self, root: Path, scene: Scene, *, has_groups: bool = True) -> None:
         self.root = root
         self.directory = root / "project"
         self.project = Project(str(self.directory))
@@ -64,10 +64,10 @@ class Arena:
         isolation.enter(environment)
         tempfile.tempdir = None
         os.chdir(self.directory)
-        self._settings(scene)
+        self._settings(scene, has_groups)
         self._preset(scene)
 
-    def _settings(self, scene: Scene) -> None:
+    def _settings(self, scene: Scene, has_groups: bool) -> None:
         settings = {
             "agents": {"puppet": {"command": list(PUPPET)}},
             "agent": "offline" if scene is Scene.OFFLINE else "puppet",
@@ -75,6 +75,7 @@ class Arena:
             "models": ["fake/puppet"],
             "grace_seconds": GRACE_S,
             "tmux": {"socket": SOCKET},
+            "cgroup": "auto" if has_groups else "off",
         }
         if scene is Scene.QUEUE:
             settings["max_running"] = 1

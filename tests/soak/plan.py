@@ -108,6 +108,8 @@ class Plan(Struct, frozen=True):
     """Seconds after which the first run is asked to stop; None for not at all."""
     is_slow_to_start: bool = False
     """Whether the moment between fork and exec of a child is made long."""
+    has_groups: bool = True
+    """Whether runs may get control groups, where there are any."""
 
     @property
     def victims(self) -> frozenset[Victim]:
@@ -181,6 +183,7 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         followed_from=chance.uniform(0.5, 3) if Victim.LOOKER in near and chance.random() < 0.5 else 0.0,
         stop=chance.uniform(0.2, 2.5) if chance.random() < 0.25 else None,
         is_slow_to_start=bool(usual) and not traps and chance.random() < 0.1,
+        has_groups=chance.random() < 0.7,
     )
 
 

@@ -61,7 +61,7 @@ def _each(log: Path) -> Path:
 class Trial:
     def __init__(self, plan: Plan, root: Path) -> None:
         self._plan = plan
-        self._arena = Arena(root, plan.scene)
+        self._arena = Arena(root, plan.scene, has_groups=plan.has_groups)
         self._hits: list[Hit] = []
         self._pending: list[Kill] = list(plan.kills)
         self._trapped_lookers = self._traps(Victim.LOOKER)

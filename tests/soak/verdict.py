@@ -39,7 +39,7 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
         yield from _one(plan, run, hits)
     for number in outcome.called_lost:
         yield Broken("lost while alive", f"run {number}")
-    if outcome.left:
+    if outcome.left and not _is_beyond_reach(plan, outcome):
         endings = ", ".join(f"run {run.number} ({plan.behaviours[run.number]}) {run.ending}" for run in runs)
         yield Broken("process left", f"{'; '.join(outcome.left)}; after {endings}")
     for run in runs:
@@ -47,6 +47,15 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
             yield Broken("told to nobody", f"run {run.number}: {run.ending}")
     yield from _telling(home)
     yield from _tracebacks(outcome, output)
+
+
+def _is_beyond_reach(plan: Plan, outcome: Outcome) -> bool:
+    """Return whether nobody can find what is left: a daemon that gave up all marks as its wrapper was killed."""
+    bare = {number for number, behaviour in enumerate(plan.behaviours) if behaviour.startswith("bare-")}
+    hits = {hit.run for hit in outcome.hits if hit.victim is Victim.WRAPPER and not hit.error}
+    has_server_died = any(hit.victim is Victim.TMUX_SERVER for hit in outcome.hits)
+    is_told = plan.scene is Scene.MCP  # its wrappers are alike: which of them was hit is not known
+    return not plan.has_groups and bool(bare) and (bool(hits & bare) or has_server_died or (is_told and bool(hits)))
 
 
 def _telling(home: Path) -> Iterator[Broken]:
