@@ -184,9 +184,9 @@ def new_run_id() -> str:
 
 
 def is_run_id(name: str) -> bool:
-    if len(name) != 22 or name[8] != "-" or name[15] != "-":
+    if len(name) != 22 or not name[8] == name[15] == "-":
         return False
-    return (name[:8] + name[9:15]).isdecimal() and not name[16:].strip("0123456789abcdef")
+    return name[:8].isdecimal() and name[9:15].isdecimal() and not name[16:].strip("0123456789abcdef")
 
 
 def now_iso() -> str:

@@ -19,7 +19,7 @@ from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
-from ..system.directory import Directory, opened, path_of
+from ..system.directory import Directory, opened
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Registry:
         elif run.drain():
             self._show(run)
         if run and run.may_have_ended and (result := artifacts.read_result(run_dir)):
-            self._finish(run.meta, run.is_foreign, result)
+            self._finish(run.meta, result, not run.is_foreign)
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
@@ -153,10 +153,10 @@ class Registry:
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
         if proof is Proof.FINISHED:
-            known = self._read_meta(run_dir) if run is None or run.is_foreign else (run.meta, False)
-            self._finish(*known, result or artifacts.unreadable_result(run_dir))
+            meta, is_own = self._read_meta(run_dir) if run is None or run.is_foreign else (run.meta, True)
+            self._finish(meta, result or artifacts.unreadable_result(run_dir), is_own)
             return
-        meta = run.meta if run else self._read_meta(run_dir)[0]
+        meta = run.meta if run else _without_prompt(self._read_meta(run_dir)[0])
         is_new = run is None
         run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
         if self._looks_again and proof is Proof.ALIVE:
@@ -168,31 +168,28 @@ class Registry:
         if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable) != before:
             self._show(run)
 
-    def _finished(self, runs: Directory | None, run_id: str) -> tuple[RunMeta, bool, RunResult] | None:
+    def _finished(self, runs: Directory | None, run_id: str) -> tuple[RunMeta, RunResult, bool] | None:
         """Read a run whose result can be read."""
         if runs is None:
             return None
         try:
-            with runs.inside(run_id) as run_dir:
-                result = artifacts.read_result(run_dir)
-                return (*self._read_meta(run_dir), result) if result else None
+            return artifacts.read_finished(runs, run_id, self._verifier)
         except OSError:
             return None
 
-    def _read_meta(self, run_dir: str | Directory) -> tuple[RunMeta, bool]:
-        """Read `meta.json` without the system prompt, which no list needs, and whether the run is foreign."""
+    def _read_meta(self, run_dir: str) -> tuple[RunMeta, bool]:
+        """Read `meta.json`, and whether the run is this user's."""
         meta, is_own = artifacts.read_owned_meta(run_dir, self._verifier)
-        meta = meta or artifacts.unreadable_meta(path_of(run_dir))
-        return meta if meta.system_prompt is None else replace(meta, system_prompt=None), not is_own
+        return meta or artifacts.unreadable_meta(run_dir), is_own
 
     def _show(self, run: OpenRun) -> None:
         """Make known how an open run stands; a queued one when all are numbered."""
         if not run.stands_in_queue:
             self._put(run.snapshot())
 
-    def _finish(self, meta: RunMeta, is_foreign: bool, result: RunResult) -> None:
+    def _finish(self, meta: RunMeta, result: RunResult, is_own: bool) -> None:
         self._close(meta.run_id)
-        self._put(finished_snapshot(meta, result, foreign=is_foreign))
+        self._put(finished_snapshot(_without_prompt(meta), result, foreign=not is_own))
 
     def _close(self, run_id: str) -> None:
         self._open.pop(run_id, None)
@@ -201,9 +198,9 @@ class Registry:
 
     def _put(self, snapshot: RunSnapshot) -> None:
         former = self._snapshots.get(snapshot.run_id)
-        if former == snapshot:
-            return
         if former is not None:
+            if former == snapshot:
+                return
             self._tally_up(former, -1)
         self._tally_up(snapshot, +1)
         self._snapshots[snapshot.run_id] = snapshot
@@ -250,7 +247,8 @@ class Registry:
 
 
 def _age(run: RunSnapshot) -> tuple[str, str, str]:
-    return (run.run_id[:15], run.meta.created_at, run.run_id)
+    meta = run.meta
+    return (meta.run_id[:15], meta.created_at, meta.run_id)
 
 
 def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False) -> RunSnapshot:
@@ -275,6 +273,11 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
         last_event_at=result.ended_at,
         warnings=meta.all_warnings,
     )
+
+
+def _without_prompt(meta: RunMeta) -> RunMeta:
+    """Leave the system prompt out, which no list needs."""
+    return meta if meta.system_prompt is None else replace(meta, system_prompt=None)
 
 
 def _if_there(path: str) -> AbstractContextManager[Directory | None]:

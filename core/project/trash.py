@@ -263,8 +263,7 @@ def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, 
                     size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
                     foreign = False
                     if verifier is not None and ended is not None:
-                        with directory.inside(run_id) as run_dir:
-                            foreign = not artifacts.is_own(run_dir, verifier)
+                        foreign = not artifacts.owned_record(directory, run_id, verifier)[1]
                     size += status.st_blocks * BLOCK
                     found.append((Stored(run_id, size, ended, foreign), status.st_mtime))
     except OSError:

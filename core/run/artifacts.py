@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from .. import paths
 from ..errors import LaunchError
 from ..system import files
-from ..system.directory import Directory, RefusedError, held, opened, path_of
+from ..system.directory import Directory, RefusedError, opened
 from ..text.decoding import UNDECODABLE, decode, why
 from .mark import Verifier, marked
 from .model import (
@@ -99,32 +99,30 @@ _SHRINK = (None, 24_000, 1_000, 0)
 """Characters of the answer that are tried in turn when the result does not fit."""
 
 
-def read_meta(run_dir: str | Directory, *, certain: bool = False) -> RunMeta | None:
+def read_meta(run_dir: str, *, certain: bool = False) -> RunMeta | None:
     """Read `meta.json`; None when it is missing or broken. Of a newer schema only the id and the version are kept.
 
     A run goes by the name of its directory, whatever the record says. Where `certain`, as for each record here, one
     that cannot be read now raises OSError: it may well be there.
     """
-    return _meta(path_of(run_dir), read_record(run_dir, paths.META, certain=certain))
+    return _meta(run_dir, read_record(run_dir, paths.META, certain=certain))
 
 
-def read_owned_meta(run_dir: str | Directory, verifier: Verifier) -> tuple[RunMeta | None, bool]:
+def read_owned_meta(run_dir: str, verifier: Verifier) -> tuple[RunMeta | None, bool]:
     """Read `meta.json` likewise, and whether the run is this user's, as `is_own` says."""
     record, is_own = _owned_record(run_dir, verifier)
-    return _meta(path_of(run_dir), record), is_own
+    return _meta(run_dir, record), is_own
 
 
-def is_own(run_dir: str | Directory, verifier: Verifier, *, certain: bool = False) -> bool:
+def is_own(run_dir: str, verifier: Verifier, *, certain: bool = False) -> bool:
     """Return whether this user's subdeck made a run: its directory is this user's, and its record has the mark."""
     return _owned_record(run_dir, verifier, certain=certain)[1]
 
 
-def _owned_record(run_dir: str | Directory, verifier: Verifier, *, certain: bool = False) -> tuple[bytes, bool]:
+def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) -> tuple[bytes, bool]:
     try:
-        with held(run_dir) as directory:
-            record = directory.read(paths.META)
-            is_marked = verifier.is_marked(os.path.basename(directory.path), record)
-            return record, is_marked and directory.status(".").st_uid == os.geteuid()
+        with opened(os.path.dirname(run_dir)) as runs:
+            return owned_record(runs, os.path.basename(run_dir), verifier)
     except (FileNotFoundError, PermissionError, RefusedError):
         return b"", False
     except OSError:
@@ -133,11 +131,16 @@ def _owned_record(run_dir: str | Directory, verifier: Verifier, *, certain: bool
         return b"", False
 
 
-def read_record(run_dir: str | Directory, name: str, *, certain: bool = False) -> bytes:
+def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bytes, bool]:
+    """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError."""
+    owner, (record,) = runs.read_inside(run_id, paths.META)
+    return record, verifier.is_marked(run_id, record) and owner == os.geteuid()
+
+
+def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
     """Read a record as it stands in its file; nothing where it is missing or cannot be read."""
     try:
-        with held(run_dir) as directory:
-            return directory.read(name)
+        return files.read(f"{run_dir}/{name}")
     except (FileNotFoundError, RefusedError):
         return b""
     except OSError:
@@ -146,12 +149,25 @@ def read_record(run_dir: str | Directory, name: str, *, certain: bool = False) -
         return b""
 
 
-def read_result(run_dir: str | Directory, *, certain: bool = False) -> RunResult | None:
+def read_result(run_dir: str, *, certain: bool = False) -> RunResult | None:
     """Read `result.json` likewise; one whose status or reason nobody knows, or that is no end, is broken."""
-    result, version = _versioned(RunResult, read_record(run_dir, paths.RESULT, certain=certain))
-    if version > SCHEMA_VERSION:
-        return unreadable_result(path_of(run_dir), newer_schema(version), version)
-    return result if result and _is_end(result) else None
+    return _result(run_dir, read_record(run_dir, paths.RESULT, certain=certain))
+
+
+def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[RunMeta, RunResult, bool] | None:
+    """Read a run with a result that can be read, and whether it is this user's; None for any other.
+
+    A meta that cannot be read says so itself. Raises OSError where it is not certain what is there.
+    """
+    owner, (result_record, record) = runs.read_inside(run_id, paths.RESULT, paths.META)
+    if not result_record:
+        return None
+    run_dir = f"{runs.path}/{run_id}"
+    result = _result(run_dir, result_record)
+    if result is None:
+        return None
+    is_own = verifier.is_marked(run_id, record) and owner == os.geteuid()
+    return _meta(run_dir, record) or unreadable_meta(run_dir), result, is_own
 
 
 def _is_end(result: RunResult) -> bool:
@@ -216,21 +232,21 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
     )
 
 
-def read_stop(run_dir: str | Directory, *, certain: bool = False) -> StopRequest | None:
+def read_stop(run_dir: str, *, certain: bool = False) -> StopRequest | None:
     return _decoded(StopRequest, read_record(run_dir, paths.STOP, certain=certain))
 
 
-def read_runner(run_dir: str | Directory, *, certain: bool = False) -> RunnerFacts | None:
+def read_runner(run_dir: str, *, certain: bool = False) -> RunnerFacts | None:
     return _decoded(RunnerFacts, read_record(run_dir, paths.RUNNER, certain=certain))
 
 
-def read_prepared(run_dir: str | Directory, *, certain: bool = False) -> RunResult | None:
+def read_prepared(run_dir: str, *, certain: bool = False) -> RunResult | None:
     """Read the result that a wrapper had written down before it died, but not published."""
     result = _decoded(RunResult, read_record(run_dir, PREPARED, certain=certain))
     return result if result and _is_end(result) else None
 
 
-def read_writing(run_dir: str | Directory, since: int, *, certain: bool = False) -> str:
+def read_writing(run_dir: str, since: int, *, certain: bool = False) -> str:
     """Return what the model was writing after the event `since`; empty where that message has ended."""
     lines = read_record(run_dir, paths.WRITING, certain=certain).split(b"\n")
     pieces = [piece for line in lines if (piece := _decoded(WrittenPiece, line))]
@@ -379,15 +395,25 @@ def _meta(run_dir: str, record: bytes) -> RunMeta | None:
     meta, version = _versioned(RunMeta, record)
     if version > SCHEMA_VERSION:
         return unreadable_meta(run_dir, newer_schema(version), version)
-    run_id = os.path.basename(run_dir)
-    return meta if meta is None or meta.run_id == run_id else msgspec.structs.replace(meta, run_id=run_id)
+    if meta is None or run_dir.endswith(f"/{meta.run_id}"):
+        return meta
+    return msgspec.structs.replace(meta, run_id=os.path.basename(run_dir))
+
+
+def _result(run_dir: str, record: bytes) -> RunResult | None:
+    result, version = _versioned(RunResult, record)
+    if version > SCHEMA_VERSION:
+        return unreadable_result(run_dir, newer_schema(version), version)
+    return result if result and _is_end(result) else None
 
 
 def _versioned(kind: type[Record], content: bytes) -> tuple[Record | None, int]:
     """Return a record, None when it is missing or broken, and the version of its schema as far as that is known."""
     record = _decoded(kind, content)
-    versioned = record or _decoded(_Versioned, content)
-    return record, versioned.schema_version if versioned else SCHEMA_VERSION
+    if record is not None:
+        return record, record.schema_version
+    versioned = _decoded(_Versioned, content)
+    return None, versioned.schema_version if versioned else SCHEMA_VERSION
 
 
 def _decoded(kind: type[T], content: bytes) -> T | None:

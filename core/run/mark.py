@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from .. import paths
 from ..errors import SubdeckError
 from ..system import files
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
 
 KEY_BYTES = 32
 _DIGEST_BYTES = 16
@@ -37,16 +41,17 @@ class Verifier:
 
     def is_marked(self, run_id: str, record: bytes) -> bool:
         """Return whether a record carries this user's mark for a run of that id; False where the key cannot be used."""
-        if not is_mark_there(record) or self._key is None:
+        if not is_mark_there(record) or self._keyed is None:
             return False
-        return record[-_FIELD_AT:] == _field(self._key, run_id, record[:-_FIELD_AT])
+        return record.endswith(_field_of(self._keyed, run_id, record[:-_FIELD_AT]))
 
     @cached_property
-    def _key(self) -> bytes | None:
+    def _keyed(self) -> blake2b | None:
         try:
-            return read_key()
+            key = read_key()
         except SubdeckError:
             return None
+        return None if key is None else _keyed(key)
 
 
 def is_mark_there(record: bytes) -> bool:
@@ -115,12 +120,21 @@ def _write_key(path: str) -> None:
 
 
 def _field(key: bytes, run_id: str, head: bytes) -> bytes:
+    return _field_of(_keyed(key), run_id, head)
+
+
+def _keyed(key: bytes) -> blake2b:
     try:
         from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
     except ImportError:
         from hashlib import blake2b
+    return blake2b(key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
 
-    signed = blake2b(b"%b\n%b" % (os.fsencode(run_id), head), key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
+
+def _field_of(keyed: blake2b, run_id: str, head: bytes) -> bytes:
+    signed = keyed.copy()
+    signed.update(os.fsencode(f"{run_id}\n"))
+    signed.update(head)
     return b"%b%b%b" % (_FIELD, signed.hexdigest().encode(), _END)
 
 

@@ -20,6 +20,9 @@ _GUARDED = f"/{HOME}/"
 
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _QUIET = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NOT_FOR_US = frozenset({errno.ENOENT, errno.EACCES, errno.ELOOP, errno.ENXIO})
+"""What the kernel says to the opening of a file that is not there, may not be read, is a link or a socket."""
+_READ = os.O_RDONLY | os.O_NOFOLLOW | _QUIET
 _USUAL_BYTES = 32 * 1024
 LARGEST = 64 * 1024 * 1024
 """Bytes of a file that is read whole; a larger one is none of ours."""
@@ -119,23 +122,24 @@ class Directory:
         return found
 
     def read(self, name: str) -> bytes:
-        """Read a whole regular file; twice as fast as `open`, which a list of thousands of runs notices."""
+        """Read a whole regular file; twice as fast as `open`."""
         descriptor = self._open(name, os.O_RDONLY)
         try:
-            content = os.read(descriptor, _USUAL_BYTES)
-            if 0 < len(content) < _USUAL_BYTES:
-                return content  # that was all of it
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise _refused(f"{self.path}/{name}", status.st_mode)
-            if status.st_size > LARGEST:
-                raise RefusedError(errno.EFBIG, f"{name} is larger than {LARGEST >> 20} MB", f"{self.path}/{name}")
-            if content:
-                with open(descriptor, "rb", closefd=False) as file:
-                    content += file.read(LARGEST)
-            return content
+            return _whole(descriptor, self.path, name)
         finally:
             os.close(descriptor)
+
+    def read_inside(self, name: str, *file_names: str) -> tuple[int, list[bytes]]:
+        """Read files of a directory in this one as `read` does, nothing of one that is missing or may not be read.
+
+        Return the owner of that directory and what is in the files. So runs are read by the thousand: there is little
+        between here and the kernel.
+        """
+        directory = _step(self._descriptor, self._at(name), f"{self.path}/{name}")
+        try:
+            return os.fstat(directory).st_uid, [_content(directory, file_name) for file_name in file_names]
+        finally:
+            os.close(directory)
 
     def write_whole(
         self, name: str, content: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = False
@@ -258,6 +262,36 @@ class Directory:
         return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.path}/{name}")
 
 
+def _content(directory: int, name: str) -> bytes:
+    try:
+        descriptor = os.open(name, _READ, dir_fd=directory)
+    except OSError as error:
+        if error.errno in _NOT_FOR_US:
+            return b""
+        raise
+    try:
+        return _whole(descriptor, "", name)
+    except RefusedError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _whole(descriptor: int, place: str, name: str) -> bytes:
+    content = os.read(descriptor, _USUAL_BYTES)
+    if 0 < len(content) < _USUAL_BYTES:
+        return content  # that was all of it
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise _refused(f"{place}/{name}", status.st_mode)
+    if status.st_size > LARGEST:
+        raise RefusedError(errno.EFBIG, f"{name} is larger than {LARGEST >> 20} MB", f"{place}/{name}")
+    if content:
+        with open(descriptor, "rb", closefd=False) as file:
+            content += file.read(LARGEST)
+    return content
+
+
 def opened(path: str, *, make: bool = False) -> Directory:
     """Open a directory; with `make` it is made where it is missing, and so are those above it.
 
@@ -274,30 +308,6 @@ def opened(path: str, *, make: bool = False) -> Directory:
         path = f"{path}/{name}"
         descriptor = _next(descriptor, name, path, make)
     return Directory(path, descriptor)
-
-
-def held(place: str | Directory) -> Directory | _Lent:
-    """Open a directory for a while; one that is open already stays so."""
-    return opened(place) if isinstance(place, str) else _Lent(place)
-
-
-class _Lent:
-    """A directory that somebody else closes; what `contextlib` has for it would be 2 ms of each start."""
-
-    __slots__ = ("_directory",)
-
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> Directory:
-        return self._directory
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-def path_of(place: str | Directory) -> str:
-    return place if isinstance(place, str) else place.path
 
 
 def _open_home(root: str, make: bool) -> int:
