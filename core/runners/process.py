@@ -119,7 +119,8 @@ def _start_in_tmux(call: WrapperCall, socket: str) -> HasGone:
     block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in call.environment.items())
     files.write_new(os.path.join(call.run_dir, paths.ENVIRONMENT), block)
     session, window = tmux.session_name(call.project), tmux.window_name(call.meta.title, call.meta.short_id)
-    mark = ("env", f"{processes.RUN_MARK}={call.meta.run_id}")
+    # By a program, for tmux gives a window the environment of its server, whose PATH may be another.
+    mark = (processes.find_program("env") or "/usr/bin/env", f"{processes.RUN_MARK}={call.meta.run_id}")
     pid = tmux.open_window(
         socket, session, window, call.meta.run_id, (*mark, *call.argv, "--tmux", socket, session, window)
     )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
+from subdeck.core.run import artifacts
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners import standby
+from subdeck.core.runners.process import WrapperCall
 from subdeck.core.system import cgroup, processes
 
 from tests.factories import (
@@ -172,8 +176,6 @@ from subdeck.core.wrapper.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
     engine = open_engine(project_dir)
-    from subdeck.core.runners.process import WrapperCall
-
     with pytest.MonkeyPatch.context() as patched:
         argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
         patched.setattr(WrapperCall, "argv", argv)
@@ -214,3 +216,25 @@ def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
 def test_the_mark_is_called_the_same() -> None:
     """The module that must load nothing else spells it itself."""
     assert processes.RUN_MARK == standby.MARK
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace makes the moment between fork and exec long")
+def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper killed after the fork, before the child's program is loaded, leaves nothing that starts later."""
+    strace = ("strace", "-D", "-f", "-q", "-o", "/dev/null", "-e", "trace=execve", "-e", "inject=execve:delay_enter=1s")
+    plain = WrapperCall.argv.fget
+    assert plain
+    monkeypatch.setattr(WrapperCall, "argv", property(lambda call: (*strace, *plain(call))))
+    engine = open_engine(project_dir, ("/bin/sh", "-c", f"touch {tmp_path}/begun; exec sleep 1000"), cgroup="off")
+    launching = threading.Thread(target=start, args=(engine, "any"))
+    launching.start()
+    runner = Path(engine.project.runs)
+    written = wait_until(lambda: list(runner.glob("*/runner.json")), "the wrapper to say who it is")
+    facts = artifacts.read_runner(str(written[0].parent))
+    assert facts is not None
+    forked = f"/proc/{facts.pid}/task/{facts.pid}/children"
+    (child,) = wait_until(lambda: list(map(int, Path(forked).read_text().split())), "the child to be forked")
+    os.kill(facts.pid, signal.SIGKILL)
+    launching.join()
+    (run,) = engine.snapshots()
+    assert ("lost", False, False) == (run.reason, lives(child), (tmp_path / "begun").exists())
