@@ -12,6 +12,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.model import RunStatus
 from ..run.snapshot import RunSnapshot
+from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
 from .output import EXIT_CODES, document, json_option, note, pass_bytes, pass_on, report, run_argument
 
@@ -86,9 +87,16 @@ def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
 
 class _Log:
     def __init__(self, engine: Engine, run_id: str, name: str) -> None:
+        """Raise SubdeckError for what is there and cannot be read."""
         self.name = name
         self.path = os.path.join(engine.project.run_dir(run_id), name)
         self._tail = LineTail(self.path)
+        try:
+            os.close(open_file(self.path, os.O_RDONLY))
+        except FileNotFoundError:
+            pass  # it is not written yet
+        except OSError as error:
+            raise SubdeckError(f"the file cannot be read: {error.strerror}", where=self.path) from error
 
     def whole(self) -> list[bytes]:
         lines = list(self._tail.lines())

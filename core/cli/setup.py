@@ -11,11 +11,11 @@ import shlex
 import click
 import msgspec
 
+from .. import trust
 from ..errors import SubdeckError
-from ..paths import agent_dir, user_settings_file
+from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
-from ..trust import find_project
 from .output import document, json_option, note, say
 
 
@@ -75,7 +75,7 @@ def pi(action: str, project: bool, as_json: bool) -> None:
     `install` writes one extension and five prompt templates, and prints where; `uninstall` removes exactly these.
     Files that are not from subdeck, or were edited, are left alone. `status` (the default) shows what is installed.
     """
-    directory = os.path.join(find_project(os.getcwd()).root, ".pi") if project else os.path.abspath(agent_dir())
+    directory = os.path.join(_own_project().root, ".pi") if project else os.path.abspath(agent_dir())
     here = installation(directory)
     match action:
         case "install":
@@ -86,6 +86,13 @@ def pi(action: str, project: bool, as_json: bool) -> None:
             _status(here, as_json)
             if project and not as_json and here.is_there:
                 _note_trust()
+
+
+def _own_project() -> Project:
+    """Find the project of this directory. Raises UsageError where its `.pi` is another user's or leads out of it."""
+    found = trust.find_project(os.getcwd())
+    trust.check(found)
+    return found
 
 
 def _install(here: Installation, project: bool, as_json: bool) -> None:
@@ -103,7 +110,7 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
     for path in left_alone:
         note(f"! left alone, because it is not from subdeck: {one_line(path)}")
     if project:
-        note(f"pi reads it when it is started in {one_line(find_project(os.getcwd()).root)}.")
+        note(f"pi reads it when it is started in {one_line(trust.find_project(os.getcwd()).root)}.")
         _note_trust()
         note("It names a program of this machine: do not commit it.")
 
@@ -115,7 +122,7 @@ def _note_trust() -> None:
     from ..config.workspace import load_settings
 
     try:
-        version = choose_agent("pi", load_settings(find_project(os.getcwd()))).version
+        version = choose_agent("pi", load_settings(trust.find_project(os.getcwd()))).version
     except SubdeckError:
         version = None
     if is_since(version, TRUST_SINCE) is not False:

@@ -97,6 +97,28 @@ def test_a_link_in_the_place_of_a_lock(project: paths.Project, outside: Path, ta
     assert 0 == command(project, "rm", meta.short_id).code
 
 
+@pytest.mark.parametrize("option", ["--raw", "--stderr", "--events"])
+def test_a_log_that_is_a_link(project: paths.Project, outside: Path, option: str) -> None:
+    """Nothing of what a log leads to is printed, and the error names the link."""
+    run = make_finished(project)
+    for name in (paths.STDOUT, paths.STDERR, paths.EVENTS):
+        Path(project.run_dir(run.run_id), name).symlink_to(outside / "secret")
+    shown = command(project, "logs", option, run.short_id)
+    assert (2, "") == (shown.code, shown.out)
+    assert "is a symbolic link; subdeck opens none" in shown.err
+
+
+def test_an_extension_for_pi_stays_in_the_project(project: paths.Project, tmp_path: Path) -> None:
+    """Where `.pi` leads out of the project nothing is installed there."""
+    shutil.rmtree(Path(project.root, ".pi"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    Path(project.root, ".pi").symlink_to(elsewhere)
+    refused = command(project, "pi", "install", "--project")
+    assert (2, []) == (refused.code, os.listdir(elsewhere))
+    assert ".pi is a symbolic link that leads out of the project" in refused.err
+
+
 def test_another_project_in_the_place_of_the_trash(project: paths.Project, tmp_path: Path) -> None:
     """Where the trash is a link to the runs of another project, starting the app purges none of them."""
     other = paths.Project(str(tmp_path / "other"))
