@@ -125,9 +125,10 @@ def hostile_run(engine: Engine, *, ended: bool) -> tuple[str, int]:
 
 def hostile_preset(project: Path) -> Path:
     """Write a preset whose name, description, model, tools and text are hostile, and one whose file is broken."""
-    fields = {"name": f"evil{IN_YAML}", "description": f"d{IN_YAML}", "model": f"m/x{IN_YAML}", "thinking": "high"}
+    fields = {"name": "evil", "description": f"d{IN_YAML}", "model": f"m/x{IN_YAML}", "thinking": "high"}
     places = project / ".pi/subagents"
     places.mkdir(parents=True, exist_ok=True)
+    (places / "named.md").write_text(f"---\n{json.dumps({**fields, 'name': f'evil{IN_YAML}'})}\n---\n")
     (places / "broken\x1b[31mPWN.md").write_text("---\nname: \x1b[31mPWN\n  tools: [\n---\n")
     path = places / "evil\x1b]0;PWN\x07.md"
     path.write_text(f"---\n{json.dumps(fields)}\n---\n{IN_JSON}\n")

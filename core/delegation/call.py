@@ -25,6 +25,7 @@ from .results import (
     CallResult,
     argument_error,
     end_fields,
+    harmless,
     rejection,
     result_text,
     run_fields,
@@ -56,7 +57,14 @@ def call_tool(
     then at most four times a second; what it raises cancels the runs and is raised here. `cancelled` may be set by any
     thread at any time: the runs of a foreground call are then stopped as cancelled, and the result says so.
     """
-    cancelled = cancelled or threading.Event()
+    result = _answer(engine, name, params, parent, progress, cancelled or threading.Event())
+    text, details, structured = map(harmless, (result.text, result.details, result.structured))
+    return CallResult(text, details, structured, result.is_error)
+
+
+def _answer(
+    engine: Engine, name: str, params: object, parent: Parent, progress: Report | None, cancelled: Stop
+) -> CallResult:
     try:
         if name not in NAMES:
             what, hint = f'no tool is called "{one_line(name, 60)}"', nearest(name, NAMES)

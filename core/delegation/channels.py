@@ -13,6 +13,7 @@ from ..project.follower import Update
 from ..run.model import RunMeta, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from .report import AgentDetails, LiveRun, preset_names
+from .results import harmless
 
 CREATED = "subagents:created"
 STARTED = "subagents:started"
@@ -41,7 +42,7 @@ def _named(channel: str, details: AgentDetails) -> Emission:
 
 
 def _emission(channel: str, details: AgentDetails, **more: Any) -> Emission:
-    return Emission(channel, {"id": details.agent_id, **more, "details": msgspec.to_builtins(details)})
+    return Emission(channel, harmless({"id": details.agent_id, **more, "details": msgspec.to_builtins(details)}))
 
 
 class Emitter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from ..run.describe import latest
 from ..run.model import RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
-from ..text.plain import one_line
+from ..text.plain import disarmed, one_line
 
 ARGUMENT = "tool-call argument"
 """Where a value came from that is in the call itself."""
@@ -27,6 +27,22 @@ VALUE_LENGTH = 200
 
 LEFT_OUT_LENGTH = 400
 """Characters of the line about tools that a child did not get."""
+
+
+PLACES = frozenset({"runDir", "artifacts", "cwd"})
+"""Fields with paths, which only lead somewhere as they are."""
+
+
+def harmless(value: Any) -> Any:
+    """Return built-in values with every text but a path without control sequences: a parent shows what it gets."""
+    if isinstance(value, str):
+        return disarmed(value)
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: item if name in PLACES else harmless(item) for name, item in fields.items()}
+    if isinstance(value, list | tuple):
+        return [harmless(item) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 class ToolProgress(Struct, frozen=True):

@@ -20,7 +20,7 @@ from ..paths import hex_digest
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
-from ..text.plain import one_line
+from ..text.plain import one_line, plain
 
 Schema = dict[str, Any]
 
@@ -265,6 +265,6 @@ def available_models(settings: Settings, announced: Sequence[str] | None) -> tup
         refs = [OFFLINE_MODEL]
     first: dict[str, str] = {}
     for ref in refs:
-        if ref.strip():
+        if ref.strip() and plain(ref) == ref:  # what has control characters in it can never be launched
             first.setdefault(ref.lower(), ref)  # of spellings that differ only in case
     return tuple(first.values())

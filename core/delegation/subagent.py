@@ -18,7 +18,7 @@ from .arguments import subagent_arguments
 from .launch import launch
 from .parent import Parent
 from .report import LiveRun, preset_names
-from .results import CallResult, ToolProgress, end_fields, result_text, run_fields
+from .results import CallResult, ToolProgress, end_fields, harmless, result_text, run_fields
 
 Report = Callable[[ToolProgress], None]
 
@@ -90,7 +90,7 @@ class _Call:
         rows = [{**_row(live.run), "details": msgspec.to_builtins(live.report())} for live in self._live.values()]
         text = "\n".join(_progress_line(live.run) for live in self._live.values())
         try:
-            self._progress(ToolProgress(text, self._fields(rows)))
+            self._progress(ToolProgress(harmless(text), harmless(self._fields(rows))))
         except Exception as cause:
             raise ProgressFailed(cause) from cause
 

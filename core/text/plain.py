@@ -29,8 +29,14 @@ def plain(text: str) -> str:
     # What Python calls printable has no control, no mark of direction, no surrogate, and no blank but the space.
     if text.isprintable() or _SAFE.fullmatch(text):
         return text
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return re.sub(UNSAFE, "", re.sub(_SEQUENCES, "", text))
+    return disarmed(text.replace("\t", "    "))
+
+
+def disarmed(text: str) -> str:
+    """Strip the same, but keep tabs, which are part of an answer that somebody works on with."""
+    if text.isprintable() or _SAFE.fullmatch(text):
+        return text
+    return re.sub(UNSAFE, "", re.sub(_SEQUENCES, "", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str, limit: int | None = None) -> str:

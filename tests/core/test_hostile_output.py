@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from subdeck.core import paths
 from subdeck.core.cli import output
 from subdeck.core.cli.main import main
+from subdeck.core.delegation.call import call_tool
+from subdeck.core.delegation.channels import Emitter
+from subdeck.core.delegation.parent import Parent
+from subdeck.core.delegation.results import PLACES
+from subdeck.core.delegation.schema import tools_for
 from subdeck.core.engine import Engine
+from subdeck.core.run.model import LauncherKind
 from subdeck.core.text.plain import can_encode_unsafe, decode_unsafe, display_encoded, encode_unsafe, one_line, plain
 
 from tests.factories import open_engine
@@ -75,6 +84,45 @@ def test_the_commands(
         assert [] == controls(shown.out), words
         assert [] == controls(shown.err), words
         assert shown.out + shown.err, words
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text of built-in values, but paths."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, item in value.items():
+                yield name
+                yield from texts_in(item) if name not in PLACES else ()
+        case list() | tuple():
+            for item in value:
+                yield from texts_in(item)
+        case _:
+            pass
+
+
+def test_a_parent(engine: Engine, runs: tuple[str, str]) -> None:
+    """What a parent gets, to show to its model or a person, is plain: answers, rejections, emissions, the tools."""
+    parent = Parent("operator", LauncherKind.CLI)
+    results = [
+        call_tool(engine, "background_agent_status", {"includeCompleted": True}, parent=parent),
+        *(call_tool(engine, "background_agent_status", {"runId": run_id}, parent=parent) for run_id in runs),
+        call_tool(engine, "background_agent_status", {"runId": EVIL}, parent=parent),
+        call_tool(engine, "subagent", {"preset": EVIL, "task": "x", EVIL: EVIL}, parent=parent),
+        call_tool(engine, "subagent", {"preset": EVIL, "task": "x"}, parent=parent),
+        call_tool(engine, EVIL, {}, parent=parent),
+    ]
+    assert all(run_id in results[0].text for run_id in runs)
+    shown = [text for result in results for text in texts_in(msgspec.to_builtins(result))]
+    stop = threading.Event()
+    emitter = Emitter(engine, whole=True)
+    update = next(engine.updates(stop))
+    emissions = [*emitter.take(update), *emitter.take(msgspec.structs.replace(update, ended=update.runs))]
+    assert emissions
+    shown += [text for emission in emissions for text in texts_in(emission.payload)]
+    shown += [text for spec in tools_for(engine) for text in texts_in(msgspec.to_builtins(spec))]
+    assert set() == {found for text in shown for found in controls(text)}
 
 
 @pytest.mark.parametrize("clean", [plain, one_line, lambda text: display_encoded(encode_unsafe(text))])
