@@ -88,7 +88,9 @@ class Emitter:
             if not run.has_ended:
                 self._live[run.run_id] = live
         if run.has_ended:
-            if self._live.pop(run.run_id, None) and (live.drain() or live.is_pending):
+            is_followed = self._live.pop(run.run_id, None) is not None
+            has_news = is_followed and (live.drain() or live.is_pending)
+            if has_news or (self._has_begun and live.reported_at is None and run.started_at):
                 yield self._progress(live)
             result = self._engine.result(run.run_id)
             yield ended(run.status, live.final(run, result), result)

@@ -246,3 +246,15 @@ def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
     running = make_snapshot(over.meta, "running")
     (begun,) = emitter.take(update(running))
     assert (STARTED, "ad hoc") == (begun.channel, begun.payload["type"])
+
+
+def test_a_run_that_began_and_ended_within_one_update(engine: Engine) -> None:
+    """Who learns of a run by its end is told that it was created and started first; one that never started was not."""
+    over = run_to_end(engine, "answer ok")
+    emitter = Emitter(engine)
+    assert [] == list(emitter.take(Update((), (), (), Counts(), Counts(), True, False)))
+    ended_at_once = Update((over,), (), (over,), Counts(), Counts(), True, False)
+    assert [CREATED, STARTED, COMPLETED] == [emission.channel for emission in emitter.take(ended_at_once)]
+    failed = make_snapshot(over.meta, "failed", reason=RunReason.START_FAILED)
+    never = Update((failed,), (), (failed,), Counts(), Counts(), True, False)
+    assert [CREATED, FAILED] == [emission.channel for emission in emitter.take(never) if emission.channel != COMPLETED]
