@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -33,6 +34,8 @@ class ChildSession(Struct, frozen=True):
     """The file of the run that it continues, copied at launch."""
     shared: str | None = None
     """The file of a sticky one: it outlives the run, and one run at a time uses it."""
+    is_new: bool = False
+    """Whether a sticky one was not there when it was looked for."""
 
     @property
     def lock(self) -> str | None:
@@ -60,33 +63,67 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
     digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
     directory = os.path.join(paths.shared_sessions(), digits)
     prefix = f"{_file_name(preset)}_"
-    session_id = _checked(wanted) if wanted is not None else _newest(directory, prefix) or str(uuid.uuid4())
+    known = _checked(wanted) if wanted is not None else _newest(directory, prefix)
+    session_id = known or str(uuid.uuid4())
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
     if wanted is not None and not os.path.isfile(path):
         raise _unknown(wanted, preset, cwd)
-    return ChildSession(session_id, shared=path)
+    return ChildSession(session_id, shared=path, is_new=known is None)
 
 
-def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
-    """Write the file: a copy of the one that it continues, or a header with the id, which the agent takes over.
+def begin_sticky(session: ChildSession, *, preset: str, cwd: str) -> ChildSession:
+    """Return a sticky conversation of which the file is there: of several launches that choose at once one begins it.
 
     Raises OSError.
     """
-    path = session.path_in(run_dir)
-    directory = os.path.dirname(path)
-    if session.shared:
-        files.make_private_directory(os.path.dirname(directory))
+    assert session.shared  # noqa: S101 - for the type: it is a sticky one
+    directory = os.path.dirname(session.shared)
+    files.make_private_directory(os.path.dirname(directory))
     files.make_private_directory(directory)
+    turn = files.open_directory(directory)
+    try:
+        with suppress(OSError):  # some network file systems lock no directories
+            files.lock(turn)
+        if session.is_new:
+            session = sticky_session(wanted=None, preset=preset, cwd=cwd)
+        _begin(session, cwd)
+    finally:
+        os.close(turn)
+    return session
+
+
+def _begin(session: ChildSession, cwd: str) -> None:
+    """Write the header where there is no file, or an empty one that nobody uses."""
+    assert session.shared and session.lock  # noqa: S101 - for the type: it is a sticky one
+    try:
+        files.write_new(session.shared, _header(session, cwd))
+    except FileExistsError:
+        if os.stat(session.shared).st_size:
+            return
+        lock = files.open_lock(session.lock)
+        try:
+            if files.try_lock(lock):
+                files.write_whole(session.shared, _header(session, cwd))
+        finally:
+            os.close(lock)
+
+
+def prepare(session: ChildSession, run_dir: str, cwd: str) -> None:
+    """Write the file of a run's own: a copy of the one that it continues, or a header with the id, which the agent
+    takes over. Raises OSError.
+    """
+    path = session.path_in(run_dir)
+    if session.source is None:
+        files.write_new(path, _header(session, cwd))
+    else:
+        with open(files.open_regular(session.source)[0], "rb") as source:
+            files.write_new(path, iter(lambda: source.read(_CHUNK), b""))
+
+
+def _header(session: ChildSession, cwd: str) -> bytes:
     header = {"type": "session", "version": 3, "id": session.id, "timestamp": paths.now_iso()}
     header["cwd"] = cwd.encode("utf-8", "replace").decode()  # a directory whose name is not UTF-8
-    try:
-        if session.source is None:
-            files.write_new(path, msgspec.json.encode(header) + b"\n")
-        else:
-            with open(files.open_regular(session.source)[0], "rb") as source:
-                files.write_new(path, iter(lambda: source.read(_CHUNK), b""))
-    except FileExistsError:
-        return  # a shared one is continued
+    return msgspec.json.encode(header) + b"\n"
 
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:

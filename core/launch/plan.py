@@ -277,19 +277,9 @@ def plan_all(requests: Sequence[RunRequest], workspace: Workspace) -> list[Plan]
 
 
 def as_group(planned: Sequence[PlannedRun], max_parallel: int) -> list[PlannedRun]:
-    """Give runs that are launched together their common slots, and those of one sticky preset one new session."""
-    group, begun = planned[0].meta.run_id, dict[tuple[str, str], PlannedRun]()
-    grouped: list[PlannedRun] = []
-    for index, run in enumerate(planned):
-        session = run.child_session
-        if session and session.shared and not os.path.exists(session.shared):
-            first = begun.setdefault((run.meta.preset, os.path.dirname(session.shared)), run)
-            meta = replace(
-                run.meta,
-                child_session_id=first.meta.child_session_id,
-                session_path=first.meta.session_path,
-                session_lock=first.meta.session_lock,
-            )
-            run = replace(run, meta=meta, child_session=first.child_session)
-        grouped.append(replace(run, meta=replace(run.meta, group=Group(group, index, len(planned), max_parallel))))
-    return grouped
+    """Give runs that are launched together their common slots."""
+    group, size = planned[0].meta.run_id, len(planned)
+    return [
+        replace(run, meta=replace(run.meta, group=Group(group, index, size, max_parallel)))
+        for index, run in enumerate(planned)
+    ]

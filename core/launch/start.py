@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import paths
 from ..config.settings import Settings
@@ -18,7 +19,7 @@ from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
 from ..system import files
 from ..system.directory import RefusedError, opened
-from .child_session import prepare
+from .child_session import begin_sticky, prepare
 from .plan import PlannedRun
 
 START_TIMEOUT_S = 60.0
@@ -29,6 +30,8 @@ LOOK_INTERVAL_S = 0.003
 
 OLD_GROUP_S = 3600.0
 """After this a group that holds no slot is over; every wrapper of it has come up long before."""
+UNBORN_S = 24 * 3600.0
+"""After this a run that is not there yet never will be."""
 _PROJECT = "project"
 """The name of the slots that all runs of the project share; those of a group are called by its id."""
 
@@ -41,6 +44,8 @@ class _Launching(Struct):
     activity_file: str
     lock: int | None = None
     has_gone: HasGone | None = None
+    refusal: SubdeckError | OSError | None = None
+    """Why it may not start: its end could be told to nobody."""
 
     def release(self) -> None:
         if self.lock is not None:
@@ -57,22 +62,26 @@ def launch(
 ) -> None:
     """Start one wrapper for each run; return when every one has written its first event or has ended.
 
-    `on_created` is called for each before its wrapper starts, so that no end can come before it is remembered.
+    `on_created` is called for each before the run exists, so that whoever finds it lost finds it remembered, too.
     Raises LaunchError when the disk refuses a run directory, or something else is in a place of ours; then none was
     started. After that each failure is the result of its run.
     """
     _prepare(project)
     remove_old_slots(project)
+    remove_unborn(project)
     created: list[_Launching] = []
     try:
         for run in planned:
+            run = _with_sticky_session(run)
             run_id = run.meta.run_id
             launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id))
             created.append(launching)  # before there is anything of it, for an interruption can come at any moment
+            if on_created:
+                launching.refusal = _announced(run.meta, on_created)
             launching.lock = artifacts.create_run(project.runs, run.meta, run.prompt)
             _keep_session(run, launching.run_dir)
         for launching in created:
-            _start(project, launching, settings, on_created)
+            _start(project, launching, settings)
         standby.dismiss()  # none of these runs could use it, and no other will be launched soon
         deadline = time.monotonic() + START_TIMEOUT_S
         for launching in created:
@@ -82,6 +91,14 @@ def launch(
         for launching in created:
             _take_back(launching)
         raise
+
+
+def _announced(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> SubdeckError | OSError | None:
+    try:
+        on_created(meta)
+    except (SubdeckError, OSError) as error:
+        return error
+    return None
 
 
 def _prepare(project: paths.Project) -> None:
@@ -99,24 +116,36 @@ def _prepare(project: paths.Project) -> None:
         return  # it is there already; what matters is said by the first run directory, with its path
 
 
+def _with_sticky_session(run: PlannedRun) -> PlannedRun:
+    """Return the run with the sticky conversation that it goes on with, whoever has begun it. Raises LaunchError."""
+    if run.child_session is None or run.child_session.shared is None:
+        return run
+    try:
+        session = begin_sticky(run.child_session, preset=run.meta.preset, cwd=run.meta.cwd)
+    except OSError as error:
+        raise _unwritable_session(run.meta, error) from error
+    meta = replace(run.meta, child_session_id=session.id, session_path=session.shared, session_lock=session.lock)
+    return replace(run, meta=meta, child_session=session)
+
+
 def _keep_session(run: PlannedRun, run_dir: str) -> None:
-    if run.child_session is None:
+    if run.child_session is None or run.child_session.shared:
         return
     try:
         prepare(run.child_session, run_dir, run.meta.cwd)
     except OSError as error:
-        raise LaunchError(
-            f"the child session cannot be written: {error.strerror}",
-            where=run.meta.session_path or "",
-            hint="check disk space and rights",
-        ) from error
+        raise _unwritable_session(run.meta, error) from error
+
+
+def _unwritable_session(meta: RunMeta, error: OSError) -> LaunchError:
+    what = f"the child session cannot be written: {error.strerror}"
+    return LaunchError(what, where=meta.session_path or "", hint="check disk space and rights")
 
 
 def _start(
     project: paths.Project,
     launching: _Launching,
     settings: Settings,
-    on_created: Callable[[RunMeta], None] | None,
 ) -> None:
     try:
         os.close(files.open_private(launching.activity_file, os.O_WRONLY))
@@ -134,8 +163,8 @@ def _start(
         environment=dict(os.environ),
     )
     try:
-        if on_created:
-            on_created(meta)
+        if launching.refusal:
+            raise launching.refusal
         launching.has_gone = start_wrapper(call, settings.tmux.socket)
     except (SubdeckError, OSError) as error:
         launching.release()
@@ -224,6 +253,23 @@ def remove_old_slots(project: paths.Project) -> None:
         for lock in held:
             if lock is not None:
                 os.close(lock)
+
+
+def remove_unborn(project: paths.Project) -> None:
+    """Remove what launchers left that were killed before their run existed: old, and held by nobody."""
+    oldest = time.time() - UNBORN_S
+    try:
+        with opened(project.runs) as runs:
+            hidden = [name for name in runs.names() if name[0] == "." and paths.is_run_id(name[1:])]
+            old = [name for name in hidden if runs.status(name).st_mtime < oldest]
+    except OSError:
+        return  # another launcher removes them just now
+    for name in old:
+        directory = os.path.join(project.runs, name)
+        lock = _hold(os.path.join(directory, paths.LOCK))
+        if lock is not None:
+            files.remove_tree(directory)
+            os.close(lock)
 
 
 def _hold(path: str) -> int | None:

@@ -71,12 +71,14 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
         if _is_finished(run_dir):
             return Proof.FINISHED
         facts = artifacts.read_runner(run_dir, certain=True)
-        if by is None or (facts is not None and not is_here(facts)) or artifacts.is_newer(run_dir):
+        is_ours = facts is None or is_here(facts)
+        if by is None or not (is_ours or _is_of_earlier_boot(facts, run_dir)) or artifacts.is_newer(run_dir):
             return Proof.UNKNOWN
         if files.unwritable(run_dir):
             return Proof.UNKNOWN  # nothing is ended whose end could not be written
-        remains = Remains(project, run_id, facts)
-        remains.finish(by, LeftOvers(run_id, run_dir, facts, remains.fold.child).end())
+        remains = Remains(project, run_id, facts, is_of_this_boot=is_ours)
+        # Of an earlier boot nothing is left, and its pids are others' by now.
+        remains.finish(by, LeftOvers(run_id, run_dir, facts, remains.fold.child).end() if is_ours else ())
         files.remove(os.path.join(project.active, run_id))
         return Proof.FINISHED
     except OSError:
@@ -113,6 +115,22 @@ def _unknown_or_gone(run_dir: str) -> Proof:
     except OSError:
         pass
     return Proof.UNKNOWN
+
+
+def _is_of_earlier_boot(facts: RunnerFacts | None, run_dir: str) -> bool:
+    """Return whether certainly nothing of a run is left: this very machine was restarted since, and no other one can
+    have taken the run up.
+    """
+    if facts is None:
+        return False
+    ours = (processes.host(), processes.machine_id())
+    boots = (facts.boot_id, processes.boot_id())
+    return (
+        (facts.host, facts.machine_id) == ours
+        and all((*ours, *boots))
+        and boots[0] != boots[1]
+        and files.is_local(run_dir)
+    )
 
 
 def is_here(facts: RunnerFacts) -> bool:

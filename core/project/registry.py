@@ -148,23 +148,34 @@ class Registry:
 
         run_dir = self._project.run_dir(run_id)
         proof = reconcile(self._project, run_id, by=self._by, patience=GLANCE_S if self._looks_again else FINISHING_S)
-        result = artifacts.read_result(run_dir) if proof is Proof.FINISHED else None
-        if proof is Proof.GONE or (proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir)):
+        if proof is Proof.GONE:
+            self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
+            return
+        unreadable = ""
+        result, known = None, (run.meta, not run.is_foreign) if run else (artifacts.unreadable_meta(run_dir), True)
+        try:
+            if run is None or run.is_foreign or run.is_elsewhere:
+                known = self._read_meta(run_dir)
+            if run:
+                run.meta = _without_prompt(known[0])
+            if proof is Proof.FINISHED:
+                result = artifacts.read_result(run_dir, certain=True)
+        except OSError as error:  # it may pass, and is looked at again then
+            proof, unreadable = Proof.UNKNOWN, f"it cannot be read: {error.strerror}"
+        if proof is Proof.FINISHED and result is None and not os.path.isdir(run_dir):
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
         if proof is Proof.FINISHED:
-            meta, is_own = self._read_meta(run_dir) if run is None or run.is_foreign else (run.meta, True)
-            self._finish(meta, result or artifacts.unreadable_result(run_dir), is_own)
+            self._finish(known[0], result or artifacts.unreadable_result(run_dir), known[1])
             return
-        meta = run.meta if run else _without_prompt(self._read_meta(run_dir)[0])
         is_new = run is None
-        run = run or self._open.setdefault(run_id, OpenRun(self._project, meta))
+        run = run or self._open.setdefault(run_id, OpenRun(self._project, _without_prompt(known[0])))
         if self._looks_again and proof is Proof.ALIVE:
             self._wrappers = self._wrappers or WrapperWatch()
             self._wrappers.add(run_id, run_dir)
         before = (run.is_elsewhere, run.is_foreign, run.unwritable)
         run.is_elsewhere, run.is_foreign = proof is Proof.UNKNOWN, proof is Proof.FOREIGN
-        run.unwritable = files.unwritable(run_dir) if run.is_elsewhere else ""
+        run.unwritable = unreadable or (files.unwritable(run_dir) if run.is_elsewhere else "")
         if run.drain() or is_new or (run.is_elsewhere, run.is_foreign, run.unwritable) != before:
             self._show(run)
 
@@ -178,8 +189,8 @@ class Registry:
             return None
 
     def _read_meta(self, run_dir: str) -> tuple[RunMeta, bool]:
-        """Read `meta.json`, and whether the run is this user's."""
-        meta, is_own = artifacts.read_owned_meta(run_dir, self._verifier)
+        """Read `meta.json`, and whether the run is this user's. Raises OSError where that is not known."""
+        meta, is_own = artifacts.read_owned_meta(run_dir, self._verifier, certain=True)
         return meta or artifacts.unreadable_meta(run_dir), is_own
 
     def _show(self, run: OpenRun) -> None:

@@ -28,12 +28,15 @@ from ..text.plain import one_line, plain
 class Remains:
     """All records of one run, read while its lock is held, so that nobody adds to them."""
 
-    def __init__(self, project: paths.Project, run_id: str, runner: RunnerFacts | None) -> None:
+    def __init__(
+        self, project: paths.Project, run_id: str, runner: RunnerFacts | None, *, is_of_this_boot: bool = True
+    ) -> None:
         """Read them; raises OSError."""
         self._project = project
         self._run_id = run_id
         self._run_dir = project.run_dir(run_id)
         self._runner = runner
+        self._is_of_this_boot = is_of_this_boot
         self._meta = artifacts.read_meta(self._run_dir, certain=True)
         self._stop = artifacts.read_stop(self._run_dir, certain=True)
         self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
@@ -127,6 +130,8 @@ class Remains:
         if self._fault:
             reason = RunReason.LOST if fold.child else RunReason.START_FAILED
             return reason, f"its wrapper failed with {self._fault}"
+        if not self._is_of_this_boot:
+            return RunReason.LOST, "this machine was restarted while it ran"
         if self._runner is None and files.exists(self._path(paths.RUNNER)):
             return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.RUNNER)}, and nobody holds the run"
         if self._runner is None and not fold.last_seq:

@@ -58,6 +58,8 @@ class RunnerFacts(Struct, frozen=True, rename="camel"):
     pid_namespace: str
     pid: Pid
     pid_started: Whole | None = None
+    machine_id: str = ""
+    """Empty where an earlier version wrote it."""
     child_pid: Pid | None = None
     child_pid_started: Whole | None = None
     tmux: TmuxPlace | None = None
@@ -108,9 +110,9 @@ def read_meta(run_dir: str, *, certain: bool = False) -> RunMeta | None:
     return _meta(run_dir, read_record(run_dir, paths.META, certain=certain))
 
 
-def read_owned_meta(run_dir: str, verifier: Verifier) -> tuple[RunMeta | None, bool]:
+def read_owned_meta(run_dir: str, verifier: Verifier, *, certain: bool = False) -> tuple[RunMeta | None, bool]:
     """Read `meta.json` likewise, and whether the run is this user's, as `is_own` says."""
-    record, is_own = _owned_record(run_dir, verifier)
+    record, is_own = _owned_record(run_dir, verifier, certain=certain)
     return _meta(run_dir, record), is_own
 
 

@@ -22,6 +22,11 @@ def boot_id() -> str:
     return files.content("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
 
 
+def machine_id() -> str:
+    """Return the id that this installation of the system has got; empty where there is none."""
+    return files.content("/etc/machine-id").decode("ascii", "replace").strip()
+
+
 def pid_namespace() -> str:
     try:
         return os.readlink("/proc/self/ns/pid")

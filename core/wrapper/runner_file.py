@@ -53,7 +53,8 @@ class RunnerFile:
             pane = ',"tmux":{' + ",".join(f'"{key}":"{_bare(value)}"' for key, value in names.items()) + "}"
         return (
             f'{{"kind":"{"tmux" if self._tmux else "process"}","host":"{_bare(processes.host())}",'
-            f'"bootId":"{_bare(boot_id)}","pidNamespace":"{_bare(processes.pid_namespace())}",'
+            f'"machineId":"{_bare(processes.machine_id())}","bootId":"{_bare(boot_id)}",'
+            f'"pidNamespace":"{_bare(processes.pid_namespace())}",'
             f'"pid":{pid},"pidStarted":{started}{self._child}{pane}}}'
         )
 

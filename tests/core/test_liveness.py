@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +29,7 @@ from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, 
 from subdeck.core.run.model import StopRequest
 from subdeck.core.system import cgroup, ending, files, processes
 
-from tests.factories import lives, make_finished, make_result, make_run, wait_until_gone
+from tests.factories import lives, make_finished, make_meta, make_result, make_run, wait_until_gone
 from tests.waiting import wait_until
 
 HERE = {"host": processes.host(), "boot_id": processes.boot_id(), "pid_namespace": processes.pid_namespace()}
@@ -263,6 +266,101 @@ def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None
     assert Proof.UNKNOWN is reconcile(project, run_id, by="test")
     assert artifacts.read_result(str(directory)) is None
     assert lives(pid)
+
+
+@pytest.mark.parametrize(
+    ("others", "local", "expected"),
+    [
+        ({}, True, Proof.FINISHED),
+        ({"pid_namespace": "pid:[1]"}, True, Proof.FINISHED),
+        ({}, False, Proof.UNKNOWN),
+        ({"host": "another"}, True, Proof.UNKNOWN),
+        ({"machine_id": "another"}, True, Proof.UNKNOWN),
+        ({"machine_id": ""}, True, Proof.UNKNOWN),
+        ({"boot_id": ""}, True, Proof.UNKNOWN),
+    ],
+)
+def test_a_run_of_an_earlier_boot(
+    project: Project, monkeypatch: pytest.MonkeyPatch, others: dict[str, str], local: bool, expected: Proof
+) -> None:
+    """A run of an earlier boot of this very machine is dead, where no other machine can have it; its pids are others'
+    by now.
+    """
+    monkeypatch.setattr(processes, "machine_id", lambda: "our id")
+    monkeypatch.setattr(files, "is_local", lambda path: local)
+    pid = sleeper()
+    began = processes.start_time(pid)
+    before = {"machine_id": "our id", "boot_id": "earlier", "pid": pid, "pid_started": began, **others}
+    started = RunStarted(seq=1, pid=pid, child_pid=pid, child_pid_started=began, attempt=1, max_attempts=1)
+    run_id, directory = abandoned(project, started, runner=facts(**before))
+    assert expected is reconcile(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert ("this machine was restarted while it ran" if expected is Proof.FINISHED else None) == (
+        result and result.error_message
+    )
+    assert lives(pid)
+
+
+def test_local_file_systems_are_known() -> None:
+    """What the kernel's own file systems are is not taken for a disk."""
+    assert not files.is_local("/proc")
+    assert not files.is_local("/no such place")
+
+
+PASSING = [errno.EMFILE, errno.EIO, errno.ENFILE]
+
+
+@pytest.mark.parametrize("code", PASSING)
+@pytest.mark.parametrize("name", [paths.META, paths.RUNNER, paths.EVENTS, paths.STOP, paths.LOCK])
+def test_a_fault_that_passes_finishes_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    """While a file of a run cannot be read its state is unknown; afterwards it is finished as if nothing had been."""
+    run_id, directory = abandoned(project, AssistantText(seq=1, text="So far."))
+    with faulty(monkeypatch, name, code):
+        assert Proof.UNKNOWN is reconcile(project, run_id, by="test")
+    assert artifacts.read_result(str(directory)) is None
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert ("So far.", "its wrapper died without a word; what it left running was ended") == (
+        result.final_text,
+        result.error_message,
+    )
+
+
+@contextmanager
+def faulty(monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> Iterator[None]:
+    """Let no file of this name be opened."""
+    open_it = os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if os.path.basename(path) == name:
+            raise OSError(code, os.strerror(code), path)
+        return open_it(path, flags, mode, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        yield
+
+
+@pytest.mark.parametrize("code", PASSING)
+@pytest.mark.parametrize("name", [paths.META, paths.RESULT])
+def test_a_list_reads_again_what_it_could_not(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
+    """A finished run whose records cannot be read just now is unknown in the list, and right as soon as they can."""
+    meta = make_finished(project, make_meta(task="what it was about"))
+    registry = Registry(project, by="test", looks_again=True)
+    with faulty(monkeypatch, name, code):
+        registry.look([meta.run_id], prove=True)
+        (run,) = registry.snapshots()
+        assert (True, False, False) == (run.elsewhere, run.foreign, run.has_ended)
+        assert os.strerror(code) in describe.doing(run)
+    assert {meta.run_id} == registry.unwatched_ids
+    registry.look([meta.run_id], prove=True)
+    (run,) = registry.snapshots()
+    assert ("completed", "what it was about", False) == (run.status, run.meta.task, run.elsewhere)
 
 
 def test_what_a_lost_run_left_is_ended(project: Project) -> None:

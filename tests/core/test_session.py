@@ -7,18 +7,22 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
+from subdeck.core.launch import start as launching
 from subdeck.core.paths import Project
+from subdeck.core.project.registry import Registry
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
-from subdeck.core.run.model import RunReason
+from subdeck.core.run import artifacts
+from subdeck.core.run.model import RunMeta, RunReason
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import end_of, make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -203,7 +207,9 @@ def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
 
 FULL = """
 import resource, sys
+from subdeck.core.launch import start as launching
 from subdeck.core.paths import Project
+from subdeck.core.project.registry import Registry
 from subdeck.core.project.session import SessionFile
 from tests.factories import make_snapshot
 session = SessionFile(Project(sys.argv[1]), "one")
@@ -234,3 +240,51 @@ def test_a_failed_end_is_worded(project: Project, session: SessionFile) -> None:
     run: RunSnapshot = make_snapshot(status="failed", reason=RunReason.LOST)
     session.claim(run)
     assert "failed (lost)" in entries(project)[-1]["content"]
+
+
+def test_a_launch_is_known_before_its_run_exists(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launcher that is killed as soon as its run exists for others leaves its entry behind, so that the end of the
+    run is told.
+    """
+    engine = open_engine(project_dir)
+    create = artifacts.create_run
+
+    def create_and_die(runs: str, meta: RunMeta, prompt: str) -> int:
+        os.close(create(runs, meta, prompt))  # as the kernel does for a killed launcher
+        raise KilledHere(meta.run_id)
+
+    monkeypatch.setattr(artifacts, "create_run", create_and_die)
+    monkeypatch.setattr(launching, "_take_back", lambda launched: None)
+    with pytest.raises(KilledHere) as killed:
+        start(engine, "answer ok")
+    (lost,) = Engine.open(str(project_dir)).unseen()
+    assert (str(killed.value), "lost") == (lost.run_id, lost.reason)
+    assert [True, False] == [engine.claim(lost), engine.claim(lost)]
+
+
+class KilledHere(BaseException):
+    pass
+
+
+def test_an_end_within_the_first_look(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends after the project was listed and before the first update is among what ended unseen."""
+    engine = open_engine(project_dir)
+    run = start(engine, f"wait-for {project_dir}/go", "answer ok")
+    look = Registry.look
+
+    def look_when_it_has_ended(registry: Registry, run_ids: Iterable[str], *, prove: bool = False) -> set[str]:
+        (project_dir / "go").touch()
+        wait_until((Path(engine.project.run_dir(run.run_id)) / "result.json").exists, "the end")
+        return look(registry, run_ids, prove=prove)
+
+    monkeypatch.setattr(Registry, "look", look_when_it_has_ended)
+    other = Engine.open(str(project_dir))
+    stop = threading.Event()
+    updates = other.updates(stop)
+    first = next(updates)
+    monkeypatch.undo()
+    told = [ended.run_id for ended in first.ended if other.claim(ended)]
+    told += [ended.run_id for ended in other.unseen() if other.claim(ended)]
+    told += [ended.run_id for ended in next(updates).ended if other.claim(ended)]
+    stop.set()
+    assert [run.run_id] == told

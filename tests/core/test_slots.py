@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 import pytest
-from subdeck.core.launch.start import OLD_GROUP_S, remove_old_slots
+from subdeck.core.launch.start import OLD_GROUP_S, UNBORN_S, remove_old_slots, remove_unborn
 from subdeck.core.paths import Project
+
+from tests.factories import make_run
 
 
 @pytest.fixture
@@ -50,3 +53,26 @@ def test_the_slots_of_the_project(group: Path, project_dir: Path) -> None:
     own = group.rename(group.parent / "project")
     remove_old_slots(Project(str(project_dir)))
     assert own.exists()
+
+
+@pytest.mark.parametrize(
+    ("age", "held", "left"), [(UNBORN_S + 60, False, False), (UNBORN_S + 60, True, True), (60, False, True)]
+)
+def test_what_a_killed_launcher_left(project_dir: Path, age: float, held: bool, left: bool) -> None:
+    """The hidden directory of a run that never came to be is removed after a day, unless its launcher still has it."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    hidden = Path(project.runs, f".{meta.run_id}")
+    os.rename(project.run_dir(meta.run_id), hidden)
+    (other, its_lock), foreign = make_run(project), Path(project.runs, ".not-a-run")
+    foreign.mkdir()
+    for directory in (hidden, Path(project.run_dir(other.run_id)), foreign):
+        long_ago = time.time() - age
+        os.utime(directory, (long_ago, long_ago))
+    os.close(its_lock)
+    if not held:
+        os.close(lock)
+    remove_unborn(project)
+    assert (left, True, True) == (hidden.exists(), Path(project.run_dir(other.run_id)).exists(), foreign.exists())
+    if held:
+        os.close(lock)

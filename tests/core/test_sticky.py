@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import signal
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
-from subdeck.core.launch.child_session import sticky_session
+from subdeck.core.launch.child_session import begin_sticky, sticky_session
 from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import RunQueued, RunStarted
@@ -229,3 +231,57 @@ def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> N
 
     assert [("finalized", 2)] * 2 == [(each.reason, end_of(each).attempt) for each in ended]
     assert [True, False, True, False] == [said == task for said in prompts]
+
+
+def test_two_launches_that_choose_at_once(engine: Engine, project_dir: Path, shared: Path) -> None:
+    """Of launches that found no conversation at the same moment one begins it, and the others go on with it."""
+    before = [sticky_session(wanted=None, preset="scout", cwd=str(project_dir)) for _ in range(3)]
+    assert (3, True) == (len({session.id for session in before}), all(session.is_new for session in before))
+    turn = wait_until(lambda: begun_turn(shared), "a turn")
+    chosen: list[str] = []
+    choosers = [
+        threading.Thread(target=lambda s=s: chosen.append(begin_sticky(s, preset="scout", cwd=str(project_dir)).id))
+        for s in before
+    ]
+    for chooser in choosers:
+        chooser.start()
+    assert [] == list(shared.glob("*.jsonl")), "somebody began it out of turn"
+    os.close(turn)
+    for chooser in choosers:
+        chooser.join()
+    (path,) = shared.glob("*.jsonl")
+    assert {path.stem.rpartition("_")[2]} == set(chosen)
+    assert chosen[0] == run(engine, FIRST).meta.child_session_id
+
+
+def begun_turn(shared: Path) -> int:
+    """Take the turn to choose among the conversations of a directory."""
+    shared.mkdir(parents=True, exist_ok=True)
+    turn = os.open(shared, os.O_RDONLY)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    return turn
+
+
+def test_an_empty_session_is_mended(engine: Engine, shared: Path) -> None:
+    """A conversation of which a killed launcher or a full disk left an empty file begins anew under its id."""
+    first = run(engine, FIRST)
+    path = Path(first.meta.session_path or "")
+    path.write_bytes(b"")
+    second = run(engine, SECOND)
+
+    assert first.meta.child_session_id == second.meta.child_session_id
+    assert [SECOND] == prompts_in(path)
+    assert f'"id":"{first.meta.child_session_id}"' in path.read_text().splitlines()[0]
+
+
+def test_an_empty_session_in_use_is_left(project_dir: Path, shared: Path) -> None:
+    """A file that somebody is about to write to is not taken from him."""
+    os.close(begun_turn(shared))
+    path = shared / "scout_11111111-mine.jsonl"
+    path.touch()
+    session = sticky_session(wanted=None, preset="scout", cwd=str(project_dir))
+    user = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(user, fcntl.LOCK_EX)
+    assert "11111111-mine" == begin_sticky(session, preset="scout", cwd=str(project_dir)).id
+    assert 0 == path.stat().st_size
+    os.close(user)
