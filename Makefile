@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test quick check format bench soak screenshots snapshots clean
+.PHONY: help run test quick check format bench soak fuzz screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -65,6 +65,10 @@ bench:
 soak:
 	@$(SET_UP) soak
 	@"$(BIN)/python" -m tests.soak $(ARGS)
+
+fuzz:
+	@$(SET_UP) test
+	@$(TEST_ENV) SUBDECK_FUZZ_EXAMPLES=5000 "$(BIN)/python" -m pytest --timeout 1800 tests/core/test_decoding_fuzz.py $(ARGS)
 
 screenshots:
 	@$(SET_UP) screenshots
