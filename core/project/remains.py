@@ -24,6 +24,12 @@ from ..system import files
 from ..system.directory import RefusedError
 from ..text.plain import one_line, plain
 
+_PASSING = (
+    *(paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, paths.CHILDREN),
+    *(artifacts.PREPARED, artifacts.RESERVE),
+)
+"""What is of use until there is a result."""
+
 
 class Remains:
     """All records of one run, read while its lock is held, so that nobody adds to them."""
@@ -57,9 +63,11 @@ class Remains:
         result = self._prepared or self._result(by, not_ended)
         if self.fold.ended is None:
             self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
-        if self._prepared is None or not artifacts.publish_result(self._run_dir):
+        if self._prepared and not_ended:
+            artifacts.write_result(self._run_dir, replace(self._prepared, not_ended=not_ended))
+        elif self._prepared is None or not artifacts.publish_result(self._run_dir):
             artifacts.write_result(self._run_dir, result)
-        for name in (paths.ENVIRONMENT, paths.WRITING, paths.FAULT, paths.TAKEN, artifacts.PREPARED, artifacts.RESERVE):
+        for name in _PASSING:
             files.remove(self._path(name))
 
     def _path(self, name: str) -> str:

@@ -69,7 +69,8 @@ class Containment:
         ending.kill_below()
 
     def remove(self) -> None:
-        """Take the group away: the run has ended."""
+        """Take the group away, or the list: the run has ended."""
+        files.remove(self._list)
         with self._moving:
             pass
         if self._home:

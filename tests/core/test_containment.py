@@ -97,7 +97,7 @@ def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path) -> None:
     (seen,) = engine.snapshots([run.run_id])
     assert "lost" == seen.reason
     assert not lives(daemon)
-    assert cgroup.find(run.run_id) is None
+    assert (None, False) == (cgroup.find(run.run_id), listed.exists())
 
 
 def test_a_daemon_of_a_run_that_ends(engine: Engine, tmp_path: Path) -> None:
@@ -235,6 +235,7 @@ def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkey
     forked = f"/proc/{facts.pid}/task/{facts.pid}/children"
     (child,) = wait_until(lambda: list(map(int, Path(forked).read_text().split())), "the child to be forked")
     os.kill(facts.pid, signal.SIGKILL)
+    wait_until(lambda: not lives(facts.pid), "the wrapper to die")
     launching.join()
     (run,) = engine.snapshots()
     assert ("lost", False, False) == (run.reason, lives(child), (tmp_path / "begun").exists())

@@ -214,9 +214,10 @@ def test_a_broken_meta(engine: Engine) -> None:
 
 
 def test_a_strange_directory_among_the_runs(engine: Engine) -> None:
-    """Files and directories that are no runs are left alone."""
+    """Files and directories that are no runs are left alone; one that has a run's name is foreign."""
     run = run_to_end(engine, "answer ok")
     for name in ("notes", ".hidden", "20260101-000000-ABCDEF"):
         os.mkdir(os.path.join(engine.project.runs, name))
     Path(engine.project.runs, "20260101-000000-abcdef").touch()
-    assert [run.run_id] == [seen.run_id for seen in engine.snapshots()]
+    seen = {seen.run_id: seen.foreign for seen in engine.snapshots()}
+    assert {run.run_id: False, "20260101-000000-abcdef": True} == seen

@@ -442,6 +442,19 @@ def test_a_fault_while_looking_is_no_proof(project: Project, monkeypatch: pytest
     wait_until_gone(pid)
 
 
+def test_a_result_that_was_prepared_says_what_lives(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper that died with its result ready did not know of what could not be ended."""
+    run_id, directory = abandoned(project)
+    pid = sleeper(SUBDECK_RUN_ID=run_id)
+    artifacts.prepare_result(str(directory), make_result(run_id))
+    monkeypatch.setattr(processes, "send", lambda *_: False)
+    monkeypatch.setattr(ending, "PERSISTENCE_S", 0.05)
+    reconcile(project, run_id, by="test")
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert ("completed", (f"sleep (pid {pid})",)) == (result.status, result.not_ended)
+
+
 def test_one_look_that_finds_nothing_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a single look misses, because it was forking or just loading its program, is found by the next."""
     run_id, _ = abandoned(project)
