@@ -224,17 +224,18 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: St
     while not stop.is_set():
         presets = preset_dirs()
         try:
-            yield from _watch(project.active, presets, stop)
+            yield from _watch(project, presets, stop)
         except (OSError, RuntimeError):
             # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
             time.sleep(BEAT_S)
             yield Changes()
 
 
-def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
+def _watch(project: Project, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
     """Watch the directories that exist now, until one of them comes or goes."""
+    active = project.active
     wanted = (active, *presets)
-    watched = _existing(wanted)
+    watched = _existing(wanted, project.root)
     paced_stop = _PacedStop(stop)
     newest = checked = time.monotonic()
     restarted = True
@@ -250,7 +251,7 @@ def _watch(active: str, presets: tuple[str, ...], stop: Stop) -> Iterator[Change
         restarted = False
         if len(places) > len(runs) or now - checked >= CHECK_S:
             checked = now
-            if _existing(wanted) != watched or any(path in watched for _, path in batch):
+            if _existing(wanted, project.root) != watched or any(path in watched for _, path in batch):
                 return  # a directory came or went; one that came back is another one
 
 
@@ -271,11 +272,17 @@ def _ms(seconds: float) -> int:
     return int(seconds * 1000)
 
 
-def _existing(directories: tuple[str, ...]) -> tuple[str, ...]:
-    """Return for each directory itself or its nearest ancestor that exists, without repeats."""
+def _existing(directories: tuple[str, ...], root: str) -> tuple[str, ...]:
+    """Return for each directory itself or its nearest ancestor that exists, without repeats.
+
+    Nothing stands for a project that has gone, whose root this is: what others do above it is no news, and whether it
+    came back is looked at often enough.
+    """
     found: dict[str, None] = {}
     for directory in directories:
-        while not is_directory(directory) and directory != os.path.dirname(directory):
+        top = root if f"{directory}/".startswith(f"{root}/") else "/"
+        while not is_directory(directory) and directory != top and directory != os.path.dirname(directory):
             directory = os.path.dirname(directory)
-        found[directory] = None
+        if directory != root or is_directory(directory):
+            found[directory] = None
     return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -419,6 +419,26 @@ def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.M
         run = start(engine, "answer ok")
         followed.wait_for(run.run_id, lambda run: run.has_ended, "the run to end")
         wait_until(lambda: pauses.count(0.0) > pauses.count(follow.CALM_PAUSE_S), "more looks")
+
+
+def test_a_project_that_has_gone_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the project is gone nothing above it is watched, so that its neighbours wake nobody; its return is seen."""
+    watched: list[tuple[str, ...]] = []
+    batches = follow._batches
+
+    def noted(directories: Collection[str], stop: follow.Stop) -> Iterator[Collection[tuple[int, str]]]:
+        watched.append(tuple(directories))
+        return batches(directories, stop)
+
+    monkeypatch.setattr(follow, "_batches", noted)
+    project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
+    begun = time.monotonic()
+    for _ in follow.watch(project, lambda: (project.home,), stop):
+        if len(watched) == 1:
+            os.makedirs(project.root, exist_ok=True)
+        if len(watched) == 2 or time.monotonic() - begun > 20:
+            stop.set()
+    assert [(), (project.root,)] == watched
 
 
 def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
