@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ..agents.base import AgentKind
 from ..agents.choice import choose_agent
+from ..agents.pi.models import cached_listing
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
 from ..launch.model import INHERIT, known_roles
@@ -131,6 +132,18 @@ class _Models:
     def available(self) -> tuple[str, ...]:
         return available_models(self._engine.settings, self._parent.models)
 
+    @cached_property
+    def _are_all_known(self) -> bool:
+        """Whether a model that is not `available` is none: the parent said which are, or pi's list is up to date."""
+        if self._parent.models is not None:
+            return True
+        settings = self._engine.settings
+        try:
+            agent = choose_agent(settings.agent, settings)
+        except AgentUnavailable:
+            return False
+        return agent.name != AgentKind.OFFLINE and cached_listing(agent.command).complete
+
     def preset(self, name: str | None) -> Preset | None:
         return self.presets.get(name or "")
 
@@ -176,8 +189,7 @@ class _Models:
         """Return a reference of a call or a preset in the spelling of the available models; a role is left as it is.
 
         A bare id stands for the first model of that id; a thinking level stays at the end. What a preset names is left
-        to the launch where it is not among them, if the parent does not say what is available to it or others resolve
-        models too.
+        to the launch where it is not among them, if they may not be all that there are, or others resolve models too.
         """
         if ref is None or ref.startswith("@"):
             return ref
@@ -185,7 +197,7 @@ class _Models:
         for wanted, suffix in ((ref, ""), (base, f":{level}" if level else "")):
             if found := self._find(wanted.lower()):
                 return found + suffix
-        if where != ARGUMENT and (self._parent.models is None or installed_resolvers()):
+        if where != ARGUMENT and (installed_resolvers() or not self._are_all_known):
             return ref
         hint = "name one of the currently available models, or a role like @fast"
         raise self._rejected(f'the model "{ref}" is not available', ref, hint, where)

@@ -8,10 +8,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from subdeck.core.agents.choice import choose_agent
+from subdeck.core.agents.pi.models import CachedList, cache_file, list_key
 from subdeck.core.delegation.parent import Resolved
 from subdeck.core.delegation.results import ARGUMENT, ToolProgress
 from subdeck.core.engine import Engine
+from subdeck.core.models.catalog import Model
 from subdeck.core.run.model import LauncherKind
 
 from tests.core.conversing import CONVERSING, hand_over, parts, write_preset
@@ -245,6 +249,18 @@ def test_an_unavailable_model_of_a_preset(engine: Engine, project_dir: Path) -> 
     assert ("model", "fake/nope", ["fake/a", "fake/puppet"], str(path)) == tuple(
         error[name] for name in ("field", "value", "valid", "where")
     )
+
+
+def test_a_complete_list_of_models(engine: Engine, project_dir: Path) -> None:
+    """Where the parent does not say, a model of a preset is refused once pi's own list, up to date, lacks it."""
+    write_preset(project_dir, "model: fake/other", name="fixed")
+    assert not call(engine, "subagent", task("answer ok", preset="fixed")).is_error
+    command = choose_agent("puppet", engine.settings).command
+    file = Path(cache_file(command))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(msgspec.json.encode(CachedList(list_key(command), (Model("fake", "a", "pi"),))))
+    answer = call(engine, "subagent", task("answer ok", preset="fixed"))
+    assert (True, ["fake/puppet", "fake/a"]) == (answer.is_error, answer.structured["error"]["valid"])
 
 
 def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:
