@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.engine import Engine
 
-from tests.factories import open_engine
+from tests.factories import make_finished, make_meta, open_engine
 from tests.hostile import controls, hostile_preset, hostile_run
 
 from .deck import Deck, opened
@@ -26,6 +27,13 @@ def engine(project_dir: Path) -> Iterator[Engine]:
     _, lock = hostile_run(engine, ended=False)
     yield Engine.open(str(project_dir), kind=cast("Any", "app"))
     os.close(lock)
+
+
+BROKEN_FILES = {
+    paths.META: b'{"runId": "\xff"}',
+    paths.RESULT: b"[" * 5000,
+    paths.EVENTS: b'{"type": "assistant_text", "text": "\xff"}\n\x00\n',
+}
 
 
 async def look(deck: Deck, *keys: str, until: str = "") -> None:
@@ -88,3 +96,25 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
         await look(deck, "N", until="Run without a preset")
         await look(deck, "escape")
         assert deck.app.is_running
+
+
+async def test_broken_runs(project_dir: Path) -> None:
+    """Runs whose records say nothing have rows with the reason, beside the others; each opens, and can be deleted."""
+    engine = open_engine(project_dir)
+    make_finished(engine.project, make_meta(task="a whole run"))
+    for name, content in BROKEN_FILES.items():
+        run_id = make_finished(engine.project, make_meta(task=f"without {name}")).run_id
+        Path(engine.project.run_dir(run_id), name).write_bytes(content)
+    async with opened(cast("Any", Engine.open(str(project_dir), kind=cast("Any", "app"))), (120, 40)) as deck:
+        await look(deck, until="a whole run")
+        for text in ("meta.json is broken: it", "lost: it is", "without events"):
+            assert text in deck.screen_text
+        await look(deck, "2", "g")
+        for _ in range(4):
+            await look(deck, "i", until="esc close")
+            for tab in "1234567":
+                await look(deck, tab)
+            await look(deck, "escape", "j")
+        await look(deck, "asterisk", "d", until="Delete")
+        await look(deck, "y")
+        await deck.until(lambda: not os.listdir(engine.project.runs), "all runs to be deleted")
