@@ -23,6 +23,7 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
+from .run.mark import check_key
 from .system import cgroup, files, processes
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
@@ -63,6 +64,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
         *_system(project),
         *_processes(settings),
+        _key(),
         *_project(project),
         *setup,
         *_presets(Workspace(project, where, settings)),
@@ -124,6 +126,16 @@ def _processes(settings: Settings) -> Iterator[Check]:
     if not os.path.exists("/proc/1/stat"):
         detail = "/proc hides the processes of other users (hidepid), also those that a child starts as another user"
         yield Check("processes", State.WARN, detail, "mount -o remount,hidepid=0 /proc")
+
+
+def _key() -> Check:
+    """Say whether runs can be marked as this user's."""
+    path = paths.key_file()
+    try:
+        check_key()
+    except SubdeckError as error:
+        return Check("key", State.PROBLEM, f"{error.where}: {error.what}", error.hint)
+    return Check("key", State.OK, path if os.path.lexists(path) else f"{path} will be made by the first launch")
 
 
 def _can_lock(project: paths.Project) -> bool:

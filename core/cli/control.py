@@ -92,8 +92,8 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
 def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Take over foreign runs, so that they can be stopped, continued and cleaned up like your own.
 
-    A run is foreign if it was made by a subdeck before version 0.2, came with a checkout or a copy, or is another
-    user's; that of another user cannot be taken over. Shows what each run is, and asks.
+    A run is foreign if your subdeck did not make it: it came with a checkout or a copy, an earlier version made it, or
+    it is another user's. That of another user cannot be taken over. Shows what each run is, and asks.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)

@@ -16,6 +16,7 @@ from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
+from ..run.mark import check_key
 from ..run.model import (
     Group,
     InheritedContext,
@@ -40,7 +41,7 @@ from .model import INHERIT, ResolvedModel, resolve_model
 
 PREVIOUS = "{previous}"
 
-_PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited")
+_PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited", "key")
 """Of a plan: those that can raise, in the order in which a person would mend them."""
 
 
@@ -126,6 +127,11 @@ class Plan:
             warnings=(*model.notices, *limit_warnings, *self.resource_warnings),
         )
         return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
+
+    @cached_property
+    def key(self) -> None:
+        """Nothing but a reason not to launch: without the key that marks runs nobody could act on this one."""
+        check_key()
 
     @cached_property
     def preset(self) -> Preset | None:

@@ -31,7 +31,7 @@ def why_foreign(run_dir: str) -> str:
             owner = directory.status(".").st_uid
     except OSError as error:
         return f"its directory cannot be used: {error.strerror}"
-    if owner != os.geteuid():
+    if not paths.is_own(owner):
         return f"it belongs to another user (uid {owner})"
     if fault := artifacts.fault_of(run_dir, paths.META):
         return fault
@@ -99,12 +99,12 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
 
     try:
         with opened(run_dir) as directory:
-            if directory.status(".").st_uid != os.geteuid():
+            if not paths.is_own(directory.status(".").st_uid):
                 raise refuse(why_foreign(run_dir))
             for name, status in directory.entries():
                 if not stat.S_ISREG(status.st_mode):
                     raise refuse(f"{name} is not a regular file")
-                if status.st_uid != os.geteuid():
+                if not paths.is_own(status.st_uid):
                     raise refuse(f"{name} belongs to another user (uid {status.st_uid})")
                 if status.st_nlink > 1:
                     raise refuse(f"{name} has a second name elsewhere (a hard link)")

@@ -33,7 +33,7 @@ def marked(run_id: str, record: bytes) -> bytes:
     Makes the key where there is none. Raises SubdeckError when that cannot be done.
     """
     head = record.removesuffix(b"\n}")
-    return head + _field(make_key(), run_id, head)
+    return head + _field(_keyed(make_key()), run_id, head)
 
 
 class Verifier:
@@ -43,7 +43,7 @@ class Verifier:
         """Return whether a record carries this user's mark for a run of that id; False where the key cannot be used."""
         if not is_mark_there(record) or self._keyed is None:
             return False
-        return record.endswith(_field_of(self._keyed, run_id, record[:-_FIELD_AT]))
+        return record.endswith(_field(self._keyed, run_id, record[:-_FIELD_AT]))
 
     @cached_property
     def _keyed(self) -> blake2b | None:
@@ -68,20 +68,26 @@ def make_key() -> bytes:
             files.make_private_directory(os.path.dirname(path))
             _write_key(path)
         except OSError as error:
-            raise SubdeckError(
-                f"the key that marks your runs cannot be made: {error.strerror}",
-                where=path,
-                hint="set HOME to a directory that you can write to; without the key no run can be told from one that "
-                "came with a checkout, so none is started",
-            ) from error
+            raise _unmakable(error.strerror or str(error)) from error
         key = read_key()
     if key is None:
         raise _unusable("it was removed as soon as it had been made", "try again")
     return key
 
 
+def check_key() -> None:
+    """Raise the SubdeckError that `make_key` would raise, as far as that can be told without making anything."""
+    if read_key() is not None:
+        return
+    nearest = os.path.dirname(paths.key_file())
+    while not os.path.lexists(nearest):
+        nearest = os.path.dirname(nearest)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise _unmakable(f"{nearest} cannot be written")
+
+
 def read_key() -> bytes | None:
-    """Return this user's key; None where there is none. Raises SubdeckError for one that is unreadable or no secret."""
+    """Return this user's key; None where there is none. Raises SubdeckError for one that cannot be used."""
     path = paths.key_file()
     try:
         descriptor, status = files.open_regular(path)
@@ -92,7 +98,7 @@ def read_key() -> bytes | None:
             error.strerror or str(error), "check its rights and those of the directories above it"
         ) from error
     try:
-        if status.st_uid != os.geteuid():
+        if not paths.is_own(status.st_uid):
             raise _unusable("it belongs to another user", "run subdeck as that user, or with a HOME of your own")
         if stat.S_IMODE(status.st_mode) & 0o077:
             what = f"others can use it too (mode {stat.S_IMODE(status.st_mode):04o})"
@@ -119,10 +125,6 @@ def _write_key(path: str) -> None:
         os.close(turn)
 
 
-def _field(key: bytes, run_id: str, head: bytes) -> bytes:
-    return _field_of(_keyed(key), run_id, head)
-
-
 def _keyed(key: bytes) -> blake2b:
     try:
         from _blake2 import blake2b  # what hashlib has; with hashlib comes OpenSSL, 9 ms
@@ -131,11 +133,20 @@ def _keyed(key: bytes) -> blake2b:
     return blake2b(key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
 
 
-def _field_of(keyed: blake2b, run_id: str, head: bytes) -> bytes:
+def _field(keyed: blake2b, run_id: str, head: bytes) -> bytes:
     signed = keyed.copy()
     signed.update(os.fsencode(f"{run_id}\n"))
     signed.update(head)
     return b"%b%b%b" % (_FIELD, signed.hexdigest().encode(), _END)
+
+
+def _unmakable(why: str) -> SubdeckError:
+    return SubdeckError(
+        f"the key that marks your runs cannot be made: {why}",
+        where=paths.key_file(),
+        hint="set HOME to a directory that you can write to; without the key no run can be told from one that came "
+        "with a checkout, so none is started",
+    )
 
 
 def _unusable(what: str, hint: str) -> SubdeckError:

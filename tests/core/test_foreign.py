@@ -527,6 +527,7 @@ def test_a_key_that_cannot_be_used(engine: Engine) -> None:
     (run,) = engine.snapshots()
     assert run.foreign
     assert "others can use it too" in explain(run, DiagnosisReader(engine.project, run.run_id).read(run), NOW)
+    assert ["others can use it too" in problem.what for problem in engine.check(request("answer ok"))] == [True]
     with pytest.raises(SubdeckError, match="others can use it too"):
         engine.launch([request("answer ok")], background=False)
     assert [directory.name] == [seen.run_id for seen in engine.snapshots()]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 from subdeck.core import paths
+from subdeck.core.doctor import examine
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run import mark
 
@@ -173,6 +174,22 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
         mark.make_key()
     assert "set HOME" in refused.value.hint
     assert "none is started" in refused.value.hint
+
+
+def test_doctor_names_it(home: Path, project_dir: Path) -> None:
+    """What keeps runs from being marked is said before the first launch, and looking makes no key."""
+
+    def key_check() -> tuple[str, str, str]:
+        (check,) = (check for check in examine(str(project_dir)) if check.name == "key")
+        return check.state, check.detail, check.fix
+
+    assert ("ok", f"{key_file(home)} will be made by the first launch", "") == key_check()
+    assert not key_file(home).exists()
+    mark.make_key()
+    assert ("ok", str(key_file(home)), "") == key_check()
+    key_file(home).chmod(0o644)
+    state, detail, fix = key_check()
+    assert ("problem", True, True) == (state, "others can use it too" in detail, "chmod 600" in fix)
 
 
 def test_checking_loads_no_openssl(home: Path) -> None:

@@ -75,8 +75,8 @@ class RunStore:
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
         self._runs[run.run_id] = run
-        self.tokens += run.usage.tokens - (old.usage.tokens if old else 0)
-        self.cost += run.usage.cost - (old.usage.cost if old else 0.0)
+        for snapshot, step in ((old, -1), (run, +1)):
+            self._add_up(snapshot, step)
 
     def _forget(self, run_id: str) -> None:
         run = self._runs.pop(run_id, None)
@@ -84,8 +84,13 @@ class RunStore:
             return
         for noted in (self.unseen, self.unread, self.marked):
             noted.discard(run_id)
-        self.tokens -= run.usage.tokens
-        self.cost -= run.usage.cost
+        self._add_up(run, -1)
+
+    def _add_up(self, run: RunSnapshot | None, step: int) -> None:
+        """Take a run into the sums, or out of them; a foreign one is in none."""
+        if run is not None and not run.foreign:
+            self.tokens += step * run.usage.tokens
+            self.cost += step * run.usage.cost
 
 
 def needs_operator(run: RunSnapshot) -> bool:
