@@ -135,15 +135,15 @@ def test_a_launcher_killed_between_two_steps(project_dir: Path) -> None:
     assert meta.run_id == engine.snapshots()[0].run_id
 
 
-def test_a_run_of_another_boot(engine: Engine, tmp_path: Path) -> None:
-    """A run of another boot is unknown, refuses to be stopped with words, is never signalled, and can be deleted."""
+def test_a_run_of_another_machine(engine: Engine, tmp_path: Path) -> None:
+    """A run of another machine is unknown, refuses to be stopped with words, is never signalled, and can be deleted."""
     run, wrapper, left = busy(engine, tmp_path)
     os.kill(wrapper, signal.SIGKILL)
     wait_until(lambda: not lives(wrapper), "the wrapper to die")
     directory = str(run_dir(engine, run))
     facts = artifacts.read_runner(directory)
     assert facts is not None
-    artifacts.write_runner(directory, replace(facts, boot_id="another"))
+    artifacts.write_runner(directory, replace(facts, host="another", boot_id="another"))
     (seen,) = engine.snapshots()
     assert (True, "running", None) == (seen.elsewhere, seen.status, seen.reason)
     with pytest.raises(SubdeckError, match="another machine, boot"):

@@ -39,6 +39,7 @@ def test_runner_facts(project_dir: Path) -> None:
     expected = artifacts.RunnerFacts(
         kind="process",
         host=processes.host(),
+        machine_id=processes.machine_id(),
         boot_id=processes.boot_id(),
         pid_namespace=processes.pid_namespace(),
         pid=pids.pid,
