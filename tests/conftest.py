@@ -26,7 +26,14 @@ SESSION_WORLD = pytest.StashKey[Path]()
 STARTS_PROCESSES = [
     *("test_channels.py", "test_child_session.py", "test_cli_*.py", "test_context.py", "test_engine_*.py"),
     *("test_finalization.py", "test_follow.py", "test_foreign.py", "test_liveness.py", "test_mark.py"),
-    *("test_mcp.py", "test_mcp_going.py", "test_offline_agent*.py", "test_processes.py", "test_replay.py"),
+    *(
+        "test_mcp.py",
+        "test_mcp_going.py",
+        "test_offline_agent*.py",
+        "test_planted.py",
+        "test_processes.py",
+        "test_replay.py",
+    ),
     *("test_rights.py", "test_runners_process.py", "test_session.py"),
     *("test_sticky.py", "test_tools_background.py", "test_tools_subagent.py", "test_wrapper_*.py", "test_wheel.py"),
 ]

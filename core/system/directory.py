@@ -135,11 +135,11 @@ class Directory:
         Return the owner of that directory and what is in the files. So runs are read by the thousand: there is little
         between here and the kernel.
         """
-        directory = _step(self._descriptor, self._at(name), f"{self.path}/{name}")
+        descriptors = [_step(self._descriptor, self._at(name), f"{self.path}/{name}")]
         try:
-            return os.fstat(directory).st_uid, [_content(directory, file_name) for file_name in file_names]
+            return os.fstat(descriptors[0]).st_uid, [_content(descriptors, file_name) for file_name in file_names]
         finally:
-            os.close(directory)
+            _close(descriptors)
 
     def write_whole(
         self, name: str, content: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = False
@@ -262,19 +262,29 @@ class Directory:
         return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.path}/{name}")
 
 
-def _content(directory: int, name: str) -> bytes:
+def _content(descriptors: list[int], name: str) -> bytes:
+    """Read a file of the directory that is the first of these; its descriptor is added to them."""
     try:
-        descriptor = os.open(name, _READ, dir_fd=directory)
+        descriptor = os.open(name, _READ, dir_fd=descriptors[0])
     except OSError as error:
         if error.errno in _NOT_FOR_US:
             return b""
         raise
+    descriptors.append(descriptor)
     try:
         return _whole(descriptor, "", name)
     except RefusedError:
         return b""
-    finally:
-        os.close(descriptor)
+
+
+def _close(descriptors: list[int]) -> None:
+    """Close what was opened one after the other: by one call where no other thread has got a number in between."""
+    first, end = descriptors[0], descriptors[0] + len(descriptors)
+    if descriptors == list(range(first, end)):
+        os.closerange(first, end)
+    else:
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _whole(descriptor: int, place: str, name: str) -> bytes:

@@ -145,3 +145,22 @@ def test_no_descriptor_is_left_open(home: Path) -> None:
         files.names(f"{home}/{path}")
         files.exists(f"{home}/{path}")
     assert before == len(os.listdir("/proc/self/fd"))
+
+
+def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
+    """What is opened for one run is closed whether its numbers follow each other or not, and nothing else is."""
+    (home / "runs/one").mkdir(parents=True)
+    (home / "runs/one/a").write_bytes(b"A")
+    (home / "runs/one/c").write_bytes(b"C")
+    with opened(f"{home}/runs") as runs:
+        spare = [os.open("/", os.O_RDONLY) for _ in range(4)]
+        for gap in ((), spare[1:2], spare[0:3:2]):
+            for descriptor in gap:
+                os.close(descriptor)
+            before = set(os.listdir("/proc/self/fd"))
+            assert (os.geteuid(), [b"A", b"", b"C"]) == runs.read_inside("one", "a", "b", "c")
+            assert before == set(os.listdir("/proc/self/fd"))
+            for descriptor in gap:
+                os.dup2(spare[3], descriptor)
+        for descriptor in spare:
+            os.close(descriptor)
