@@ -26,25 +26,25 @@ NEWEST = 200
 """Runs in the first update, besides the unfinished ones."""
 BATCH = 1000
 """Runs read between two updates while the older ones are loaded."""
-SWEEP = 1.0
-"""Seconds between two looks at whether anything that is open has grown."""
+SWEEP = 2.0
+"""Seconds between two looks at whether anything that is open has grown without a notice."""
 REST = 0.25
 """Seconds between two looks at a run that writes and is not shown."""
 PROOF = 2.0
 """Seconds between two proofs of life of runs whose wrapper is not known to be alive."""
-PROOF_OF_ALL = 10.0
+PROOF_OF_ALL = 60.0
 """Seconds between two looks at everything that is open, with proof of life."""
 
 BEAT_S = 0.1
 """Seconds after which something is yielded even without news; in a calm a little more."""
 STEP_S = 0.011
 DEBOUNCE_S = 0.02
-CALM_PAUSE_S = 0.17
+CALM_PAUSE_S = 0.18
 """Seconds added to a step while nothing has happened for `CALM_AFTER_S`: wake-ups are most of what a calm costs."""
 CALM_AFTER_S = 3.0
 _NATIVE = (False, False, 0, False, False)
 """No debug output, no polling nor its pace, nothing below the directories, no right that may be missing."""
-CHECK_S = 1.0
+CHECK_S = 2.0
 """Seconds after which the directories are looked for, should the notice of one that came or went be lost."""
 
 
@@ -123,6 +123,8 @@ class Follower:
             touched = self._registry.look(due) if (due := self._due()) else set[str]()
             if changes.restarted:
                 self._swept = self._proved_all = 0.0
+            if dead := self._registry.take_dead_ids():
+                touched |= self._registry.look(dead, prove=True)
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             yield self._update(touched, presets_changed=changes.presets)
@@ -147,7 +149,7 @@ class Follower:
         """Look at what is open, and at the list of runs when it changed; finds all that the watch did not tell."""
         now = time.monotonic()
         touched = self._registry.look(self._registry.grown_ids - self._waiting)
-        doubtful = self._registry.take_dead_ids()
+        doubtful = set[str]()
         if now - self._proved_all >= PROOF_OF_ALL:
             self._proved = self._proved_all = now
             doubtful.update(self._registry.open_ids, self._registry.active_names())
