@@ -255,12 +255,12 @@ def test_missing_tmux_names_the_package(project: Path, tmp_path: Path) -> None:
     assert [] == run_dirs(project)
 
 
-def test_full_disk_is_told(project: Path) -> None:
-    """A run directory that cannot be made is an error with its path, and nothing was started."""
+def test_a_file_in_the_place_of_the_runs(project: Path) -> None:
+    """Where no run directory can be made the error names its place, and nothing was started."""
     (project / ".pi" / "subagents" / "runs").write_text("in the way")
     done = subdeck("run", "scout", "x", cwd=project)
     assert 2 == done.code
-    assert "the run directory cannot be written" in done.err
+    assert "runs is a file, not a directory" in done.err
 
 
 def test_cwd_that_is_no_utf8_is_refused(project: Path) -> None:
