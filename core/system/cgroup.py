@@ -1,7 +1,8 @@
 """A control group (v2) for each run: what a process in it starts cannot leave it, whatever it forks or forgets.
 
 A group is made below the one that this process is in, where that is allowed; it needs no controller. It is called by
-the run's id, so that whoever finishes a run finds it without a record that could name another.
+the run's id, so that whoever finishes a run finds it without a record that could name another. The group of a wrapper
+that stood by before it had a run has an empty one in it that is called by the id.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from collections.abc import Iterator
 from . import files
 
 PREFIX = "subdeck-"
+STANDBY = PREFIX + "standby-"
+"""Before the pid of a wrapper that stands by."""
+_LABEL = "run-"
+"""Before the id of the run that such a wrapper was given."""
 MEMBERS = "cgroup.procs"
 OLD_S = 60.0
 """After this a group that is empty will not be entered any more."""
@@ -43,7 +48,7 @@ def find(run_id: str) -> str | None:
 
     Raises OSError where it could not be looked for.
     """
-    wanted = PREFIX + run_id
+    wanted, label = PREFIX + run_id, _LABEL + run_id
     home = own()
     if home and _is_ours(f"{home}/{wanted}"):
         return f"{home}/{wanted}"
@@ -51,7 +56,23 @@ def find(run_id: str) -> str | None:
         for directory, names in _tree(mount):
             if wanted in names and _is_ours(f"{directory}/{wanted}"):
                 return f"{directory}/{wanted}"
+            if label in names and os.path.basename(directory).startswith(STANDBY) and _is_ours(directory):
+                return directory
     return None
+
+
+def label(group: str, run_id: str) -> None:
+    """Let a group be found that was made before it was known for which run. Raises OSError."""
+    os.mkdir(f"{group}/{_LABEL}{run_id}", 0o700)
+
+
+def remove_standby(pid: int) -> None:
+    """Remove the group of a child that stood by and has ended."""
+    try:
+        if home := own():
+            remove(f"{home}/{STANDBY}{pid}")
+    except OSError:
+        return
 
 
 def members(group: str) -> list[int]:
@@ -77,7 +98,12 @@ def kill(group: str) -> None:
 
 
 def remove(group: str) -> None:
-    """Remove a group and those below it, as far as they are empty."""
+    """Remove a group and those below it, unless something lives in them."""
+    try:
+        if members(group):
+            return
+    except OSError:
+        return
     for directory, _, _ in os.walk(group, topdown=False):
         try:
             os.rmdir(directory)
@@ -91,9 +117,9 @@ def remove_old(directory: str) -> None:
     for name in files.names(directory):
         try:
             if name.startswith(PREFIX) and os.stat(f"{directory}/{name}").st_mtime < oldest:
-                os.rmdir(f"{directory}/{name}")
+                remove(f"{directory}/{name}")
         except OSError:
-            continue  # it is in use
+            continue  # another wrapper has
 
 
 def _mounts() -> Iterator[tuple[str, str]]:

@@ -29,16 +29,20 @@ from .queue import (
 )
 from .runner_file import RunnerFile
 
+TYPE_CHECKING = False  # as typing's, which who waits in a queue does without
+if TYPE_CHECKING:
+    from .containment import Group
+
 NO_GROUP = "--no-group"
 """The option by which a run gets no control group of its own."""
 
 
 def main(arguments: list[str]) -> int:
+    group: Group | None = None
     if arguments == [standby.OPTION]:
-        received = _stand_by()
-        if received is None:
+        arguments, group = _stand_by()
+        if not arguments:
             return 0
-        arguments = received
     run_dir, activity_file, *options = arguments
     may_group = NO_GROUP not in options
     reservations, tmux = _read_options([option for option in options if option != NO_GROUP], run_dir)
@@ -61,9 +65,14 @@ def main(arguments: list[str]) -> int:
                 _take_over_sessions(reservations, queue, signals)
         except StopRequested:
             pass  # the supervisor finds the same signal and writes a result without a start
-        from .containment import Containment
+        from .containment import Containment, Group
 
-        containment = Containment(run_dir, runner, may_group=may_group)
+        if not may_group and group:
+            group.remove()
+            group = None
+        elif may_group and not group:
+            group = Group.of_run(run_dir)
+        containment = Containment(run_dir, runner, group)
         leave = containment.remove
         supervise = _load()
         supervise(run_dir, activity_file, signals, containment, events_written=int(queue.reported))
@@ -107,21 +116,31 @@ def _finish(run_dir: str) -> bool:
     return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
-def _stand_by() -> list[str] | None:
-    """Load all that a run needs, then wait for one; return the arguments, or None where there is nothing to run."""
+def _stand_by() -> tuple[list[str], Group | None]:
+    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run, and the
+    group that is the run's now.
+    """
+    from .containment import Group
+
     processes.close_inherited()
     os.chdir("/")
+    group = Group.of_standby()
     _load()
     arguments = standby.receive()
-    if arguments is not None:
-        processes.wear_mark(os.path.basename(arguments[0]))
-        stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
-        nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        for source, descriptor in ((nowhere, 0), (nowhere, 1), (stderr, 2)):
-            os.dup2(source, descriptor)
-        os.close(nowhere)
-        os.close(stderr)
-    return arguments
+    if arguments is None:
+        group.remove()
+        return [], None
+    processes.wear_mark(os.path.basename(arguments[0]))
+    stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for source, descriptor in ((nowhere, 0), (nowhere, 1), (stderr, 2)):
+        os.dup2(source, descriptor)
+    os.close(nowhere)
+    os.close(stderr)
+    if not group.label(arguments[0]):
+        group.remove()
+        return arguments, None
+    return arguments, group
 
 
 def _load() -> Callable[..., None]:

@@ -17,31 +17,106 @@ LOOK_S = 0.1
 """Between two looks at the children at least."""
 
 
-class Containment:
-    """Of the run that this process, a subreaper, supervises."""
+class Group:
+    """A control group that this process moves into, if it may, while there is much to load: the kernel takes 14 ms."""
 
-    def __init__(self, run_dir: str, runner: RunnerFile, *, may_group: bool) -> None:
-        self.runner = runner
-        self._home = _own_group() if may_group else None
-        self._group = f"{self._home}/{cgroup.PREFIX}{os.path.basename(run_dir)}"
-        self._list = os.path.join(run_dir, paths.CHILDREN)
-        self._known: set[int] = set()
-        self._looked = 0.0
-        self._is_inside = False
+    def __init__(self, name: str) -> None:
+        self._home = _own_group()
+        self._path = f"{self._home}/{name}"
+        self.is_inside = False
         self._moving = _thread.allocate_lock()
         self._moving.acquire()
         if self._home:
-            _thread.start_new_thread(self._move, ())  # the kernel takes 14 ms, in which there is much to load
+            _thread.start_new_thread(self._move, ())
         else:
             self._moving.release()
+
+    @classmethod
+    def of_run(cls, run_dir: str) -> Group:
+        return cls(cgroup.PREFIX + os.path.basename(run_dir))
+
+    @classmethod
+    def of_standby(cls) -> Group:
+        """Make one before it is known for which run."""
+        name = f"{cgroup.STANDBY}{os.getpid()}"
+        if home := _own_group():
+            cgroup.remove(f"{home}/{name}")  # of an earlier process with this pid
+        return cls(name)
+
+    def label(self, run_dir: str) -> bool:
+        """Let the group be found by a run's id; return whether this process is in a group that can be."""
+        with self._moving:
+            pass
+        try:
+            if self.is_inside:
+                cgroup.label(self._path, os.path.basename(run_dir))
+        except OSError:
+            return False
+        return self.is_inside
 
     def enter(self) -> None:
         """Make sure that what is started from now on is in the group, if there is one."""
         with self._moving:
             pass
-        if self._home and not self._is_inside:
+        if self._home and not self.is_inside:
             self._moving.acquire()
             self._move()
+
+    def kill(self) -> None:
+        """Leave the group and kill what stays."""
+        self._leave()
+        if not self.is_inside:
+            try:
+                cgroup.kill(self._path)
+            except OSError:
+                return  # an older kernel: one by one, then
+
+    def remove(self) -> None:
+        """Take the group away: what was in it has ended."""
+        with self._moving:
+            pass
+        if self._home:
+            self._leave()
+            cgroup.remove(self._path)
+            cgroup.remove_old(self._home)
+
+    def _move(self) -> None:
+        try:
+            try:
+                os.mkdir(self._path, 0o700)
+            except FileExistsError:
+                pass
+            cgroup.move_here(self._path)
+            self.is_inside = True
+        except OSError:
+            cgroup.remove(self._path)
+            self._home = None
+        finally:
+            self._moving.release()
+
+    def _leave(self) -> None:
+        if self._home and self.is_inside:
+            try:
+                cgroup.move_here(self._home)
+                self.is_inside = False
+            except OSError:
+                return  # it stays; an empty group costs nothing
+
+
+class Containment:
+    """Of the run that this process, a subreaper, supervises."""
+
+    def __init__(self, run_dir: str, runner: RunnerFile, group: Group | None) -> None:
+        self.runner = runner
+        self._group = group
+        self._list = os.path.join(run_dir, paths.CHILDREN)
+        self._known: set[int] = set()
+        self._looked = 0.0
+
+    def enter(self) -> None:
+        """Make sure that what is started from now on is in the group, if there is one."""
+        if self._group:
+            self._group.enter()
 
     def add_child(self, pid: int) -> None:
         """Write down the child that was just started."""
@@ -50,7 +125,7 @@ class Containment:
 
     def look(self, now: float) -> None:
         """Write down the children that have come, unless a group says which they are; with 0 for `now` at once."""
-        if self._is_inside or 0 < now < self._looked + LOOK_S:
+        if self._is_grouped or 0 < now < self._looked + LOOK_S:
             return
         self._looked = now
         there = set(processes.children())
@@ -62,7 +137,7 @@ class Containment:
 
     def end(self, patience: float) -> tuple[str, ...]:
         """End all that is left of the run; return what could not be ended, for a person."""
-        return ending.end_children(patience, self._kill_group if self._is_inside else None)
+        return ending.end_children(patience, self._group.kill if self._group and self._is_grouped else None)
 
     def kill(self) -> None:
         """Kill all that is below this process, once."""
@@ -71,42 +146,12 @@ class Containment:
     def remove(self) -> None:
         """Take the group away, or the list: the run has ended."""
         files.remove(self._list)
-        with self._moving:
-            pass
-        if self._home:
-            self._leave()
-            cgroup.remove(self._group)
-            cgroup.remove_old(self._home)
+        if self._group:
+            self._group.remove()
 
-    def _move(self) -> None:
-        try:
-            try:
-                os.mkdir(self._group, 0o700)
-            except FileExistsError:
-                pass
-            cgroup.move_here(self._group)
-            self._is_inside = True
-        except OSError:
-            cgroup.remove(self._group)
-            self._home = None
-        finally:
-            self._moving.release()
-
-    def _leave(self) -> None:
-        if self._home and self._is_inside:
-            try:
-                cgroup.move_here(self._home)
-                self._is_inside = False
-            except OSError:
-                return  # it stays; an empty group costs nothing
-
-    def _kill_group(self) -> None:
-        self._leave()
-        if not self._is_inside:
-            try:
-                cgroup.kill(self._group)
-            except OSError:
-                return  # an older kernel: one by one, then
+    @property
+    def _is_grouped(self) -> bool:
+        return self._group is not None and self._group.is_inside
 
     def _note(self, text: str) -> None:
         try:

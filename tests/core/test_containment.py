@@ -73,22 +73,28 @@ def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
 
 
 @needs_groups
-def test_a_group_for_each_run(project_dir: Path) -> None:
-    """Wrapper and child are in a group that is called by the run, and that goes with it."""
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_a_group_for_each_run(project_dir: Path, stands_by: bool) -> None:
+    """Wrapper and child are in a group that the run's id leads to, and that goes with it."""
     engine = open_engine(project_dir)
+    if stands_by:
+        standby.start()
     run = start(engine, "hang")
     pids = started(engine, run)
-    name = f"subdeck-{run.run_id}"
+    name = f"subdeck-standby-{pids.pid}" if stands_by else f"subdeck-{run.run_id}"
     assert [name, name] == [group_of(pids.pid), group_of(pids.child_pid)]
     group = cgroup.find(run.run_id)
-    assert group is not None and {pids.pid, pids.child_pid} <= set(cgroup.members(group))
+    assert group is not None and {pids.pid, pids.child_pid} == set(cgroup.members(group))
     engine.stop([run.run_id])
     wait_for_end(engine, run.run_id)
     wait_until(lambda: cgroup.find(run.run_id) is None, "the group to be removed")
 
 
-def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path, stands_by: bool) -> None:
     """A process that left parent, session and environment behind is ended by who finds the run without its wrapper."""
+    if stands_by:
+        standby.start()
     run, daemon = with_daemon(engine, tmp_path)
     listed = run_dir(engine, run) / paths.CHILDREN
     if cgroup.find(run.run_id) is None:
@@ -211,6 +217,24 @@ def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
     engine.stop([run.run_id])
     wait_for_end(engine, run.run_id)
     wait_until_gone(pids.pid)
+
+
+@needs_groups
+def test_the_group_of_a_wrapper_that_gets_no_run(project_dir: Path) -> None:
+    """What stands by for nothing leaves no group, and a run that is to have none takes the wrapper out of its own."""
+    home = group_for_tests()
+    standby.start()
+    groups = [Path(f"{home}/{cgroup.STANDBY}{pid}") for pid in processes.children()]
+    wait_until(lambda: any(group.exists() for group in groups), "its group to be made")
+    standby.dismiss()
+    assert not any(group.exists() for group in groups)
+    engine = open_engine(project_dir, cgroup="off")
+    standby.start()
+    pids = started(engine, run := start(engine, "hang"))
+    assert [False, False] == ["subdeck-" in group_of(pid) for pid in (pids.pid, pids.child_pid)]
+    assert not Path(f"{home}/{cgroup.STANDBY}{pids.pid}").exists()
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
 
 
 def test_the_mark_is_called_the_same() -> None:
