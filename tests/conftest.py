@@ -25,7 +25,14 @@ SESSION_WORLD = pytest.StashKey[Path]()
 
 STARTS_PROCESSES = [
     *("test_channels.py", "test_child_session.py", "test_cli_*.py", "test_context.py", "test_engine_*.py"),
-    *("test_finalization.py", "test_follow.py", "test_foreign.py", "test_liveness.py", "test_mark.py"),
+    *(
+        "test_finalization.py",
+        "test_follow.py",
+        "test_foreign.py",
+        "test_left_overs.py",
+        "test_liveness.py",
+        "test_mark.py",
+    ),
     *(
         "test_mcp.py",
         "test_mcp_going.py",

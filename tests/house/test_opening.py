@@ -39,7 +39,7 @@ PATHS = {
         {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
         "a preset on its way to or from another file system, where none can be renamed",
     ),
-    "core/system/cgroup.py": ({"os.open", "os.rmdir", "os.walk"}, "/sys/fs/cgroup"),
+    "core/system/cgroup.py": ({"os.mkdir", "os.open", "os.rmdir", "os.walk"}, "/sys/fs/cgroup"),
     "core/system/processes.py": ({"os.listdir", "os.readlink"}, "/proc"),
     "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
     "core/wrapper/containment.py": ({"os.mkdir"}, "/sys/fs/cgroup"),
