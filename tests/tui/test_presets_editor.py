@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -211,8 +212,9 @@ async def test_a_full_disk_loses_nothing(project_dir: Path, monkeypatch: pytest.
 
 async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
     """A directory that cannot be made is told with its path, and the text stays."""
-    (project_dir / ".pi").write_text("in the way")
     async with presets_opened(project_dir) as deck:
+        shutil.rmtree(project_dir / ".pi", ignore_errors=True)
+        (project_dir / ".pi").write_text("in the way")
         await deck.press("c")
         await until_screen(deck, PresetEditorScreen)
         area(deck).text = SCOUT
