@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts, mark
+from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
 from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
-from subdeck.core.system import processes
+from subdeck.core.system import files, processes
 
 from .waiting import wait_until
 
@@ -111,6 +113,11 @@ def lives(pid: int) -> bool:
 def wait_until_gone(*pids: int) -> None:
     for pid in pids:
         wait_until(lambda pid=pid: not lives(pid), f"process {pid} to be gone")
+
+
+def write_runner(run_dir: str | Path, facts: RunnerFacts) -> None:
+    """Write who holds a run, which its wrapper does by hand."""
+    files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
 
 
 def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:

@@ -265,10 +265,6 @@ def write_stop(run_dir: str, request: StopRequest) -> None:
     files.write_whole(os.path.join(run_dir, paths.STOP), msgspec.json.encode(request))
 
 
-def write_runner(run_dir: str, facts: RunnerFacts) -> None:
-    files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
-
-
 def reserve_result(run_dir: str) -> None:
     """Keep disk space for the result; it is given back by `write_result`."""
     descriptor = files.open_private(os.path.join(run_dir, RESERVE), os.O_WRONLY)

@@ -22,6 +22,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.model import LaunchedBy, RunMeta, RunReason, RunResult, RunStatus
+from subdeck.core.system import files
 from subdeck.core.system.processes import boot_id, host, pid_namespace, start_time
 
 LAST = "the last word"
@@ -88,7 +89,7 @@ class HeldRun:
         run_dir = project.run_dir(made.run_id)
         own = os.getpid()
         facts = RunnerFacts("process", host(), boot_id(), pid_namespace(), own, start_time(own))
-        artifacts.write_runner(run_dir, facts)
+        files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
         flags = os.O_WRONLY | os.O_CREAT
         self._events = os.open(os.path.join(run_dir, paths.EVENTS), flags | os.O_APPEND, 0o600)
         self._bell = os.open(os.path.join(project.active, made.run_id), flags, 0o600)

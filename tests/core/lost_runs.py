@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
-from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, encode_event
 from subdeck.core.system import processes
 
-from tests.factories import make_run
+from tests.factories import make_run, write_runner
 
 HERE = {"host": processes.host(), "boot_id": processes.boot_id(), "pid_namespace": processes.pid_namespace()}
 
@@ -28,7 +27,7 @@ def abandoned(project: Project, *events: Event, runner: RunnerFacts | None = Non
     meta, lock = make_run(project)
     directory = Path(project.run_dir(meta.run_id))
     (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, events)))
-    artifacts.write_runner(str(directory), runner or facts())
+    write_runner(str(directory), runner or facts())
     os.close(lock)
     return meta.run_id, directory
 

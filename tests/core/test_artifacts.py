@@ -13,7 +13,7 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import ActivityRecord, RunnerFacts, TmuxPlace
 from subdeck.core.run.model import Group, Limits, StopRequest, Tools
 
-from tests.factories import make_meta, make_result, make_run
+from tests.factories import make_meta, make_result, make_run, write_runner
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_small_records_round_trip(tmp_path: Path) -> None:
     wish = StopRequest(by="app", force=True, at="now", reason="cancelled")
     facts = RunnerFacts("tmux", "h", "b", "n", 7, 8, tmux=TmuxPlace("deck", "s", "w", "%1"))
     artifacts.write_stop(str(tmp_path), wish)
-    artifacts.write_runner(str(tmp_path), facts)
+    write_runner(str(tmp_path), facts)
     assert (wish, facts) == (artifacts.read_stop(str(tmp_path)), artifacts.read_runner(str(tmp_path)))
     assert {"stop.json", "runner.json"} == set(os.listdir(tmp_path))
 

@@ -32,6 +32,7 @@ from tests.factories import (
     started,
     wait_for_end,
     wait_until_gone,
+    write_runner,
     write_settings,
 )
 from tests.waiting import wait_until
@@ -143,7 +144,7 @@ def test_a_run_of_another_machine(engine: Engine, tmp_path: Path) -> None:
     directory = str(run_dir(engine, run))
     facts = artifacts.read_runner(directory)
     assert facts is not None
-    artifacts.write_runner(directory, replace(facts, host="another", boot_id="another"))
+    write_runner(directory, replace(facts, host="another", boot_id="another"))
     (seen,) = engine.snapshots()
     assert (True, "running", None) == (seen.elsewhere, seen.status, seen.reason)
     with pytest.raises(SubdeckError, match="another machine, boot"):

@@ -24,7 +24,7 @@ from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.project.session import SessionFile
-from subdeck.core.run import artifacts, describe
+from subdeck.core.run import describe
 from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
@@ -46,6 +46,7 @@ from tests.factories import (
     start,
     started,
     wait_for_end,
+    write_runner,
 )
 
 NOW = datetime.now(UTC)
@@ -113,7 +114,7 @@ def open_run(engine: Engine, *events: Event, runner: RunnerFacts | None = None, 
     directory = Path(engine.project.run_dir(made.run_id))
     (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, events or (STARTED,))))
     if runner:
-        artifacts.write_runner(str(directory), runner)
+        write_runner(str(directory), runner)
     return directory
 
 
@@ -346,10 +347,10 @@ def test_a_pid_is_believed_only_of_the_runs_own_process(engine: Engine) -> None:
         subprocess.Popen(["sleep", "1000"], env=os.environ | {processes.RUN_MARK: directory.name}),
     ):
         known = processes.start_time(holder.pid)
-        artifacts.write_runner(str(directory), facts(pid=holder.pid, pid_started=known and known + 1))
+        write_runner(str(directory), facts(pid=holder.pid, pid_started=known and known + 1))
         engine.stop([directory.name])
         assert lives(holder.pid)
-        artifacts.write_runner(str(directory), facts(pid=holder.pid, pid_started=known))
+        write_runner(str(directory), facts(pid=holder.pid, pid_started=known))
         engine.stop([directory.name])
         assert -signal.SIGTERM == holder.wait()
     os.close(lock)

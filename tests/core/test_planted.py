@@ -17,12 +17,11 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import LaunchError, UsageError
 from subdeck.core.project.follower import watch
 from subdeck.core.project.session import SessionFile
-from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import RunStarted, encode_event
 from subdeck.core.run.model import LauncherKind, RunnerKind
 
-from ..factories import make_finished, make_meta, make_run, open_engine, run_to_end, write_settings
+from ..factories import make_finished, make_meta, make_run, open_engine, run_to_end, write_runner, write_settings
 from ..planted import KINDS, make_outside, plant, tree_of
 from .command_line import Done, subdeck, write_preset
 
@@ -205,7 +204,7 @@ def unfinished(project: paths.Project) -> None:
     """Make a run whose wrapper has died, of a session that knows it."""
     meta, lock = make_run(project, make_meta(PLANTED, background=True, session_path="child-session.jsonl"))
     os.close(lock)
-    artifacts.write_runner(project.run_dir(meta.run_id), RunnerFacts(RunnerKind.PROCESS, "here", "b", "n", 1, 1))
+    write_runner(project.run_dir(meta.run_id), RunnerFacts(RunnerKind.PROCESS, "here", "b", "n", 1, 1))
     (planted_dir(project) / "events.jsonl").write_bytes(
         encode_event(RunStarted(pid=1, child_pid=2, attempt=1, max_attempts=1))
     )

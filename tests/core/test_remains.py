@@ -41,6 +41,7 @@ from tests.factories import (
     start,
     started,
     wait_for_end as wait_for_its_end,
+    write_runner,
 )
 from tests.waiting import wait_until
 
@@ -74,7 +75,7 @@ def abandoned(project: Project, *events: Event, writing: str = "", after: int = 
                 for number, event in enumerate(events, 1)]  # fmt: skip
     (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, numbered)))
     (directory / paths.TRANSCRIPT).write_text("Run: …\n")
-    artifacts.write_runner(str(directory), HERE)
+    write_runner(str(directory), HERE)
     if writing:
         middle = len(writing) // 2
         pieces = [json.dumps({"seq": after, "text": text}) for text in (writing[:middle], writing[middle:])]

@@ -35,6 +35,7 @@ from tests.factories import (
     started,
     wait_for_end,
     wait_until_gone,
+    write_runner,
 )
 from tests.waiting import wait_until
 
@@ -108,7 +109,7 @@ def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
         facts = artifacts.read_runner(directory)
         assert facts
         place = TmuxPlace(socket, "work", "editor", named[0])
-        artifacts.write_runner(directory, replace(facts, tmux=place))
+        write_runner(directory, replace(facts, tmux=place))
         if socket == "default":
             with pytest.raises(SubdeckError, match="pane of this run is gone"):
                 engine.attach_command(run.run_id)

@@ -11,7 +11,6 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.project.diagnosis import WINDOW, DiagnosisReader, Evidence, Process, ago, explain
-from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import (
     AssistantText,
@@ -37,6 +36,7 @@ from tests.factories import (
     start,
     started,
     wait_for_end,
+    write_runner,
 )
 from tests.waiting import wait_until
 
@@ -221,7 +221,7 @@ def test_only_the_end_of_a_big_file_is_read(project: Project) -> None:
     old = [call(1000, command="old"), *(result(number, "x" * 4000) for number in range(400))]
     scene.write(begun(os.getpid(), own), *old, call(1, command="make"))
     assert os.path.getsize(os.path.join(scene.run_dir, paths.EVENTS)) > 2 * WINDOW
-    artifacts.write_runner(scene.run_dir, here(os.getpid(), own))
+    write_runner(scene.run_dir, here(os.getpid(), own))
     looked = scene.look()
     assert looked.calls == ("bash: make",)
     assert looked.child == Process(os.getpid(), True)
@@ -239,7 +239,7 @@ def test_a_pid_alone_proves_nothing(project: Project) -> None:
     own = processes.start_time(os.getpid())
     assert own is not None
     scene.write(begun(os.getpid(), None))
-    artifacts.write_runner(scene.run_dir, here(os.getpid(), own + 1))
+    write_runner(scene.run_dir, here(os.getpid(), own + 1))
     looked = scene.look()
     assert (looked.wrapper, looked.child) == (Process(os.getpid(), False), None)
 
@@ -247,7 +247,7 @@ def test_a_pid_alone_proves_nothing(project: Project) -> None:
 def test_processes_of_another_machine_are_not_looked_for(project: Project) -> None:
     """Where the pids belong to another host, its name is all that is said."""
     scene = Scene(project)
-    artifacts.write_runner(scene.run_dir, RunnerFacts("process", "elsewhere", "b", "n", os.getpid(), 1))
+    write_runner(scene.run_dir, RunnerFacts("process", "elsewhere", "b", "n", os.getpid(), 1))
     looked = scene.look()
     assert (looked.wrapper, looked.elsewhere) == (None, "elsewhere")
 
