@@ -67,7 +67,7 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
             lines = [f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}" for run in runs]
             say("\n" + "\n".join(lines))
         more = "; --all shows every run" if not refs and not show_all and len(runs) >= LAST else ""
-        say(f"\n{describe.counted(count(runs))}{more}")
+        say(f"\n{describe.counted(count(runs))}{_foreign(runs)}{more}")
     else:
         say(EMPTY.format(place=one_line(engine.project.root)))
 
@@ -124,6 +124,12 @@ def _rows(runs: Sequence[RunSnapshot]) -> list[str]:
         for run in runs
     ]
     return table(COLUMNS, cells, terminal_width())
+
+
+def _foreign(runs: Sequence[RunSnapshot]) -> str:
+    """Say how many of the listed runs are not counted, because they are not this user's."""
+    foreign = sum(run.foreign for run in runs)
+    return f"; {foreign} foreign, not counted" if foreign else ""
 
 
 def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:

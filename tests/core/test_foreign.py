@@ -483,11 +483,13 @@ def test_those_who_follow_see_it(engine: Engine) -> None:
 
 
 def test_status_says_foreign(engine: Engine) -> None:
-    """In the row, in the line below a named run, and in the document."""
+    """In the row, beside the counts, in the line below a named run, and in the document."""
     directory = open_run(engine)
     unmark(directory)
     place = Path(engine.project.root)
-    assert "? foreign" in subdeck("status", cwd=place).out
+    listed = subdeck("status", cwd=place).out
+    assert "? foreign" in listed
+    assert listed.endswith("\n0 runs; 1 foreign, not counted\n")
     named = subdeck("status", directory.name, cwd=place)
     assert "it has no mark" in named.out
     document = subdeck("status", "--json", cwd=place).document
