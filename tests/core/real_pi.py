@@ -62,6 +62,11 @@ class RealPi:
         launched = engine.launch(wanted, background=False)
         return list(engine.wait([run.run_id for run in launched], timeout=PATIENCE))
 
+    def start(self, task: str) -> RunSnapshot:
+        """Run the preset for this task, and do not wait."""
+        (started,) = self.engine.launch([RunRequest(task=task, preset="scout")], background=False)
+        return started
+
     def run(self, task: str = "Look.", **request: Any) -> RunSnapshot:
         (ended,) = self.launch(task, **request)
         return ended
