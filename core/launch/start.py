@@ -35,6 +35,7 @@ UNBORN_S = 24 * 3600.0
 _PROJECT = "project"
 """The name of the slots that all runs of the project share; those of a group are called by its id."""
 
+_REMOVE_IT = "remove it if you did not make it"
 _IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
 
 
@@ -44,8 +45,6 @@ class _Launching(Struct):
     activity_file: str
     lock: int | None = None
     has_gone: HasGone | None = None
-    refusal: SubdeckError | OSError | None = None
-    """Why it may not start: its end could be told to nobody."""
 
     def release(self) -> None:
         if self.lock is not None:
@@ -63,8 +62,8 @@ def launch(
     """Start one wrapper for each run; return when every one has written its first event or has ended.
 
     `on_created` is called for each before the run exists, so that whoever finds it lost finds it remembered, too.
-    Raises LaunchError when the disk refuses a run directory, or something else is in a place of ours; then none was
-    started. After that each failure is the result of its run.
+    Raises LaunchError when the disk refuses that or a run directory, or something else is in a place of ours; then none
+    was started. After that each failure is the result of its run.
     """
     _prepare(project)
     remove_old_slots(project)
@@ -77,7 +76,7 @@ def launch(
             launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id))
             created.append(launching)  # before there is anything of it, for an interruption can come at any moment
             if on_created:
-                launching.refusal = _announced(run.meta, on_created)
+                _announce(run.meta, on_created)
             launching.lock = artifacts.create_run(project.runs, run.meta, run.prompt)
             _keep_session(run, launching.run_dir)
         for launching in created:
@@ -93,12 +92,14 @@ def launch(
         raise
 
 
-def _announced(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> SubdeckError | OSError | None:
+def _announce(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> None:
+    """Raise LaunchError where the run cannot be remembered: its end could be told to nobody."""
     try:
         on_created(meta)
-    except (SubdeckError, OSError) as error:
-        return error
-    return None
+    except OSError as error:
+        what = f"the session that would be told of its end cannot be written: {error.strerror}"
+        hint = _REMOVE_IT if isinstance(error, RefusedError) else "check disk space and rights"
+        raise LaunchError(what, where=str(error.filename or meta.run_id), hint=hint) from error
 
 
 def _prepare(project: paths.Project) -> None:
@@ -110,8 +111,7 @@ def _prepare(project: paths.Project) -> None:
             opened(project.slots).close()
         files.write_new(os.path.join(project.home, ".gitignore"), _IGNORED, mode=0o644)
     except RefusedError as refusal:
-        hint = "remove it if you did not make it"
-        raise LaunchError(f"{refusal.strerror}", where=str(refusal.filename), hint=hint) from refusal
+        raise LaunchError(f"{refusal.strerror}", where=str(refusal.filename), hint=_REMOVE_IT) from refusal
     except OSError:
         return  # it is there already; what matters is said by the first run directory, with its path
 
@@ -163,8 +163,6 @@ def _start(
         environment=dict(os.environ),
     )
     try:
-        if launching.refusal:
-            raise launching.refusal
         launching.has_gone = start_wrapper(call, settings.tmux.socket)
     except (SubdeckError, OSError) as error:
         launching.release()

@@ -141,8 +141,9 @@ def test_a_link_in_the_place_of_the_session(project: paths.Project, outside: Pat
     write_preset(Path(project.root), "x$(touch pwned)")
     os.symlink(outside / "secret", project.session_file("operator"))
     launched = command(project, "bg", "x$(touch pwned)", "answer ok")
-    assert 1 == launched.code
-    assert "sessions/operator.jsonl is a symbolic link; subdeck opens none" in launched.out + launched.err
+    assert 2 == launched.code
+    assert "sessions/operator.jsonl is a symbolic link; subdeck opens none" in launched.err
+    assert () == Engine.open(project.root).snapshots()
 
 
 @pytest.mark.parametrize("name", ["runs", "active", "sessions"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,16 +13,16 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.errors import UsageError
+from subdeck.core.errors import LaunchError, UsageError
 from subdeck.core.launch import start as launching
 from subdeck.core.paths import Project
 from subdeck.core.project.registry import Registry
 from subdeck.core.project.session import BG_DONE, BG_RUN, BG_UPDATE, SessionFile
 from subdeck.core.run import artifacts
-from subdeck.core.run.model import RunMeta, RunReason
+from subdeck.core.run.model import RunMeta, RunReason, RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.factories import end_of, make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
+from tests.factories import make_meta, make_snapshot, open_engine, run_to_end, start, wait_for_end
 from tests.waiting import wait_until
 
 
@@ -196,13 +197,31 @@ def test_a_deleted_run_is_not_unseen(project_dir: Path) -> None:
 
 
 def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
-    """A background run that the session cannot remember has failed with words, and nothing was started."""
+    """A background run whose end could be told to nobody is refused with words, and there is none; a group likewise."""
     engine = open_engine(project_dir)
     os.makedirs(engine.project.session_file("operator"))
-    run = start(engine, "answer ok")
-    assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
-    assert "sessions/operator.jsonl is a directory, not a file" == end_of(run).message
+    for tasks in (["answer ok"], ["answer one", "answer two"]):
+        with pytest.raises(LaunchError, match=r"sessions/operator\.jsonl is a directory, not a file") as refused:
+            engine.launch([RunRequest(task=task) for task in tasks], background=True)
+        assert engine.project.session_file("operator") == refused.value.where
+    assert () == engine.snapshots()
     assert "completed" == run_to_end(engine, "answer ok", background=False).status
+
+
+def test_a_group_of_which_the_session_takes_only_a_part(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the disk refuses the second entry of a group the first run is taken back as well."""
+    engine = open_engine(project_dir)
+    add = SessionFile.add_run
+
+    def add_once(session: SessionFile, meta: RunMeta) -> None:
+        if session.unreported():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "sessions")
+        add(session, meta)
+
+    monkeypatch.setattr(SessionFile, "add_run", add_once)
+    with pytest.raises(LaunchError, match="No space left on device"):
+        engine.launch([RunRequest(task="answer one"), RunRequest(task="answer two")], background=True)
+    assert ((), ()) == (engine.snapshots(), engine.unseen())
 
 
 FULL = """
