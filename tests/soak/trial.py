@@ -69,6 +69,8 @@ class Trial:
         self._launchers: dict[int, subprocess.Popen[bytes]] = {}
         self._server: subprocess.Popen[bytes] | None = None
         self._teller: subprocess.Popen[bytes] | None = None
+        self._teller_traps = self._traps(Victim.FOLLOWER)
+        """They hit the first teller, not one that comes back or that is started when all is over."""
         self._teller_back = 0.0
         self._lookers: list[tuple[subprocess.Popen[bytes], Kill | None, float]] = []
         self._called_lost: list[int] = []
@@ -175,9 +177,9 @@ class Trial:
 
     def _tell(self) -> None:
         command = [sys.executable, str(HERE / "teller.py"), str(self._arena.directory), str(self._arena.told)]
-        if self._teller is None:  # a trap hits the first, not the one that comes back
-            for trap in self._traps(Victim.FOLLOWER):
-                command = [*strace.trapping(trap, self._logs[trap]), *command]
+        while self._teller_traps:
+            trap = self._teller_traps.pop()
+            command = [*strace.trapping(trap, self._logs[trap]), *command]
         self._teller = self._arena.start("teller", command)
 
     def _traps(self, victim: Victim, run: int | None = None) -> list[Trap]:
@@ -322,6 +324,7 @@ class Trial:
             if not self.is_foreground(run) and (run_dir / "result.json").exists() and self._plan.scene is not Scene.MCP
         }
         session = Path(self._arena.project.session_file("operator"))
+        self._teller_traps.clear()
         if self._teller and any(trap.error for trap in self._traps(Victim.FOLLOWER)):
             self._teller.kill()  # one that cannot write tells nothing
         deadline = time.monotonic() + TELLING_S

@@ -107,7 +107,8 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
         yield Broken("no result", name)
         return
     if plan.scene is Scene.OFFLINE:
-        if result.status is RunStatus.COMPLETED and not any(event["type"] == "run_ended" for event in run.events):
+        has_end = any(event["type"] == "run_ended" for event in run.events) or result.artifact_errors
+        if result.status is RunStatus.COMPLETED and not has_end:
             yield Broken("false completed", f"{name}: without an end in its events")
         return
     yield from _ending(plan, run, victims, hits, name)
