@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .project.session import SessionFile
     from .run.events import EventTail
     from .runners.tmux import AttachInfo
+    from .search.pattern import Pattern
+    from .search.scan import Found
     from .system.line_file import LineFile
 
 OPERATOR = "operator"
@@ -188,6 +190,16 @@ class Engine:
         from .system.line_file import LineFile
 
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
+
+    def search(
+        self, pattern: Pattern, run_ids: Iterable[str] | None = None, *, cancelled: Callable[[], bool] = lambda: False
+    ) -> Iterator[Found]:
+        """Yield the runs that hold a pattern, the newest first, with all hits in each; with `run_ids` only of those."""
+        from .search.scan import search
+
+        names = set(artifacts.run_ids(self.project.runs))
+        wanted = names if run_ids is None else names.intersection(run_ids)
+        return search(self.project.runs, sorted(wanted, reverse=True), pattern, cancelled)
 
     def updates(
         self, stop: Stop, *, only: Iterable[str] | None = None, shown: Callable[[], Container[str]] | None = None

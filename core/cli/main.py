@@ -21,6 +21,7 @@ COMMANDS = {
     "status": ("status", "List the runs: what is running, and how the last ones ended."),
     "wait": ("status", "Wait until runs have ended."),
     "logs": ("logs", "Print what a run did, or follow it."),
+    "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),

@@ -46,17 +46,17 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         widths[max(shrinkable, key=lambda index: widths[index])] -= 1
         excess -= 1
     for column, cell_width, lines in zip(columns, widths, texts, strict=True):
-        lines.update({text: _fit(line, cell_width, right=column.right) for text, line in lines.items()})
+        lines.update({text: fit(line, cell_width, right=column.right) for text, line in lines.items()})
     fitted = [map(lines.__getitem__, column_texts) for lines, column_texts in zip(texts, written, strict=True)]
     whole = map(GAP.join, zip(*fitted, strict=True))
-    return [(_fit(line, width) if excess > 0 else line).rstrip() for line in whole]
+    return [(fit(line, width) if excess > 0 else line).rstrip() for line in whole]
 
 
 def _cells(text: str) -> int:
     return len(text) if _is_narrow(text) else sum(map(_width, text))
 
 
-def _fit(text: str, width: int, *, right: bool = False) -> str:
+def fit(text: str, width: int, *, right: bool = False) -> str:
     """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
     if text.isascii() and len(text) <= width:  # as most are
         return text.rjust(width) if right else text.ljust(width)

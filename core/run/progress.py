@@ -58,6 +58,11 @@ def vocabulary(*texts: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+", " ".join((*worded, *WAITING.values(), *_OTHER_TEXTS, *texts)).lower()))
 
 
+def is_worded(tool_name: str) -> bool:
+    """Return whether calls of a tool are told in words of ours, which do not have its name."""
+    return tool_name in _WORDINGS
+
+
 class ProgressFormatter:
     """Turns the events of one run, in their order, into text for a person."""
 

@@ -12,7 +12,7 @@ import tempfile
 
 from .figures import Figure, print_table
 
-ENGINE = ("start_up", "first_request", "wrapper", "following", "many_runs", "parent_session", "mcp_door")
+ENGINE = ("start_up", "first_request", "wrapper", "following", "many_runs", "searching", "parent_session", "mcp_door")
 APP = ("app_start", "app_live", "app_cpu", "run_list", "big_transcript", "long_life")
 ALL = (*ENGINE, *APP)
 

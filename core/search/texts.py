@@ -1,0 +1,40 @@
+"""The texts of an event that were written by somebody: what a search looks at, and an index would hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from ..run.events import AssistantText, ErrorReported, Event, Notice, Retry, Thinking, ToolCall, ToolResult
+from ..run.progress import is_worded, tool_word
+from ..text.plain import plain
+
+
+def texts_of(event: Event) -> Iterator[str]:
+    """Yield the texts of an event, cleaned; neither the names in its JSON nor our own words around it."""
+    match event:
+        case AssistantText(text=text) | Thinking(text=text) | Notice(text=text):
+            yield plain(text)
+        case ToolResult(content=text) | ErrorReported(message=text) | Retry(reason=text):
+            yield plain(text)
+        case ToolCall(tool_name=name, args=args):
+            if not is_worded(name):
+                yield tool_word(name)
+            yield from _leaves(args)
+        case _:
+            return
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield what stands in the arguments of a call, at any depth."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield plain(item)
+        elif isinstance(item, dict):
+            pending.extend(reversed(cast("dict[str, Any]", item).values()))
+        elif isinstance(item, list):
+            pending.extend(reversed(cast("list[Any]", item)))
+        elif isinstance(item, int | float) and not isinstance(item, bool):
+            yield str(item)
