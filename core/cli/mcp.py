@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 
 import click
 
-from ..engine import Engine
 from ..errors import UsageError
-from ..run.model import LauncherKind
+from ..mcp.server import open_engine, serve
 from ..system.log import log_thread_faults
 from .output import note
 from .stdio import Canceller
-
-EXTRA = frozenset({"anyio", "mcp", "mcp_types", "pydantic"})
-"""Packages that come with the extra of that name."""
 
 FOR_PEOPLE = """\
 subdeck mcp talks to programs, in JSON-RPC on stdin and stdout. To have Claude Code start it, type
@@ -35,19 +32,19 @@ def mcp(as_json: bool) -> None:
         raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
     log_thread_faults()
     session = f"mcp-{os.urandom(6).hex()}"
-    engine = Engine.open(session=session, kind=LauncherKind.MCP)
-    # A descriptor of its own: the server puts another file under number 1, so that nothing else writes to the client.
-    with Canceller(watched=(os.dup(1),)) as canceller:
-        try:
-            from ..mcp.server import serve
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in EXTRA:
-                raise
-            raise UsageError(
-                f"the package {error.name} is missing: it comes with the extra mcp",
-                where="subdeck mcp",
-                hint="pipx install 'subdeck[mcp]', or in a virtual environment pip install 'subdeck[mcp]'",
-            ) from error
-        if sys.stdin.isatty():
-            note(FOR_PEOPLE)
-        serve(engine, session, canceller.wait)
+    if sys.stdin.isatty():
+        open_engine(session)  # what is wrong here is said at once to a person, to a client when it asks for something
+        note(FOR_PEOPLE)
+    stdin, stdout = _own_streams()
+    with Canceller(watched=(stdout,)) as canceller:
+        serve(session, stdin, stdout, canceller)
+
+
+def _own_streams() -> tuple[int, int]:
+    """Move what is connected with the client to descriptors that nothing else reads or writes, and no child gets."""
+    stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    return stdin, stdout

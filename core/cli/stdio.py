@@ -38,7 +38,7 @@ class Canceller:
         self._poller.register(self._wakeup, select.POLLIN)
         for descriptor in with_reader:
             self._poller.register(descriptor, 0)  # only errors and hang-ups
-        self._read_stdin: Callable[[], bool] | None = None
+        self._reads: dict[int, Callable[[], bool]] = {}
         self._former: dict[int, Any] = {}
         self._is_set = False
 
@@ -53,15 +53,15 @@ class Canceller:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 
-    def listen(self, read: Callable[[], bool]) -> None:
-        """Call `read` when there is something on stdin; False says that the other end has gone."""
+    def listen(self, read: Callable[[], bool], descriptor: int = 0) -> None:
+        """Call `read` when there is something on stdin, or in its stead; False says that the other end has gone."""
         try:
-            os.fstat(0)
+            os.fstat(descriptor)
         except OSError:
             self.set()
         else:
-            self._poller.register(0, select.POLLIN)
-            self._read_stdin = read
+            self._poller.register(descriptor, select.POLLIN)
+            self._reads[descriptor] = read
 
     def set(self) -> None:
         """Cancel; a second time changes nothing. May be called by a signal handler."""
@@ -81,7 +81,7 @@ class Canceller:
 
     def _look(self, timeout: float | None) -> None:
         for descriptor, _ in () if self._is_set else self._poller.poll(timeout):
-            is_answer = descriptor == 0 and self._read_stdin is not None and self._read_stdin()
+            is_answer = descriptor in self._reads and self._reads[descriptor]()
             self._is_set = self._is_set or not is_answer
 
 

@@ -2,296 +2,310 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
-import anyio
-import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.session import ServerSession
-from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+import msgspec
 
-from .. import __version__, paths
-from ..agents.base import AgentKind
-from ..agents.pi.models import cached_listing, list_key, refresh_models
-from ..delegation.call import call_tool
-from ..delegation.parent import Parent
-from ..delegation.results import CallResult
-from ..delegation.schema import NAMES, STATUS, ToolSpec, is_child, tools_for
-from ..engine import Engine
-from ..errors import AgentUnavailable, SubdeckError, UsageError
-from ..presets.catalog import Preset, PresetCatalog, preset_places
-from ..project.follower import watch
-from ..run.model import LauncherKind
+from ..errors import SubdeckError
 from ..text.plain import one_line, plain
-from .calls import Calls, Relay, in_loop
+from .calls import Call, Calls
+from .inbox import LINE_LIMIT, Inbox
+from .outbox import Outbox
+from .protocol import (
+    BATCH_VERSIONS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    CallParams,
+    CancelledParams,
+    Fields,
+    InitializeParams,
+    ListenParams,
+    ListParams,
+    Malformed,
+    Message,
+    PromptParams,
+    ProtocolError,
+    Wanted,
+    answer,
+    decoded,
+    discovery,
+    enveloped,
+    fresh,
+    handshake,
+    message,
+    notification,
+    subscription,
+)
 
-INSTRUCTIONS = """\
-subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
-continue, background_agent_status to look at those runs. The person sees every run in their deck and may stop it."""
-
-ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
-"""Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""
-
-TASK = "task"
-"""The one argument of each prompt."""
-
-Context = ServerRequestContext[Any, Any]
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from ..delegation.results import CallResult
+    from ..engine import Engine
+    from .lists import Lists
 
 
-def serve(engine: Engine, session: str, until: Callable[[], None]) -> None:
-    """Serve one client until the end of stdin, or until `until` returns; calls that are still open are cancelled.
+class Canceller(Protocol):
+    """What ends the server from outside, and wakes it when there is something to read."""
 
-    In the second case the process ends at once, because the thread that reads stdin cannot be interrupted.
+    def listen(self, read: Callable[[], bool], descriptor: int) -> None: ...
+    def wait(self) -> None: ...
+
+
+class Batch:
+    """Requests that came in one line, and are answered in one."""
+
+    def __init__(self, size: int, send: Callable[[list[Fields]], None]) -> None:
+        self._open = size
+        self._send = send
+        self._answers: list[Fields] = []
+        self._change = threading.Lock()
+
+    def take(self, frame: Fields | None) -> None:
+        """Take the answer to one of its messages, None for one that gets none."""
+        with self._change:
+            self._open -= 1
+            if frame is not None:
+                self._answers.append(frame)
+            is_whole = not self._open and bool(self._answers)
+        if is_whole:
+            self._send(self._answers)
+
+
+def serve(session: str, stdin: int, stdout: int, canceller: Canceller) -> None:
+    """Serve one client until the end of its messages, or until `canceller` is set; open calls are cancelled then.
+
+    What is still to be written is written as long as the client reads.
     """
-    calls = Calls()
+    outbox = Outbox(stdout)
+    server = Server(session, outbox)
+    inbox = Inbox(stdin)
 
-    def leave() -> None:
-        until()
-        calls.cancel_all()
-        os._exit(0)
+    def take() -> bool:
+        for line in inbox.read():
+            server.take(line)
+        return not inbox.has_ended
 
-    threading.Thread(target=leave, name="canceller", daemon=True).start()
-    anyio.run(_serve, engine, session, calls)
-
-
-async def _serve(engine: Engine, session: str, calls: Calls) -> None:
-    handlers = _Handlers(engine, session, calls)
-    server: Server[dict[str, object]] = Server(
-        "subdeck",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-        on_list_prompts=handlers.list_prompts,
-        on_get_prompt=handlers.get_prompt,
-        on_subscriptions_listen=ListenHandler(handlers.bus),
-    )
-    options = server.create_initialization_options(NotificationOptions(tools_changed=True, prompts_changed=True))
-    async with anyio.create_task_group() as tasks, stdio_server() as (requests, replies):
-        tasks.start_soon(_follow_changes, engine, handlers)
-        await server.run(requests, replies, options)
-        tasks.cancel_scope.cancel()
+    canceller.listen(take, stdin)
+    canceller.wait()
+    server.close()
+    outbox.flush()
 
 
-async def _follow_changes(engine: Engine, handlers: _Handlers) -> None:
-    """Have the lists read again after each change of a file."""
-    loop, changed, stop = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-    watching = (engine, stop, lambda: in_loop(loop, changed.set))
-    watcher = threading.Thread(target=_watch_files, args=watching, name="changes", daemon=True)
-    watcher.start()
-    try:
-        while True:
-            await changed.wait()
-            changed.clear()
+def open_engine(session: str, cwd: str | None = None) -> Engine:
+    """Open the project of a directory, by default the current one. Raises SubdeckError."""
+    from ..engine import Engine
+    from ..run.model import LauncherKind
+
+    return Engine.open(cwd, session=session, kind=LauncherKind.MCP)
+
+
+class Server:
+    """What answers the messages of the client; they are given to it by one thread."""
+
+    def __init__(self, session: str, outbox: Outbox, cwd: str | None = None) -> None:
+        self._session = session
+        self._outbox = outbox
+        self._cwd = cwd
+        self._opening = threading.RLock()
+        """Held while the engine is opened, and the lists are made."""
+        self._opened: Engine | None = None
+        self._calls = Calls()
+        self._made_lists: Lists | None = None
+        self._version: str | None = None
+        """What the handshake came to; None before there was one."""
+        self._listening: dict[Call, Wanted] = {}
+        """The open subscriptions, which clients of the later versions have instead of unasked notifications."""
+        self._telling = threading.Lock()
+        """Held while that changes, and while all of them are told."""
+
+    def take(self, line: bytes | None) -> None:
+        """Do what a line asks for; what takes longer is done elsewhere."""
+        try:
+            if line is None:
+                raise Malformed(PARSE_ERROR, f"a line has more than {LINE_LIMIT} bytes")
+            if not line.strip():
+                return
+            frame = decoded(line)
+            if isinstance(frame, list):
+                self._take_batch(cast("list[object]", frame))
+            else:
+                self._take_frame(frame, self._send)
+        except Malformed as error:
+            self._outbox.send(answer(error.id, error=error.error))
+
+    def close(self) -> None:
+        """Cancel what is under way, and end the subscriptions in order."""
+        self._calls.cancel_all()
+        if self._made_lists:
+            self._made_lists.close()
+        with self._telling:
+            for call in self._listening:
+                call.settle(result=subscription(call.id))
+
+    def _engine(self) -> Engine:
+        """Open the engine when it is needed first: it would delay the answer to the handshake.
+
+        As long as it cannot be opened, because of the settings say, each request that needs it is told why: raises
+        SubdeckError.
+        """
+        with self._opening:
+            self._opened = self._opened or open_engine(self._session, self._cwd)
+            return self._opened
+
+    def _lists(self) -> Lists:
+        """Raise SubdeckError where the engine cannot be opened."""
+        from .lists import Lists
+
+        with self._opening:
+            self._made_lists = self._made_lists or Lists(self._engine(), self._tell)
+            return self._made_lists
+
+    def _send(self, frame: Fields | None) -> None:
+        if frame is not None:
+            self._outbox.send(frame)
+
+    def _take_batch(self, frames: Sequence[object]) -> None:
+        """Take each message of a batch. Raises Malformed where there can be none."""
+        if self._version not in BATCH_VERSIONS:
+            raise Malformed(INVALID_REQUEST, "a line holds one message; this version of the protocol has no batches")
+        if not frames:
+            raise Malformed(INVALID_REQUEST, "the batch is empty")
+        batch = Batch(len(frames), self._outbox.send)
+        for frame in frames:
             try:
-                await handlers.notify_changes()
-            except (SubdeckError, OSError) as error:
-                _complain(error)
-    finally:
-        stop.set()
-        watcher.join(1)  # a moment: it looks every few milliseconds
+                self._take_frame(frame, batch.take)
+            except Malformed as error:
+                batch.take(answer(error.id, error=error.error))
 
+    def _take_frame(self, frame: object, send: Callable[[Fields | None], None]) -> None:
+        """Take one message; `send` gets its answer, None where there is none. Raises Malformed."""
+        asked = message(frame)
+        if asked is None or asked.id is None:
+            if asked is not None and asked.method == "notifications/cancelled":
+                self._cancel(asked)
+            send(None)
+            return
+        request_id, is_enveloped = asked.id, asked.is_enveloped
 
-def _watch_files(engine: Engine, stop: threading.Event, changed: Callable[[], None]) -> None:
-    """Call `changed` for each change of a file that presets, settings or models come from, until `stop` is set.
+        def reply(result: Fields | None, error: Fields | None) -> None:
+            if result is None and error is None:
+                send(None)
+            else:
+                shaped = enveloped(result) if result is not None and is_enveloped else result
+                send(answer(request_id, result=shaped, error=error))
 
-    They are watched directly, not through `Engine.updates`: this server shows no runs and need not read them.
-    """
+        call = Call(request_id, reply)
+        try:
+            self._answer(asked, call)
+        except ProtocolError as error:
+            call.settle(error=error.error)
 
-    def directories() -> tuple[str, ...]:
-        presets = (directory for _, directory in preset_places(engine.workspace))
-        return (*presets, engine.project.home, os.path.dirname(paths.user_settings_file()), paths.agent_dir())
+    def _answer(self, asked: Message, call: Call) -> None:
+        """Answer a request, or have it worked on. Raises ProtocolError."""
+        if asked.is_enveloped:
+            asked.check_envelope()
+        elif asked.method == "initialize":
+            self._version, result = handshake(asked.of(InitializeParams).protocol_version)
+            return call.settle(result=result)
+        elif asked.method == "ping":
+            return call.settle(result={})
+        match asked.method:
+            case "server/discover" if asked.is_enveloped:
+                call.settle(result=discovery())
+            case "subscriptions/listen" if asked.is_enveloped:
+                self._listen(call, asked.of(ListenParams).notifications)
+            case "tools/list" | "prompts/list" | "prompts/get" | "tools/call":
+                if not asked.is_enveloped and self._version is None:
+                    hint = "begin with initialize, or name the version of the protocol in _meta"
+                    raise ProtocolError(INVALID_PARAMS, f"there was no handshake: {hint}")
+                self._calls.start(call, lambda call: self._work(asked, call))
+            case _:
+                raise ProtocolError(METHOD_NOT_FOUND, f"there is no method {one_line(asked.method, 80)}")
+        return None
 
-    while not stop.is_set():
-        workspace = engine.workspace
-        for change in watch(engine.project, directories, stop):
-            if change.presets:
-                changed()
-            # Whoever lists the tools reads the settings again; they may name other directories now.
-            if engine.workspace is not workspace:
-                break
+    def _cancel(self, asked: Message) -> None:
+        try:
+            request_id = asked.of(CancelledParams).request_id
+        except ProtocolError:
+            return  # nothing can be answered to a notification
+        self._calls.drop(request_id)
+        with self._telling:
+            self._listening = {call: wanted for call, wanted in self._listening.items() if call.id != request_id}
 
+    def _listen(self, call: Call, wanted: Wanted) -> None:
+        with self._telling:
+            acknowledged = {"notifications": msgspec.to_builtins(wanted), **subscription(call.id)}
+            self._outbox.send(notification("notifications/subscriptions/acknowledged", acknowledged))
+            self._listening[call] = wanted
 
-class _Handlers:
-    """The handlers of one client's requests, and the lists of tools and prompts as the client knows them.
+    def _tell(self, name: str) -> None:
+        """Tell the client that a list has changed."""
+        method = f"notifications/{name}/list_changed"
+        if self._version is not None:
+            self._outbox.send(notification(method))
+        with self._telling:
+            for call, wanted in self._listening.items():
+                if wanted.tools_list_changed if name == "tools" else wanted.prompts_list_changed:
+                    self._outbox.send(notification(method, subscription(call.id)))
 
-    Each reads the files as they are now. The client is notified of a list that changed, unless it never asked for it:
-    clients that begin with a handshake by a message, those of later protocol versions through `bus`.
-    """
+    def _work(self, asked: Message, call: Call) -> Fields:
+        """Return the result of a request. Raises ProtocolError."""
+        match asked.method:
+            case "tools/call":
+                return self._call_tool(asked, call)
+            case "prompts/get":
+                params = asked.of(PromptParams)
+                try:
+                    return self._lists().prompt(params.name, params.arguments or {})
+                except SubdeckError as error:
+                    raise ProtocolError(INVALID_PARAMS, str(error)) from error
+            case _:
+                if asked.of(ListParams).cursor:
+                    raise ProtocolError(INVALID_PARAMS, "there is no such page: the list has only one")
+                name = asked.method.partition("/")[0]
+                try:
+                    content = self._lists().tools() if name == "tools" else self._lists().prompts()
+                except SubdeckError as error:
+                    raise ProtocolError(INTERNAL_ERROR, str(error)) from error
+                return fresh({name: content}) if asked.is_enveloped else {name: content}
 
-    def __init__(self, engine: Engine, session: str, calls: Calls) -> None:
-        self.bus = InMemorySubscriptionBus()
-        self._engine = engine
-        self._parent = Parent(session, LauncherKind.MCP)
-        self._calls = calls
-        self._asking = threading.Lock()
-        """Held while pi is asked for its models."""
-        self._asked_at: dict[str, str] = {}
-        """The state of the files that pi's list depends on, when pi was asked last."""
-        self._tools: list[types.Tool] | None = None
-        self._prompts: list[types.Prompt] | None = None
-        self._reading = asyncio.Lock()
-        """Held from reading the files until the lists here are set, so that no change is missed in between."""
-        self._with_handshake: ServerSession | None = None
-        """Any session reaches the client, since a process has only one."""
+    def _call_tool(self, asked: Message, call: Call) -> Fields:
+        """Call a tool; progress is sent meanwhile, the last of it before the result. Raises ProtocolError."""
+        from ..delegation.call import call_tool
+        from ..delegation.parent import Parent
+        from ..delegation.results import rejection, tool_error
+        from ..delegation.schema import NAMES, is_child
+        from ..run.model import LauncherKind
 
-    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        self._listen(ctx.session)
-        async with self._reading:
-            tools = self._tools = await self._answer(self._read_tools)
-        return types.ListToolsResult(tools=tools)
-
-    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        self._listen(ctx.session)
-        async with self._reading:
-            prompts = self._prompts = await self._answer(self._read_prompts)
-        return types.ListPromptsResult(prompts=prompts)
-
-    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._answer(lambda: _prompt_text(self._engine.presets(), params.name, params.arguments or {}))
-
-    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Call a tool in a thread; progress is sent meanwhile, the last of it before the result."""
+        params = asked.of(CallParams)
         if params.name not in NAMES or is_child():
-            raise MCPError(types.INVALID_PARAMS, f"no tool is called {one_line(params.name, 80)}")
-        relay = Relay(ctx.session.report_progress)
-
-        def work(cancelled: threading.Event) -> types.CallToolResult:
+            raise ProtocolError(INVALID_PARAMS, f"no tool is called {one_line(params.name, 80)}")
+        try:
+            engine = self._engine()
+        except SubdeckError as error:
+            return _tool_result(rejection([tool_error(error)]))
+        with self._outbox.progress(asked.progress_token) as relay:
+            if relay:
+                call.on_drop = relay.drop
             result = call_tool(
-                self._engine,
+                engine,
                 params.name,
                 params.arguments or {},
-                parent=self._parent,
-                progress=lambda progress: relay.report(plain(progress.text)),
-                cancelled=cancelled,
+                parent=Parent(self._session, LauncherKind.MCP),
+                progress=relay and (lambda told: relay.report(plain(told.text))),
+                cancelled=call.cancelled,
             )
-            return _protocol_result(result)
-
-        return await relay.during(self._calls.run(work))
-
-    async def notify_changes(self) -> None:
-        """Read the lists again, and notify the client of those that changed. Raises SubdeckError, OSError."""
-        await self._compare()
-        if await self._calls.run(lambda _: self._refresh_models()):
-            await self._compare()
-
-    async def _compare(self) -> None:
-        async with self._reading:
-            tools = await self._calls.run(lambda _: self._read_tools())
-            prompts = await self._calls.run(lambda _: self._read_prompts())
-            if self._tools not in (None, tools):
-                self._tools = tools
-                await self.bus.publish(ToolsListChanged())
-                if self._with_handshake:
-                    await self._with_handshake.send_tool_list_changed()
-            if self._prompts not in (None, prompts):
-                self._prompts = prompts
-                await self.bus.publish(PromptsListChanged())
-                if self._with_handshake:
-                    await self._with_handshake.send_prompt_list_changed()
-
-    def _listen(self, session: ServerSession) -> None:
-        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            self._with_handshake = session
-
-    def _read_tools(self) -> list[types.Tool]:
-        specs = tools_for(self._engine)
-        if not specs and self._refresh_models():
-            specs = tools_for(self._engine)
-        return [_protocol_tool(spec) for spec in specs]
-
-    def _read_prompts(self) -> list[types.Prompt]:
-        """Return a prompt for each preset; none where there is no tool to launch it."""
-        return _protocol_prompts(self._engine.presets().presets) if self._read_tools() else []
-
-    def _refresh_models(self) -> bool:
-        """Bring the list of pi's models up to date; return whether pi was asked, which takes a second or two.
-
-        A client of MCP announces no models of its own, unlike pi as a parent. pi is asked at most once for each state
-        of the files that its list depends on.
-        """
-        if is_child():
-            return False
-        try:
-            agent = self._engine.agent()
-            if agent.name == AgentKind.OFFLINE:
-                return False
-            with self._asking:
-                state = list_key(agent.command)
-                if state == self._asked_at or cached_listing(agent.command).complete:
-                    return False
-                self._asked_at = state
-                refresh_models(agent.command)
-                return True
-        except AgentUnavailable as error:
-            _complain(error)
-            return False
-
-    async def _answer(self, work: Callable[[], T]) -> T:
-        """Read files in a thread; what is wrong with them, or with what was asked for, is an error of the protocol."""
-        try:
-            return await self._calls.run(lambda _: work())
-        except SubdeckError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        return _tool_result(result)
 
 
-def _complain(error: Exception) -> None:
-    print(f"subdeck mcp: {one_line(str(error))}", file=sys.stderr, flush=True)
-
-
-def _protocol_tool(spec: ToolSpec) -> types.Tool:
-    only_reads = spec.name == STATUS
-    return types.Tool(
-        name=spec.name,
-        title=spec.label,
-        description=spec.description,
-        input_schema=spec.parameters,
-        output_schema=spec.output,
-        annotations=types.ToolAnnotations(read_only_hint=only_reads, idempotent_hint=only_reads),
-        _meta=None if only_reads else dict(ALWAYS_LOAD),
-    )
-
-
-def _protocol_result(result: CallResult) -> types.CallToolResult:
+def _tool_result(result: CallResult) -> Fields:
     """Return text for people and structured content, which is what Claude Code and Codex show to the model."""
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=plain(result.text))],
-        structured_content=result.structured,
-        is_error=result.is_error,
-    )
-
-
-def _protocol_prompts(presets: Iterable[Preset]) -> list[types.Prompt]:
-    return [
-        types.Prompt(
-            name=preset.name,
-            title=preset.name,
-            description=one_line(preset.description, 200),
-            arguments=[types.PromptArgument(name=TASK, description="what the subagent should do", required=True)],
-        )
-        for preset in presets
-    ]
-
-
-def _prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Fill in a prompt. Raises PresetError for an unknown preset, UsageError for other arguments than the task."""
-    preset = catalog.get(name)
-    task = arguments.get(TASK, "").strip()
-    if not task or set(arguments) != {TASK}:
-        raise UsageError(f'the prompt "{one_line(name, 80)}" takes one argument: {TASK}', where="prompts/get")
-    text = (
-        f"Call the tool subagent with preset {one_line(preset.name)} for this task, "
-        f"then tell me what it found or did:\n\n{task}"
-    )
-    message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-    return types.GetPromptResult(description=one_line(preset.description, 200), messages=[message])
+    return {
+        "content": [{"type": "text", "text": plain(result.text)}],
+        "structuredContent": result.structured,
+        "isError": result.is_error,
+    }

@@ -131,6 +131,21 @@ def test_settings_that_break_meanwhile(project: Path) -> None:
         assert 3 == len(client.answer()["result"]["tools"])
 
 
+def test_settings_that_were_broken_at_the_start(project: Path) -> None:
+    """A server that a client starts beside broken settings says so in its answers, and works once they are mended."""
+    settings = Path(paths.user_settings_file())
+    good = settings.read_text()
+    settings.write_text("agnet: offline\n")
+    with Pipes(project) as client:
+        client.ask("tools/list")
+        assert "agnet" in client.answer()["error"]["message"]
+        client.ask("tools/call", name="subagent", arguments=HANGING)
+        assert "agnet" in client.answer()["result"]["structuredContent"]["error"]["what"]
+        settings.write_text(good)
+        client.ask("tools/list")
+        assert 3 == len(client.answer()["result"]["tools"])
+
+
 def test_garbage_is_answered_or_ignored(project: Path) -> None:
     """Lines that are no frames change nothing for those that are, and stdout has only frames."""
     with Pipes(project) as client:
@@ -151,16 +166,24 @@ def test_two_calls_at_once(project: Path) -> None:
         assert "result" in client.answer()
 
 
-def test_missing_extra(project: Path) -> None:
-    """Without the SDK the error says what to install; nothing was started."""
-    code = (
-        "import sys; sys.modules['mcp'] = None; sys.argv = ['subdeck', 'mcp'];"
-        "from subdeck.tui.main import main; sys.exit(main())"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=project, capture_output=True, text=True, input="")
-    assert (2, "") == (done.returncode, done.stdout)
-    assert "pipx install 'subdeck[mcp]'" in done.stderr
-    assert "pip install" in done.stderr
+def test_client_that_closes_without_reading(project: Path) -> None:
+    """A client that closes our stdin and leaves a long answer in the pipe is not waited for."""
+    with Pipes(project) as client:
+        assert client.server.stdin
+        for _ in range(100):
+            client.ask("tools/list")
+        client.server.stdin.close()
+        assert 0 == client.server.wait(10)
+
+
+def test_answers_arrive_after_the_end_of_stdin(project: Path) -> None:
+    """What was asked before stdin was closed is answered, however long that is, for a client that reads."""
+    with Pipes(project) as client:
+        assert client.server.stdin and client.server.stdout
+        for _ in range(100):
+            client.ask("tools/list")
+        client.server.stdin.close()
+        assert 100 == sum("result" in json.loads(line) for line in client.server.stdout)
 
 
 def test_closed_streams(project: Path) -> None:
@@ -171,19 +194,22 @@ def test_closed_streams(project: Path) -> None:
     assert "stdin or stdout is closed" in done.stderr
 
 
-def test_only_this_command_loads_the_sdk(project: Path) -> None:
-    """No other module of the engine or the command line brings in mcp, or what it brings along."""
+def test_little_is_loaded_before_the_first_call(project: Path) -> None:
+    """Until something is listed or called there is neither a library of the protocol nor an event loop in memory."""
     code = (
-        "import pkgutil, sys, subdeck.core, importlib\n"
-        "for module in pkgutil.walk_packages(subdeck.core.__path__, 'subdeck.core.'):\n"
-        "    if not module.name.startswith('subdeck.core.mcp') and not module.name.endswith('__main__'):\n"
-        "        importlib.import_module(module.name)\n"
-        "print(*sys.modules)"
+        "import sys, subdeck.core.cli.mcp as door\n"
+        "door.mcp(['--json'], standalone_mode=False)\n"
+        "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=project, capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert "subdeck.core.cli.mcp" in loaded
-    assert not {"mcp", "mcp_types", "pydantic", "anyio", "asyncio"} & loaded
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=project, capture_output=True, text=True, input=asked, check=True
+    )
+    assert "2025-06-18" == json.loads(done.stdout)["result"]["protocolVersion"]
+    loaded = set(done.stderr.split())
+    assert "subdeck.core.mcp.server" in loaded
+    assert not {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "subdeck.core.delegation.call"} & loaded
 
 
 def test_a_person_is_told_what_it_is_for(project: Path) -> None:

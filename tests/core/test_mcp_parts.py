@@ -1,110 +1,199 @@
-"""The parts of the MCP door that need no client."""
+"""The parts of the MCP server that need no client."""
 
 from __future__ import annotations
 
-import asyncio
+import json
+import os
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from subdeck.core.mcp.calls import Calls, Relay
+from subdeck.core.mcp.calls import Call, Calls
+from subdeck.core.mcp.inbox import Inbox
+from subdeck.core.mcp.outbox import Outbox
+from subdeck.core.mcp.protocol import Fields, ProtocolError, encode
+
+from tests.waiting import wait_until
 
 
-async def test_the_last_word_comes_before_the_answer() -> None:
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int]]:
+    """A pipe, whose ends a test may close itself."""
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            pass
+
+
+def frames(descriptor: int, count: int) -> list[Any]:
+    """Read so many lines."""
+    with open(descriptor, "rb", closefd=False, buffering=0) as file:
+        return [json.loads(file.readline()) for _ in range(count)]
+
+
+def fill(ends: tuple[int, int]) -> int:
+    """Fill a pipe, so that nobody can write to it until somebody reads; return the number of bytes."""
+    os.set_blocking(ends[1], False)
+    filled = 0
+    try:
+        while True:
+            filled += os.write(ends[1], b"\n" * 4096)
+    except BlockingIOError:
+        os.set_blocking(ends[1], True)
+        return filled
+
+
+def test_the_last_word_comes_before_the_answer(ends: tuple[int, int]) -> None:
     """A client that reads slowly gets the latest progress, the last of it before the answer; numbers only grow."""
-    sent: list[tuple[float, str | None]] = []
-    first, reading = asyncio.Event(), asyncio.Event()
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        first.set()
-        await reading.wait()
-        sent.append((progress, message))
-
-    relay = Relay(report)
-
-    told = threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def work(cancelled: threading.Event) -> str:
+    outbox = Outbox(ends[1])
+    with outbox.progress("token") as relay:
+        assert relay
         relay.report("step 0")
-        told.wait()
+        first = frames(ends[0], 1)
+        filled = fill(ends)
+        outbox.send({"number": 0})  # keeps the thread busy
         for number in range(1, 100):
             relay.report(f"step {number}")
-        loop.call_soon_threadsafe(reading.set)
-        return "done"
-
-    async def stall() -> None:
-        await first.wait()
-        told.set()
-
-    stalling = asyncio.create_task(stall())
-    assert "done" == await relay.during(Calls().run(work))
-    await stalling
-    assert [(1, "step 0"), (2, "step 99")] == sent
+    outbox.send({"number": 1})
+    os.read(ends[0], filled)
+    assert [(1, "step 0")] == [(frame["params"]["progress"], frame["params"]["message"]) for frame in first]
+    before, *told, last = frames(ends[0], 3)
+    assert [{"number": 0}, {"number": 1}] == [before, last]
+    assert [("token", 2, "step 99")] == [tuple(frame["params"].values()) for frame in told]
 
 
-async def test_silence_is_no_reason_to_give_up() -> None:
+def test_silence_is_no_reason_to_give_up(ends: tuple[int, int]) -> None:
     """While a call has nothing new to tell, its last words are sent again, so that no client takes it for dead."""
-    sent: list[str | None] = []
-    thrice = threading.Event()
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        sent.append(message)
-        if len(sent) == 3:
-            thrice.set()
-
-    relay = Relay(report, keep_alive=0.001)
-
-    def work(cancelled: threading.Event) -> None:
+    outbox = Outbox(ends[1], keep_alive=0.001)
+    with outbox.progress(7) as relay:
+        assert relay
         relay.report("thinking")
-        thrice.wait()
-
-    await relay.during(Calls().run(work))
-    assert {"thinking"} == set(sent)
+        assert ["thinking"] * 3 == [frame["params"]["message"] for frame in frames(ends[0], 3)]
 
 
-async def test_cancelled_caller_waits_for_notice() -> None:
-    """The event of a cancelled call is set, and the caller is held until the work has seen it."""
-    begun, noticed = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def work(cancelled: threading.Event) -> None:
-        loop.call_soon_threadsafe(begun.set)
-        cancelled.wait()
-        noticed.set()
-
-    call = asyncio.create_task(Calls().run(work))
-    await begun.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert noticed.is_set()
+def test_progress_is_only_for_who_asked(ends: tuple[int, int]) -> None:
+    """Without a token there is nothing to report to."""
+    with Outbox(ends[1]).progress(None) as relay:
+        assert relay is None
 
 
-async def test_failing_work_fails_its_call() -> None:
-    """What the work raises, its caller gets."""
+def test_nothing_is_told_of_a_dropped_call(ends: tuple[int, int]) -> None:
+    """The progress of a call that the client has cancelled is not sent, not even what waited."""
+    outbox = Outbox(ends[1])
+    with outbox.progress(7) as relay:
+        assert relay
+        filled = fill(ends)
+        outbox.send({"number": 0})
+        relay.report("under way")
+        relay.drop()
+        relay.report("still under way")
+    outbox.send({"number": 1})
+    os.read(ends[0], filled)
+    assert [{"number": 0}, {"number": 1}] == frames(ends[0], 2)
 
-    def work(cancelled: threading.Event) -> None:
+
+def test_flush_waits_for_a_reader_who_reads(ends: tuple[int, int]) -> None:
+    """All that was sent arrives, however slowly; and a reader who takes nothing is not waited for."""
+    outbox = Outbox(ends[1])
+    text = "x" * 1_000_000
+    outbox.send({"text": text})
+    assert not outbox.flush()
+    read: list[Any] = []
+    reading = threading.Thread(target=lambda: read.extend(frames(ends[0], 1)))
+    reading.start()
+    assert outbox.flush()
+    reading.join(30)
+    assert [{"text": text}] == read
+
+
+def lines_of(chunks: list[bytes], ends: tuple[int, int], limit: int = 100) -> list[bytes | None]:
+    inbox, lines = Inbox(ends[0], limit), []
+    for chunk in chunks:
+        os.write(ends[1], chunk)
+        lines += inbox.read()
+    os.close(ends[1])
+    lines += inbox.read()
+    assert inbox.has_ended
+    return lines
+
+
+def test_lines_are_put_together(ends: tuple[int, int]) -> None:
+    """A line may come in pieces, several may come in one, and the last may lack its newline."""
+    assert [b"one", b"two", b"", b"three"] == lines_of([b"on", b"e\ntwo\n", b"\nth", b"ree"], ends)
+
+
+def test_a_line_without_an_end_is_not_held(ends: tuple[int, int]) -> None:
+    """Of a line above the limit nothing is kept but that it was there; the next is read as ever."""
+    chunks = [b"x" * 60, b"x" * 60, b"x" * 60 + b"\nnext\n", b"y" * 100 + b"\n"]
+    assert [None, b"next", b"y" * 100, b""] == lines_of(chunks, ends)
+
+
+class Answers:
+    """Takes what a call is answered with."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Fields | None, Fields | None]] = []
+
+    def take(self, result: Fields | None, error: Fields | None) -> None:
+        self.taken.append((result, error))
+
+
+def test_a_dropped_call_is_not_answered() -> None:
+    """A call that the client cancels is told to end, and answered by nothing, whatever its work returns."""
+    begun, answers, calls = threading.Event(), Answers(), Calls()
+
+    def work(call: Call) -> Fields:
+        begun.set()
+        call.cancelled.wait()
+        return {"done": True}
+
+    calls.start(Call("7", answers.take), work)
+    begun.wait()
+    calls.drop(7)
+    calls.cancel_all()
+    assert [(None, None)] == answers.taken
+
+
+def test_failing_work_is_answered() -> None:
+    """What the work raises, its caller gets: as it is where it is meant for clients, else as our own failure."""
+    answers, calls = Answers(), Calls()
+
+    def refuse(call: Call) -> Fields:
+        raise ProtocolError(-32602, "not like this")
+
+    def fail(call: Call) -> Fields:
         raise LookupError("not there")
 
-    with pytest.raises(LookupError, match="not there"):
-        await Calls().run(work)
+    for work in (refuse, fail):
+        calls.start(Call(1, answers.take), work)
+        calls.cancel_all()
+    refused, failed = (error or {} for _, error in answers.taken)
+    assert {"code": -32602, "message": "not like this"} == refused
+    assert (-32603, "LookupError: not there") == (failed["code"], failed["message"])
 
 
-async def test_all_calls_can_be_cancelled_from_outside() -> None:
-    """Another thread cancels what is under way and comes back when all of it has taken notice."""
-    calls, loop = Calls(), asyncio.get_running_loop()
-    begun = [asyncio.Event() for _ in range(3)]
-    noticed: list[int] = []
+def test_all_calls_can_be_cancelled() -> None:
+    """All that is under way is cancelled, and is answered before that returns."""
+    answers, calls = Answers(), Calls()
+    begun = [threading.Event() for _ in range(3)]
 
-    def work(number: int, cancelled: threading.Event) -> int:
-        loop.call_soon_threadsafe(begun[number].set)
-        cancelled.wait()
-        noticed.append(number)
-        return number
+    def work(call: Call) -> Fields:
+        begun[int(call.id)].set()
+        call.cancelled.wait()
+        return {"number": call.id}
 
-    waiting = [asyncio.create_task(calls.run(lambda event, n=number: work(n, event))) for number in range(3)]
+    for number in range(3):
+        calls.start(Call(number, answers.take), work)
     for event in begun:
-        await event.wait()
-    await asyncio.to_thread(calls.cancel_all)
-    assert [0, 1, 2] == sorted(noticed)
-    assert [0, 1, 2] == await asyncio.gather(*waiting)
+        wait_until(event.is_set, "the call to begin")
+    calls.cancel_all()
+    assert [0, 1, 2] == sorted((result or {})["number"] for result, _ in answers.taken)
+
+
+def test_a_path_that_is_no_text_breaks_no_line() -> None:
+    """A name of other bytes than UTF-8 is replaced, so that the rest of the message can be read."""
+    assert {"cwd": "/tmp/?"} == json.loads(encode({"cwd": os.fsdecode(b"/tmp/\xff")}).decode())

@@ -269,7 +269,7 @@ def set_up_bench() -> None:
     (wheel,) = wheels.glob("*.whl")
     if not (BENCH_VENV / "bin" / "python").exists():
         make_venv(BENCH_VENV)
-    pip(BENCH_VENV, f"{wheel}[mcp]")
+    pip(BENCH_VENV, wheel)
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 

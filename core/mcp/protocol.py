@@ -1,0 +1,218 @@
+"""The Model Context Protocol without its transport: what a message is, which version it is in, what an answer is.
+
+Two eras are served, each request in its own: up to 2025-11-25 a handshake says once which version both sides use; from
+2026-07-28 on each request names its version, and there is no handshake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+
+from .. import __version__
+from ..text.decoding import UNDECODABLE, decode, fit, why
+
+T = TypeVar("T")
+
+RequestId = int | str
+Fields = dict[str, Any]
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+VERSIONS = ("2026-07-28",)
+"""Those without a handshake."""
+BATCH_VERSIONS = ("2024-11-05", "2025-03-26")
+"""Those in which a message may be a list of messages; 2025-06-18 did away with it."""
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
+
+_META = "io.modelcontextprotocol/"
+_VERSION = f"{_META}protocolVersion"
+_CAPABILITIES = f"{_META}clientCapabilities"
+_SUBSCRIPTION = f"{_META}subscriptionId"
+
+SERVER = {"name": "subdeck", "version": __version__}
+
+INSTRUCTIONS = """\
+subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
+continue, background_agent_status to look at those runs. The person sees every run in their deck and may stop it."""
+
+_ABOUT: Fields = {
+    "capabilities": {"tools": {"listChanged": True}, "prompts": {"listChanged": True}},
+    "instructions": INSTRUCTIONS,
+}
+
+
+class ProtocolError(Exception):
+    """An error that answers a request."""
+
+    def __init__(self, code: int, message: str, data: Fields | None = None) -> None:
+        super().__init__(message)
+        self.error: Fields = {"code": code, "message": message} | ({"data": data} if data else {})
+
+
+class Malformed(ProtocolError):
+    """What came in is no message; `id` is that of the request that it was meant to be, None where that is not known."""
+
+    def __init__(self, code: int, message: str, id: RequestId | None = None) -> None:  # noqa: A002 - its name there
+        super().__init__(code, message)
+        self.id = id
+
+
+class Message(Struct, frozen=True):
+    """A request, or a notification where it has no id."""
+
+    id: RequestId | None
+    method: str
+    params: Fields
+
+    @property
+    def is_enveloped(self) -> bool:
+        """Whether it names its version itself, as all requests from 2026-07-28 on do."""
+        meta = self.params.get("_meta")
+        return self.method != "initialize" and isinstance(meta, dict) and _VERSION in meta
+
+    @property
+    def progress_token(self) -> RequestId | None:
+        """What the client wants to know the progress of this request by; None where it wants none."""
+        meta = self.params.get("_meta")
+        token = cast("Fields", meta).get("progressToken") if isinstance(meta, dict) else None
+        return cast("RequestId", token) if _is_id(token) else None
+
+    def of(self, kind: type[T]) -> T:
+        """Return the parameters in a form. Raises ProtocolError where they do not fit."""
+        try:
+            return fit(self.params, kind)
+        except UNDECODABLE as error:
+            raise ProtocolError(INVALID_PARAMS, f"the parameters of {self.method} do not fit: {why(error)}") from error
+
+    def check_envelope(self) -> None:
+        """Raise ProtocolError where the version that it names is not served, or something is missing beside it."""
+        meta: Fields = self.params["_meta"]
+        if _CAPABILITIES not in meta:
+            raise ProtocolError(INVALID_PARAMS, f"_meta lacks {_CAPABILITIES}")
+        version = meta[_VERSION]
+        if not isinstance(version, str):
+            raise ProtocolError(INVALID_PARAMS, f"{_VERSION} is not a string")
+        if version not in VERSIONS:
+            data: Fields = {"supported": [*VERSIONS, *HANDSHAKE_VERSIONS[::-1]], "requested": version}
+            raise ProtocolError(UNSUPPORTED_VERSION, "this version of the protocol is not supported", data)
+
+
+class InitializeParams(Struct, frozen=True, rename="camel"):
+    protocol_version: str
+
+
+class ListParams(Struct, frozen=True):
+    cursor: str | None = None
+
+
+class CallParams(Struct, frozen=True):
+    name: str
+    arguments: Fields | None = None
+
+
+class PromptParams(Struct, frozen=True):
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class Wanted(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Which changes a subscription tells of; of what else may be asked for there is nothing here."""
+
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+
+
+class ListenParams(Struct, frozen=True):
+    notifications: Wanted
+
+
+class CancelledParams(Struct, frozen=True, rename="camel"):
+    request_id: RequestId
+
+
+def decoded(line: bytes) -> Any:
+    """Decode a line. Raises Malformed."""
+    try:
+        return decode(line)
+    except UNDECODABLE as error:
+        raise Malformed(PARSE_ERROR, why(error)) from error
+
+
+def message(frame: object) -> Message | None:
+    """Return the message that a decoded line is, None for an answer, as nothing is asked here. Raises Malformed."""
+    if not isinstance(frame, dict):
+        raise Malformed(INVALID_REQUEST, "a message is a JSON object")
+    fields = cast("Fields", frame)
+    request_id = fields.get("id")
+    known_id = cast("RequestId", request_id) if _is_id(request_id) else None
+    if fields.get("jsonrpc") != "2.0":
+        raise Malformed(INVALID_REQUEST, 'a message has "jsonrpc": "2.0"', known_id)
+    if "method" not in fields and ("result" in fields or "error" in fields):
+        return None
+    method, params = fields.get("method"), fields.get("params")
+    if not isinstance(method, str):
+        raise Malformed(INVALID_REQUEST, "the method is no string", known_id)
+    if "id" in fields and known_id is None:
+        raise Malformed(INVALID_REQUEST, "the id is neither a string nor an integer of 64 bits")
+    if params is not None and not isinstance(params, dict):
+        raise Malformed(INVALID_PARAMS, "the parameters are no JSON object", known_id)
+    return Message(known_id, method, cast("Fields", params or {}))
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+
+
+def handshake(asked: str) -> tuple[str, Fields]:
+    """Return the version that a handshake comes to, and what answers it."""
+    version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    return version, {"protocolVersion": version, **_ABOUT, "serverInfo": SERVER}
+
+
+def discovery() -> Fields:
+    """Return what answers `server/discover`."""
+    return fresh({"supportedVersions": [*VERSIONS, *HANDSHAKE_VERSIONS[::-1]], **_ABOUT})
+
+
+def fresh(result: Fields) -> Fields:
+    """Return a result of the later versions with the word that it may be out of date at any moment."""
+    return {**result, "ttlMs": 0, "cacheScope": "private"}
+
+
+def enveloped(result: Fields) -> Fields:
+    """Return a result in the form of the versions without a handshake."""
+    meta = {**cast("Fields", result.get("_meta", {})), f"{_META}serverInfo": SERVER}
+    return {**result, "resultType": "complete", "_meta": meta}
+
+
+def subscription(request_id: RequestId) -> Fields:
+    """Return the field that says which subscription a message belongs to."""
+    return {"_meta": {_SUBSCRIPTION: request_id}}
+
+
+def answer(request_id: RequestId | None, *, result: Fields | None = None, error: Fields | None = None) -> Fields:
+    outcome: Fields = {"result": result} if error is None else {"error": error}
+    return {"jsonrpc": "2.0", "id": request_id, **outcome}
+
+
+def notification(method: str, params: Mapping[str, Any] | None = None) -> Fields:
+    return {"jsonrpc": "2.0", "method": method} | ({"params": dict(params)} if params else {})
+
+
+def encode(frame: Fields | list[Fields]) -> bytes:
+    """Write a message as one line."""
+    try:
+        return msgspec.json.encode(frame) + b"\n"
+    except UnicodeEncodeError:  # of a path that is no UTF-8; as an escape it would be no JSON to many clients
+        import json
+
+        return json.dumps(frame, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
