@@ -16,20 +16,23 @@ from ..run import artifacts
 from ..run.artifacts import RunnerFacts
 from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.snapshot import RunSnapshot
+from ..runners import standby
 from ..system import files, processes
 from ..system.line_file import MOST_HELD
 from .left_overs import LeftOvers
 from .ownership import check_own, is_own
 from .remains import Remains
 
-WRAPPER = "subdeck.core.wrapper"
-"""Among the arguments of every wrapper."""
+_WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION})
+"""Among the arguments of every wrapper is one of these."""
 BUSY_AGAIN = 0.02
 """Seconds after which a lock that a prober holds is tried again."""
 FINISHING_S = 5.0
 """Seconds after which a prober that holds the lock is not waited for any more."""
 GLANCE_S = 0.04
 """The same for who looks again soon and has more to do meanwhile."""
+DYING_S = 0.5
+"""Seconds after which a process whose locks the kernel has released is not on its way out."""
 GOING_S = 1.0
 """Seconds that a wrapper gets to go once its result is there."""
 
@@ -58,10 +61,14 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
     run_dir = project.run_dir(run_id)
     if os.path.exists(f"{run_dir}/{paths.RESULT}"):
         return Proof.FINISHED
-    flags = os.O_RDONLY if by is None else os.O_RDWR | os.O_CREAT
+    flags = os.O_RDONLY if by is None else os.O_RDWR
     try:
         if not is_own(run_dir, certain=True):
             return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
+        if by is not None and not os.path.exists(f"{run_dir}/{paths.LOCK}"):
+            if _has_wrapper(run_id, run_dir):
+                return Proof.ALIVE  # somebody has taken its lock away; it makes another
+            flags |= os.O_CREAT
         lock = _open_lock(run_dir, flags)
     except OSError:
         return _unknown_or_gone(run_dir)
@@ -70,6 +77,8 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
             return Proof.ALIVE
         if _is_finished(run_dir):
             return Proof.FINISHED
+        if _has_wrapper(run_id, run_dir):
+            return Proof.ALIVE  # this is not the lock that it holds
         facts = artifacts.read_runner(run_dir, certain=True)
         is_ours = facts is None or is_here(facts)
         if by is None or not (is_ours or _is_of_earlier_boot(facts, run_dir)) or artifacts.is_newer(run_dir):
@@ -168,23 +177,38 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
             artifacts.write_stop(run_dir, request)
         except OSError as error:
             raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
-    facts = artifacts.read_runner(run_dir)
-    if facts is None:
-        wrappers = _unwritten_wrappers(run.run_id)
-    else:
-        wrappers = {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
+    try:
+        wrappers = _wrappers(run.run_id, run_dir)
+    except OSError:
+        wrappers = {}  # it finds the request by itself
     for pid, started in wrappers.items():
         processes.send(pid, signal.SIGTERM, started)
         processes.send(pid, signal.SIGCONT, started)  # one that was stopped could do nothing about it
 
 
-def _unwritten_wrappers(run_id: str) -> dict[int, int | None]:
-    """Find the wrapper of a run that could not write down who it is."""
-    try:
-        marked = processes.marked(run_id)
-        return {pid: processes.start_time(pid) for pid in marked if WRAPPER in processes.arguments(pid)}
-    except OSError:
-        return {}
+def _has_wrapper(run_id: str, run_dir: str) -> bool:
+    """Return whether a wrapper of a run lives that is not this process; one that was killed gets a moment to go.
+
+    Raises OSError where it cannot be looked.
+    """
+    deadline = time.monotonic() + DYING_S
+    while _wrappers(run_id, run_dir).keys() - {os.getpid()}:
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(BUSY_AGAIN)
+    return False
+
+
+def _wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
+    """Return the living wrapper of a run, pid and start time, also one that could not write down who it is.
+
+    Raises OSError where it cannot be looked.
+    """
+    facts = artifacts.read_runner(run_dir, certain=True)
+    if facts is not None:
+        return {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
+    marked = processes.marked(run_id)
+    return {pid: processes.start_time(pid) for pid in marked if not _WRAPPERS.isdisjoint(processes.arguments(pid))}
 
 
 def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:

@@ -104,8 +104,8 @@ def marked(run_id: str) -> list[int]:
 
 
 def is_marked(pid: int, run_id: str) -> bool:
-    """Return whether the environment of a process says that it belongs to a run."""
-    return f"{RUN_MARK}={run_id}".encode() in files.content(f"/proc/{pid}/environ").split(b"\0")
+    """Return whether the environment of a process says that it belongs to a run. Raises OSError as `marked` does."""
+    return f"{RUN_MARK}={run_id}".encode() in _content(pid, "environ").split(b"\0")
 
 
 def has_open(pid: int, path: str) -> bool:

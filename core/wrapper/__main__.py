@@ -16,6 +16,7 @@ from collections.abc import Callable
 from .. import paths
 from ..runners import standby
 from ..system import files, processes
+from .hold import RunHold
 from .queue import (
     LOOK_AGAIN_S,
     Queue,
@@ -46,13 +47,13 @@ def main(arguments: list[str]) -> int:
     run_dir, activity_file, *options = arguments
     may_group = NO_GROUP not in options
     reservations, tmux = _read_options([option for option in options if option != NO_GROUP], run_dir)
-    runner = RunnerFile(run_dir, tmux)
-    signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again)
+    runner, hold = RunnerFile(run_dir, tmux), RunHold(run_dir)
+    signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again, hold.renew)
     held: list[int] = []
     leave: Callable[[], None] = held.clear
     is_faulty = False
     try:
-        if not _hold(run_dir, held):
+        if not hold.take():
             return 0
         _take_environment(run_dir)
         runner.write()
@@ -84,6 +85,7 @@ def main(arguments: list[str]) -> int:
     finally:
         for descriptor in reversed(held):
             os.close(descriptor)
+        hold.close()
     if is_faulty:
         _finish(run_dir)
     leave()
@@ -193,33 +195,6 @@ def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: 
             time.sleep(LOOK_AGAIN_S)
         signals.waiting = False
         reservation.record_holder()
-
-
-def _hold(run_dir: str, held: list[int]) -> bool:
-    """Take the run's lock, shared; False when the run is gone, or somebody finished it or took it meanwhile."""
-    try:
-        lock = files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    held.append(lock)
-    files.lock(lock, shared=True)
-    return not os.path.exists(os.path.join(run_dir, paths.RESULT)) and _is_first(run_dir, lock)
-
-
-def _is_first(run_dir: str, lock: int) -> bool:
-    """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice.
-
-    The mark outlives a wrapper that has died; where the disk takes none, the kernel still knows of one that lives.
-    """
-    if not files.claim(lock):
-        return False
-    try:
-        os.close(files.open_private(os.path.join(run_dir, paths.TAKEN), os.O_EXCL))
-    except FileExistsError:
-        return False
-    except OSError:
-        return True  # a full disk keeps no run from its start
-    return True
 
 
 def _take_environment(run_dir: str) -> None:

@@ -232,7 +232,7 @@ class Attempt:
             self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, wants_turn)
             if self._limit:
                 self._escalation.stop(now)
-        if not self._escalation.has_begun and not os.path.exists(os.path.join(self._run_dir, paths.LOCK)):
+        if not self._escalation.has_begun and not os.path.exists(self._run_dir):
             self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
         step = self._escalation.take(now)
         if step is Step.TERM:

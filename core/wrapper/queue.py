@@ -29,7 +29,7 @@ class StopRequested(Exception):
 class Signals:
     """Which signals came; while `waiting` the next one, or a request to stop, raises StopRequested."""
 
-    def __init__(self, stop_file: str, each_second: Callable[[], None]) -> None:
+    def __init__(self, stop_file: str, *each_second: Callable[[], None]) -> None:
         self._stop_file = stop_file
         self._each_second = each_second
         self.caught: list[int] = []
@@ -41,7 +41,8 @@ class Signals:
 
     def look(self, number: int, frame: FrameType | None) -> None:
         """Look for a request whose writer could not signal this process; it also wakes up who polls."""
-        self._each_second()
+        for call in self._each_second:
+            call()
         if self.waiting and os.path.exists(self._stop_file):
             self._break_off()
 
@@ -55,9 +56,9 @@ class Signals:
             raise StopRequested
 
 
-def watch_signals(stop_file: str, each_second: Callable[[], None]) -> Signals:
+def watch_signals(stop_file: str, *each_second: Callable[[], None]) -> Signals:
     """Catch TERM, INT, HUP and QUIT from now on."""
-    signals = Signals(stop_file, each_second)
+    signals = Signals(stop_file, *each_second)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have had some of them blocked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)

@@ -1,0 +1,74 @@
+"""The wrapper's hold on its run: a shared lock, by which everybody knows that the run is alive."""
+
+from __future__ import annotations
+
+import os
+
+from .. import paths
+from ..system import files
+
+
+class RunHold:
+    """Taken once, by one wrapper; it lasts until it is closed, or the process ends."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._run_dir = run_dir
+        self._path = os.path.join(run_dir, paths.LOCK)
+        self._locks: list[int] = []
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that is locked."""
+
+    def take(self) -> bool:
+        """Take the run's lock; False when the run is gone, or somebody finished it or took it meanwhile."""
+        try:
+            lock = files.open_file(self._path, os.O_RDWR)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        self._locks.append(lock)
+        files.lock(lock, shared=True)
+        self._file = _identity(os.fstat(lock))
+        return not os.path.exists(os.path.join(self._run_dir, paths.RESULT)) and self._is_first(lock)
+
+    def renew(self) -> None:
+        """Lock the file anew where it was taken away or replaced: nobody would see any more who holds the run."""
+        if self._file is None or self._is_held() or not os.path.isdir(self._run_dir):
+            return
+        try:
+            lock = files.open_lock(self._path)
+            self._locks.append(lock)
+            if files.try_lock(lock, shared=True):
+                self._file = _identity(os.fstat(lock))
+        except OSError:
+            return  # at the next look, then
+
+    def close(self) -> None:
+        self._file = None
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _is_held(self) -> bool:
+        try:
+            return _identity(os.stat(self._path, follow_symlinks=False)) == self._file
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True  # it may well be there
+
+    def _is_first(self, lock: int) -> bool:
+        """Leave the mark of a wrapper; return whether there was none: what tmux was asked twice, it may do twice.
+
+        The mark outlives a wrapper that has died; where the disk takes none, the kernel still knows of one that lives.
+        """
+        if not files.claim(lock):
+            return False
+        try:
+            os.close(files.open_private(os.path.join(self._run_dir, paths.TAKEN), os.O_EXCL))
+        except FileExistsError:
+            return False
+        except OSError:
+            return True  # a full disk keeps no run from its start
+        return True
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return (status.st_dev, status.st_ino)

@@ -1,0 +1,122 @@
+"""The wrapper's hold on its run: a lock that is taken away or replaced is no proof that nobody is responsible."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.engine import Engine
+from subdeck.core.paths import Project
+from subdeck.core.project import liveness
+from subdeck.core.project.liveness import Proof, reconcile
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.runners import standby
+from subdeck.core.system import processes
+
+from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, wait_until_gone
+from tests.waiting import wait_until
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether somebody has locked a file."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def waiting(engine: Engine, go: Path) -> RunSnapshot:
+    run = start(engine, f"wait-for {go}", "answer ok")
+    started(engine, run)
+    return run
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_lock_that_is_taken_away(project_dir: Path, is_replaced: bool) -> None:
+    """A run whose lock somebody removes goes on, whoever looks; its wrapper holds another lock after a moment."""
+    engine = open_engine(project_dir)
+    run = waiting(engine, project_dir / "go")
+    lock = run_dir(engine, run) / "lock"
+    lock.unlink()
+    if is_replaced:
+        lock.touch()
+    assert "running" == engine.snapshots([run.run_id])[0].status
+    wait_until(lambda: is_held(lock), "the lock to be held again")
+    assert "running" == engine.snapshots([run.run_id])[0].status
+    (project_dir / "go").touch()
+    assert ("completed", "done") == (wait_for_end(engine, run.run_id).status, engine.result(run.run_id).reason)
+
+
+def test_the_lock_of_one_that_waits(project_dir: Path) -> None:
+    """A run that waits for its turn goes on waiting when its lock is removed."""
+    engine = open_engine(project_dir, max_running=1)
+    first, second = waiting(engine, project_dir / "go"), start(engine, "answer ok")
+    lock = run_dir(engine, second) / "lock"
+    wait_until(lambda: engine.snapshots([second.run_id])[0].status == "queued", "it to be queued")
+    lock.unlink()
+    assert "queued" == engine.snapshots([second.run_id])[0].status
+    wait_until(lambda: is_held(lock), "the lock to be held again")
+    (project_dir / "go").touch()
+    assert ["completed"] * 2 == [wait_for_end(engine, run.run_id).status for run in (first, second)]
+
+
+def test_without_lock_and_wrapper(project_dir: Path) -> None:
+    """A run whose wrapper was killed is lost, also where its lock has gone."""
+    engine = open_engine(project_dir)
+    run = waiting(engine, project_dir / "go")
+    (run_dir(engine, run) / "lock").unlink()
+    wrapper = started(engine, run).pid
+    os.kill(wrapper, signal.SIGKILL)
+    wait_until_gone(wrapper)
+    assert ("failed", "lost") == (wait_for_end(engine, run.run_id).status, engine.result(run.run_id).reason)
+
+
+def test_a_deleted_run_is_not_made_again(project_dir: Path) -> None:
+    """The wrapper of a run whose directory somebody removes ends, and leaves nothing in its place."""
+    engine = open_engine(project_dir)
+    run = waiting(engine, project_dir / "go")
+    pids = started(engine, run)
+    run_dir(engine, run).rename(project_dir / "taken away")
+    wait_until_gone(pids.pid, pids.child_pid)
+    assert () == engine.snapshots()
+
+
+def test_who_cannot_look_believes_nobody_gone(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the lock is missing and nobody can see whether there is a wrapper, it is not known how the run stands."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    os.close(lock)
+    Path(project.run_dir(meta.run_id), paths.LOCK).unlink()
+
+    def too_many(run_id: str) -> list[int]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(processes, "marked", too_many)
+    assert Proof.UNKNOWN is reconcile(project, meta.run_id, by="test")
+    monkeypatch.undo()
+    assert Proof.FINISHED is reconcile(project, meta.run_id, by="test")
+
+
+def test_one_that_stood_by_is_found(project_dir: Path) -> None:
+    """A wrapper that stood by before it had a run is found where it could not write down who it is."""
+    engine = open_engine(project_dir)
+    standby.start()
+    run = waiting(engine, project_dir / "go")
+    wrapper = started(engine, run).pid
+    directory = run_dir(engine, run)
+    (directory / paths.RUNNER).unlink()
+    assert [wrapper] == list(liveness._wrappers(run.run_id, str(directory)))
+    engine.stop([run.run_id], force=True)
+    assert "killed" == wait_for_end(engine, run.run_id).reason
