@@ -167,6 +167,12 @@ def tmux_server() -> int | None:
     return None
 
 
+def standby() -> int | None:
+    """Return a wrapper that stands by, and holds no run yet."""
+    waiting = (pid for pid, command in below().items() if command.startswith(sys.executable) and "--standby" in command)
+    return next((pid for pid in waiting if not any(path.endswith("/lock") for path in _open_files(pid))), None)
+
+
 def _open_files(pid: int) -> set[str]:
     found: set[str] = set()
     directory = f"/proc/{pid}/fd"
@@ -181,6 +187,15 @@ def _open_files(pid: int) -> set[str]:
 def kill(pid: int | None) -> bool:
     """Kill a process that lives; return whether there was one."""
     return pid is not None and processes.send(pid, signal.SIGKILL)
+
+
+def kill_all() -> bool:
+    """Kill everything that lives below this process; return whether there was anything but what watches it."""
+    killed = False
+    for _ in range(3):  # what was started meanwhile is found by the next look
+        for pid, command in below().items():
+            killed |= kill(pid) and not command.startswith("strace ")
+    return killed
 
 
 def reap() -> None:

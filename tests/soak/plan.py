@@ -23,6 +23,10 @@ class Victim(StrEnum):
     TMUX_CLIENT = "tmux-client"
     """The one by which a launcher opens a window; a trap's `run` says which of them, counted from 0."""
     MCP = "mcp"
+    STANDBY = "standby"
+    """The wrapper that a launcher has started before it knows what for."""
+    ALL = "all"
+    """Every process at once, as when a machine is switched off."""
 
 
 class Scene(StrEnum):
@@ -50,6 +54,8 @@ SCENES: Mapping[Victim, Sequence[Scene]] = {
     Victim.TMUX_SERVER: (Scene.TMUX,),
     Victim.TMUX_CLIENT: (Scene.TMUX,),
     Victim.MCP: (Scene.MCP,),
+    Victim.STANDBY: (Scene.ALONE, Scene.STICKY),
+    Victim.ALL: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
 }
 """Where each can be hit."""
 
@@ -94,6 +100,26 @@ class Trap(Struct, frozen=True):
     delay: float = 0.0
 
 
+class Mischief(StrEnum):
+    """What is done to a run, and may make no difference to its end."""
+
+    STOP = "SIGSTOP"
+    """A process is stopped for a while."""
+    NO_LOCK = "lock removed"
+    NO_DOORBELL = "doorbell removed"
+
+
+class Disturbance(Struct, frozen=True):
+    kind: Mischief
+    victim: Victim
+    """Who is stopped; the wrapper where it is the files of its run."""
+    run: int
+    anchor: Anchor
+    delay: float
+    length: float
+    """Seconds for which a process is stopped."""
+
+
 class Plan(Struct, frozen=True):
     seed: int
     number: int
@@ -102,10 +128,12 @@ class Plan(Struct, frozen=True):
     """Of each run's child."""
     kills: tuple[Kill, ...] = ()
     traps: tuple[Trap, ...] = ()
+    disturbances: tuple[Disturbance, ...] = ()
     followed_from: float = 0.0
     """Seconds after which there is a follower; until then what is lost is found by lookers only."""
     stop: float | None = None
     """Seconds after which the first run is asked to stop; None for not at all."""
+    stops_by_force: bool = False
     is_slow_to_start: bool = False
     """Whether the moment between fork and exec of a child is made long."""
     has_groups: bool = True
@@ -129,24 +157,48 @@ Usual = Mapping[Victim, Mapping[str, Calls]]
 KILLED_AT = (
     *("openat", "write", "pwrite64", "close", "flock", "unlink", "link", "rename", "fsync", "read", "poll", "wait4"),
     *("vfork", "clone3", "pidfd_open", "pidfd_send_signal", "getdents64", "mkdir", "pipe2", "newfstatat", "sendmsg"),
-    *("recvmsg", "epoll_wait", "exit_group"),
+    *(
+        "recvmsg",
+        "epoll_wait",
+        "exit_group",
+        "linkat",
+        "renameat",
+        "unlinkat",
+        "mkdirat",
+        "ftruncate",
+        "waitid",
+        "pread64",
+    ),
 )
 ERRORS: Mapping[str, Sequence[str]] = {
-    "openat": ("EMFILE", "EIO", "ENOSPC"),
-    "write": ("ENOSPC", "EIO"),
-    "pwrite64": ("ENOSPC",),
-    "read": ("EIO",),
+    "openat": ("EMFILE", "EIO", "ENOSPC", "EINTR", "ENOMEM"),
+    "write": ("ENOSPC", "EIO", "EINTR", "EDQUOT"),
+    "pwrite64": ("ENOSPC", "EIO"),
+    "pread64": ("EIO",),
+    "read": ("EIO", "EINTR"),
     "link": ("ENOSPC", "EIO"),
-    "rename": ("ENOSPC",),
-    "fsync": ("EIO", "ENOSPC"),
-    "mkdir": ("ENOSPC",),
-    "flock": ("ENOLCK",),
+    "linkat": ("ENOSPC", "EIO"),
+    "rename": ("ENOSPC", "EIO"),
+    "renameat": ("ENOSPC", "EIO"),
+    "unlinkat": ("EIO",),
+    "ftruncate": ("EIO",),
+    "fallocate": ("ENOSPC",),
+    "fsync": ("EIO", "ENOSPC", "EINTR"),
+    "mkdir": ("ENOSPC", "EIO"),
+    "mkdirat": ("ENOSPC", "EIO"),
+    "flock": ("ENOLCK", "EINTR"),
     "getdents64": ("EIO",),
     "pidfd_open": ("EMFILE",),
+    "pidfd_send_signal": ("EPERM",),
     "pipe2": ("EMFILE",),
-    "vfork": ("EAGAIN",),
+    "poll": ("EINTR",),
+    "waitid": ("EINTR",),
+    "vfork": ("EAGAIN", "ENOMEM"),
 }
 """What fails with what. Not `newfstatat`: nearly all of them belong to imports, and Python 3.11 crashes by one."""
+STOPPED = frozenset(Victim) - {Victim.LOOKER, Victim.TMUX_CLIENT, Victim.STANDBY, Victim.ALL}
+"""Who lives long enough to be stopped."""
+MORE_DISTURBANCES = (0, 0, 1, 2)
 MORE_HITS = (0, 0, 1, 2, 3, 4)
 """How many processes are hit in a trial besides the first."""
 LATEST = {Anchor.LAUNCHED: 0.8, Anchor.BEGUN: 0.6, Anchor.ENDING: 0.15, Anchor.ENDED: 0.05}
@@ -173,6 +225,7 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         elif victim is not Victim.TMUX_CLIENT:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
             kills.append(Kill(victim, run, anchor, delay, life=chance.uniform(0.02, 0.4)))
+    disturbances = tuple(_disturbance(chance, near, behaviours) for _ in range(chance.choice(MORE_DISTURBANCES)))
     return Plan(
         seed=seed,
         number=number,
@@ -180,11 +233,22 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         behaviours=behaviours,
         kills=tuple(kills),
         traps=tuple(traps),
+        disturbances=disturbances,
         followed_from=chance.uniform(0.5, 3) if Victim.LOOKER in near and chance.random() < 0.5 else 0.0,
         stop=chance.uniform(0.2, 2.5) if chance.random() < 0.25 else None,
+        stops_by_force=chance.random() < 0.3,
         is_slow_to_start=bool(usual) and not traps and chance.random() < 0.1,
         has_groups=chance.random() < 0.7,
     )
+
+
+def _disturbance(chance: random.Random, near: Sequence[Victim], behaviours: Sequence[str]) -> Disturbance:
+    kind = chance.choices(list(Mischief), weights=(6, 1, 1))[0]
+    stopped = [victim for victim in near if victim in STOPPED] or [Victim.WRAPPER]
+    victim = chance.choice(stopped) if kind is Mischief.STOP else Victim.WRAPPER
+    run = chance.randrange(len(behaviours))
+    anchor, delay = _moment(chance, victim, behaviours[run])
+    return Disturbance(kind, victim, run, anchor, delay, length=chance.uniform(0.1, 1.5))
 
 
 def _can_be_trapped(victim: Victim, run: int, traps: Sequence[Trap], usual: Usual) -> bool:

@@ -39,6 +39,14 @@ class Journal(Struct, frozen=True):
         """The pid of the child that began last."""
         return next((int(argument) for _, word, argument in reversed(self.entries) if word == "begun"), None)
 
+    @property
+    def lasted(self) -> float:
+        """Seconds between its first and its last word; 0 where it did not finish."""
+        began, ended = (
+            next((at for at, word, _ in self.entries if word == wanted), 0) for wanted in ("begun", "ended")
+        )
+        return (ended - began) / 1e9 if ended else 0.0
+
     def said(self, before: int | None = None) -> list[str]:
         """Return the texts that were on the stream, whole, at a moment (default: at the end)."""
         return [

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from subdeck.core.system import processes
 
 from . import arena
@@ -29,6 +29,8 @@ class Report(Struct, frozen=True):
     """The victim of each."""
     faults: tuple[str, ...] = ()
     """Each as `wrapper: write EIO`."""
+    disturbances: tuple[str, ...] = ()
+    """Each as `wrapper: SIGSTOP`."""
     runs: int = 0
     broken: tuple[Broken, ...] = ()
     kept: str = ""
@@ -68,7 +70,7 @@ def play(plan: Plan, keep: Path) -> Report:
         report = _played(plan, root)
         if report.broken:
             kept = _keep(root, keep / f"{plan.seed}-{plan.number}")
-        return Report(plan, report.kills, report.faults, report.runs, report.broken, kept)
+        return structs.replace(report, kept=kept)
     except Exception:  # a fault of the sweep itself must not look like one of the program, nor be overlooked
         return Report(plan, broken=(Broken("fault of the sweep", traceback.format_exc()),), kept=str(root))
     finally:
@@ -90,6 +92,7 @@ def _played(plan: Plan, root: Path) -> Report:
         plan,
         kills=tuple(hit.victim for hit in outcome.hits if not hit.error),
         faults=tuple(f"{hit.victim}: {hit.error}" for hit in outcome.hits if hit.error),
+        disturbances=tuple(f"{one.victim}: {one.kind}" for one in outcome.disturbances),
         runs=len(runs),
         broken=broken,
     )

@@ -18,6 +18,7 @@ class Tally:
         self.runs = 0
         self.kills: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
+        self.disturbances: Counter[str] = Counter()
         self.broken: dict[str, list[tuple[Report, Broken]]] = defaultdict(list)
 
     def add(self, report: Report) -> None:
@@ -25,6 +26,7 @@ class Tally:
         self.runs += report.runs
         self.kills.update(report.kills)
         self.faults.update(report.faults)
+        self.disturbances.update(report.disturbances)
         for broken in report.broken:
             self.broken[broken.kind].append((report, broken))
 
@@ -32,13 +34,14 @@ class Tally:
         print(f"{self.trials} trials with {self.runs} runs in {seconds:.0f} s")
         _print_counts("kills by victim", self.kills)
         _print_counts("faults by call", self.faults)
+        _print_counts("disturbances", self.disturbances)
         number = sum(map(len, self.broken.values()))
         print(f"\nbroken: {number or 'nothing'}")
         for kind, found in sorted(self.broken.items(), key=lambda item: -len(item[1])):
             print(f"\n  {kind}: {len(found)}")
             for report, broken in found[:SHOWN]:
                 about = f"{report.plan.scene}: {', '.join(report.plan.behaviours)}"
-                victims = ", ".join((*report.kills, *report.faults)) or "nothing hit"
+                victims = ", ".join((*report.kills, *report.faults, *report.disturbances)) or "nothing hit"
                 print(f"    --seed {report.plan.seed} --trial {report.plan.number} ({about}; {victims})")
                 print(f"      {broken.detail.strip()}")
                 print(f"      {report.kept}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 import subprocess
 import sys
 import time
@@ -12,18 +14,20 @@ from pathlib import Path
 from msgspec import Struct
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
+from subdeck.core.system import processes
 
 from . import arena, strace
 from .arena import HERE, Arena
-from .plan import Anchor, Kill, Plan, Scene, Trap, Victim
+from .plan import Anchor, Disturbance, Kill, Mischief, Plan, Scene, Trap, Victim
 from .records import Journal, told
 
 LOOP_S = 0.004
 GIVEN_UP_S = 60.0
 """After this nothing of a trial is waited for."""
-LEAVING_S = 4.0
-"""How long processes have to go once their runs have ended."""
-TELLING_S = 5.0
+LEAVING_S = 15.0
+"""How long processes have to go once their runs have ended; less than what escapes lives by itself."""
+TELLING_S = 20.0
+"""How long a teller has, which may have to be started first."""
 STAGGER_S = 0.03
 """Between two launches."""
 
@@ -51,6 +55,8 @@ class Outcome(Struct, frozen=True):
     untold: tuple[str, ...]
     """Ids of background runs whose end the teller, which lives, has not told."""
     is_given_up: bool
+    disturbances: tuple[Disturbance, ...] = ()
+    """Those that really happened."""
 
 
 def _each(log: Path) -> Path:
@@ -63,7 +69,10 @@ class Trial:
         self._plan = plan
         self._arena = Arena(root, plan.scene, has_groups=plan.has_groups)
         self._hits: list[Hit] = []
-        self._pending: list[Kill] = list(plan.kills)
+        self._pending: list[Kill | Disturbance] = [*plan.kills, *plan.disturbances]
+        self._disturbances: list[Disturbance] = []
+        self._stopped: list[tuple[float, int]] = []
+        """When which process goes on."""
         self._trapped_lookers = self._traps(Victim.LOOKER)
         self._anchors: dict[tuple[int, Anchor], float] = {}
         self._launchers: dict[int, subprocess.Popen[bytes]] = {}
@@ -89,6 +98,7 @@ class Trial:
         while not self._is_over() and time.monotonic() - began < GIVEN_UP_S:
             self._turn(began)
         is_given_up = not self._is_over()
+        self._continue(math.inf)
         for looker, _, _ in self._lookers:
             looker.kill()
         if self._server and self._server.stdin:
@@ -96,7 +106,8 @@ class Trial:
         untold = self._wait_until_told()
         left = self._wait_until_left()
         self._look_in_peace()
-        return Outcome(self._all_hits(), left, tuple(self._called_lost), untold, is_given_up)
+        called_lost, disturbances = tuple(self._called_lost), tuple(self._disturbances)
+        return Outcome(self._all_hits(), left, called_lost, untold, is_given_up, disturbances)
 
     # --- starting -----------------------------------------------------------------------------------------------
 
@@ -191,11 +202,15 @@ class Trial:
         now = time.monotonic()
         arena.reap()
         self._look_around(now)
-        for kill in list(self._pending):
-            at = self._anchors.get((kill.run, kill.anchor))
-            if at is not None and at + kill.delay <= now:
-                self._pending.remove(kill)
-                self._carry_out(kill)
+        self._continue(now)
+        for hit in list(self._pending):
+            at = self._anchors.get((hit.run, hit.anchor))
+            if at is not None and at + hit.delay <= now:
+                self._pending.remove(hit)
+                if isinstance(hit, Kill):
+                    self._carry_out(hit)
+                else:
+                    self._disturb(hit)
         for trap in list(self._trapped_lookers):
             at = self._anchors.get((trap.run, trap.anchor))
             if at is not None and at + trap.delay <= now:
@@ -248,29 +263,65 @@ class Trial:
             self._called_lost.append(run)
 
     def _carry_out(self, kill: Kill) -> None:
-        match kill.victim:
+        if kill.victim is Victim.LOOKER:
+            self._look([], kill)
+            return
+        if kill.victim in (Victim.FOLLOWER, Victim.ALL):
+            self._teller_back = time.monotonic() + kill.life
+        if kill.victim is Victim.ALL:
+            self._note(kill, arena.kill_all())
+        else:
+            self._note(kill, arena.kill(self._find(kill.victim, kill.run)))
+
+    def _find(self, victim: Victim, run: int) -> int | None:
+        """Return the pid of a victim that lives."""
+        match victim:
             case Victim.WRAPPER:
-                run_dir = next((path for path, run in self._dirs.items() if run == kill.run), None)
-                self._note(kill, run_dir is not None and arena.kill(arena.wrapper_of(run_dir)))
+                run_dir = self._run_dir(run)
+                return arena.wrapper_of(run_dir) if run_dir else None
             case Victim.CHILD:
-                child = Journal.read(self._arena.journal(kill.run)).child
-                self._note(kill, child in arena.below() and arena.kill(child))
-            case Victim.LAUNCHER:
-                launcher = self._launchers.get(kill.run)
-                self._note(kill, launcher is not None and launcher.poll() is None and arena.kill(launcher.pid))
-            case Victim.LOOKER:
-                self._look([], kill)
-            case Victim.FOLLOWER:
-                self._teller_back = time.monotonic() + kill.life
-                teller = self._teller
-                self._note(kill, teller is not None and teller.poll() is None and arena.kill(teller.pid))
+                child = Journal.read(self._arena.journal(run)).child
+                return child if child in arena.below() else None
             case Victim.TMUX_SERVER:
-                self._note(kill, arena.kill(arena.tmux_server()))
-            case Victim.MCP:
-                server = self._server
-                self._note(kill, server is not None and server.poll() is None and arena.kill(server.pid))
-            case Victim.TMUX_CLIENT:
-                pass  # it lives for too short a time: only traps hit it
+                return arena.tmux_server()
+            case Victim.STANDBY:
+                return arena.standby()
+            case Victim.LAUNCHER | Victim.FOLLOWER | Victim.MCP:
+                started = {Victim.LAUNCHER: self._launchers.get(run), Victim.FOLLOWER: self._teller}
+                process = started.get(victim, self._server)
+                return process.pid if process and process.poll() is None else None
+            case Victim.LOOKER | Victim.TMUX_CLIENT | Victim.ALL:
+                return None  # they live for too short a time, or are not one
+
+    def _run_dir(self, run: int) -> Path | None:
+        return next((path for path, number in self._dirs.items() if number == run), None)
+
+    def _disturb(self, disturbance: Disturbance) -> None:
+        if disturbance.kind is Mischief.STOP:
+            pid = self._find(disturbance.victim, disturbance.run)
+            has_happened = pid is not None and processes.send(pid, signal.SIGSTOP)
+            if pid is not None and has_happened:
+                self._stopped.append((time.monotonic() + disturbance.length, pid))
+        else:
+            run_dir = self._run_dir(disturbance.run)
+            has_happened = run_dir is not None and self._remove(disturbance.kind, run_dir)
+        if has_happened:
+            self._disturbances.append(disturbance)
+
+    def _remove(self, kind: Mischief, run_dir: Path) -> bool:
+        doorbell = Path(self._arena.project.active, run_dir.name)
+        try:
+            (run_dir / "lock" if kind is Mischief.NO_LOCK else doorbell).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _continue(self, now: float) -> None:
+        """Let go on who was stopped for long enough."""
+        due = [(until, pid) for until, pid in self._stopped if until <= now]
+        self._stopped = [stopped for stopped in self._stopped if stopped not in due]
+        for _, pid in due:
+            processes.send(pid, signal.SIGCONT)
 
     def _note(self, kill: Kill, has_happened: bool) -> None:
         if has_happened:
@@ -279,7 +330,9 @@ class Trial:
     def _ask_to_stop(self) -> None:
         run_dir, _ = min(self._dirs.items(), key=lambda item: item[1])
         try:
-            Engine.open(str(self._arena.directory), session="soak").stop([run_dir.name])
+            Engine.open(str(self._arena.directory), session="soak").stop(
+                [run_dir.name], force=self._plan.stops_by_force
+            )
         except SubdeckError:
             return
 
@@ -302,13 +355,13 @@ class Trial:
             return False
         if any((run, Anchor.ENDED) not in self._anchors for run in self._dirs.values()):
             return False
-        if self._lookers and any(kill for _, kill, _ in self._lookers):
+        if self._stopped or any(kill for _, kill, _ in self._lookers):
             return False
         now = time.monotonic()
         return not any(
-            at + kill.delay > now
-            for kill in self._pending
-            if (at := self._anchors.get((kill.run, kill.anchor))) is not None
+            at + hit.delay > now
+            for hit in self._pending
+            if (at := self._anchors.get((hit.run, hit.anchor))) is not None
         )
 
     def _has_answered(self) -> bool:

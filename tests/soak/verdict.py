@@ -9,16 +9,19 @@ from msgspec import Struct
 from subdeck.core.run.kinds import STATUS_OF, RunReason, RunStatus
 from subdeck.core.system import cgroup
 
-from . import puppet
-from .plan import Plan, Scene, Victim
+from .arena import TIME_LIMIT_S
+from .plan import Mischief, Plan, Scene, Victim
 from .records import RunRecords, told
 from .trial import Hit, Outcome
 
 SEEN_NS = 2_000_000_000
 """A text that was on the stream for so long before its wrapper was killed must be in its records."""
-FINISHING = frozenset(function.__name__.replace("_", "-") for function in puppet.FINISHING)
-SCRIPTED = frozenset({RunReason.DONE, RunReason.TIMEOUT, RunReason.STOPPED})
+SCRIPTED = frozenset({RunReason.DONE, RunReason.TIMEOUT, RunReason.STOPPED, RunReason.KILLED})
 """How runs end that nothing has hit."""
+KILLERS = frozenset({Victim.WRAPPER, Victim.TMUX_SERVER, Victim.ALL})
+"""With whom a wrapper goes."""
+QUICK_S = TIME_LIMIT_S / 3
+"""A child that finished so soon came to no limit, however busy the machine is."""
 
 
 class Broken(Struct, frozen=True):
@@ -36,7 +39,7 @@ def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, outp
         yield Broken("two conversations of a sticky preset", ", ".join(run.ending for run in runs))
     for run in runs:
         hits = [hit for hit in outcome.hits if _concerns(plan, hit, run)]
-        yield from _one(plan, run, hits)
+        yield from _one(plan, run, hits, outcome)
     for number in outcome.called_lost:
         yield Broken("lost while alive", f"run {number}")
     if outcome.left and not _is_beyond_reach(plan, outcome):
@@ -83,10 +86,10 @@ def _concerns(plan: Plan, hit: Hit, run: RunRecords) -> bool:
         return True  # the server starts all its wrappers in the same way
     if hit.victim in (Victim.WRAPPER, Victim.CHILD, Victim.LAUNCHER):
         return hit.run == run.number
-    return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP)
+    return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP, Victim.ALL)
 
 
-def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
+def _one(plan: Plan, run: RunRecords, hits: list[Hit], outcome: Outcome) -> Iterator[Broken]:
     victims = {hit.victim for hit in hits}
     name = f"run {run.number} ({plan.behaviours[run.number]})"
     if run.torn:
@@ -94,11 +97,12 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
     numbers = [event.get("seq") for event in run.events]
     if numbers != list(range(1, len(numbers) + 1)) and run.journal.count("begun") <= 1:
         yield Broken("events out of order", f"{name}: {numbers}")
+    is_tidy = not any(hit.call in ("unlinkat", "openat") for hit in hits)  # or it could not remove its own
     for file in ("environment", ".result.reserved"):
-        if (run.path / file).exists():
+        if is_tidy and (run.path / file).exists():
             yield Broken("file left", f"{name}: {file}")
-    is_killed = Victim.WRAPPER in victims or Victim.TMUX_SERVER in victims
-    if not is_killed and (group := cgroup.find(run.path.name)):
+    # One that had stood by, and that is killed once it has let go of its run, is not told from one that has none.
+    if not victims & {*KILLERS, Victim.STANDBY} and (group := cgroup.find(run.path.name)):
         yield Broken("control group left", f"{name}: {group}")
     if (run.path.parent.parent / "active" / run.path.name).exists():
         yield Broken("doorbell left", f"{name}: {run.ending}")
@@ -113,7 +117,7 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit]) -> Iterator[Broken]:
         return
     yield from _ending(plan, run, victims, hits, name)
     if run.journal.count("begun") <= 1:  # two children write into one journal
-        yield from _texts(run, victims, hits, name)
+        yield from _texts(run, victims, hits, name, is_late=_was_stopped(plan, outcome, run))
 
 
 def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
@@ -132,11 +136,11 @@ def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], 
         yield Broken("wrong words", f"{name}: its child had begun; {run.ending}")
     if result.reason is RunReason.START_FAILED and journal.has("begun"):
         yield Broken("wrong words", f"{name}: its child had begun; {run.ending}")
-    is_killed = any(not hit.error and hit.victim is Victim.WRAPPER for hit in hits) or Victim.TMUX_SERVER in victims
+    is_killed = any(not hit.error and hit.victim in KILLERS for hit in hits)
     if "died without a word" in message and not is_killed and Victim.WRAPPER in victims:
         yield Broken("crash without its error", f"{name}: {_faults(hits)}; {run.ending}")
     if result.reason in SCRIPTED:
-        if result.reason is RunReason.TIMEOUT and plan.behaviours[run.number] in FINISHING and not victims:
+        if result.reason is RunReason.TIMEOUT and 0 < journal.lasted < QUICK_S and not victims:
             yield Broken("ended otherwise", f"{name}: {run.ending}")
         return
     if not victims & _excuses(result.reason):
@@ -147,11 +151,11 @@ def _excuses(reason: RunReason) -> set[Victim]:
     """Return which victims make a run end for this reason."""
     match reason:
         case RunReason.AGENT_EXIT:
-            return {Victim.CHILD, Victim.WRAPPER}
+            return {Victim.CHILD, *KILLERS}
         case RunReason.LOST:
-            return {Victim.WRAPPER, Victim.LAUNCHER, Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP}
+            return {Victim.LAUNCHER, Victim.TMUX_CLIENT, Victim.MCP, *KILLERS}
         case RunReason.START_FAILED | RunReason.AGENT_MISSING:
-            return {Victim.WRAPPER, Victim.LAUNCHER, Victim.TMUX_CLIENT, Victim.TMUX_SERVER}
+            return {Victim.LAUNCHER, Victim.TMUX_CLIENT, *KILLERS}
         case RunReason.SIGNAL:
             return {Victim.TMUX_SERVER}
         case RunReason.CANCELLED:
@@ -160,18 +164,24 @@ def _excuses(reason: RunReason) -> set[Victim]:
             return {Victim.WRAPPER}
 
 
-def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
+def _was_stopped(plan: Plan, outcome: Outcome, run: RunRecords) -> bool:
+    """Return whether the wrapper of a run could not read for a while."""
+    stopped = (one for one in outcome.disturbances if one.kind is Mischief.STOP and one.victim is Victim.WRAPPER)
+    return any(one.run == run.number or plan.scene is Scene.MCP for one in stopped)
+
+
+def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str, *, is_late: bool) -> Iterator[Broken]:
     result, journal = run.result, run.journal
     assert result is not None
     wrapper_hits = [hit for hit in hits if hit.victim is Victim.WRAPPER]
     faulted = any(hit.error for hit in wrapper_hits)
-    is_whole = not wrapper_hits and Victim.TMUX_SERVER not in victims
+    is_whole = not victims & KILLERS
     recorded = run.texts
     if is_whole:
         expected = journal.said()
     else:
         killed_at = min((hit.at for hit in hits if not hit.call), default=0)
-        expected = journal.said(killed_at - SEEN_NS) if killed_at and not faulted else []
+        expected = journal.said(killed_at - SEEN_NS) if killed_at and not (faulted or is_late) else []
     if recorded[: len(expected)] != expected:
         yield Broken("text lost", f"{name}: {len(recorded)} of {len(expected)} texts in its events; {run.ending}")
     last = (journal.said() or [None])[-1] if is_whole else (recorded or [None])[-1]
