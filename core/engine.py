@@ -192,10 +192,21 @@ class Engine:
         return LineFile(os.path.join(self.project.run_dir(run_id), name))
 
     def search(
-        self, pattern: Pattern, run_ids: Iterable[str] | None = None, *, cancelled: Callable[[], bool] = lambda: False
+        self,
+        pattern: Pattern,
+        run_ids: Iterable[str] | None = None,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        apart: bool = False,
     ) -> Iterator[Found]:
-        """Yield the runs that hold a pattern, the newest first, with all hits in each; with `run_ids` only of those."""
-        from .search.scan import search
+        """Yield the runs that hold a pattern, the newest first, with all hits in each; with `run_ids` only of those.
+
+        With `apart` a process of its own searches, which can be ended whatever the pattern makes it do.
+        """
+        if apart:
+            from .search.apart import search_apart as search
+        else:
+            from .search.scan import search
 
         names = set(artifacts.run_ids(self.project.runs))
         wanted = names if run_ids is None else names.intersection(run_ids)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..core.run.model import RunMeta, RunRequest, RunResult
     from ..core.run.snapshot import RunSnapshot
     from ..core.runners.tmux import AttachInfo
+    from ..core.search.pattern import Pattern
+    from ..core.search.scan import Found
     from ..core.system.line_file import LineFile
 
 
@@ -46,6 +48,15 @@ class EngineApi(Protocol):
     def result(self, run_id: str, /) -> RunResult | None: ...
     def artifacts(self, run_id: str, /) -> dict[str, str]: ...
     def line_file(self, run_id: str, name: str, /) -> LineFile: ...
+    def search(
+        self,
+        pattern: Pattern,
+        run_ids: Iterable[str] | None = None,
+        /,
+        *,
+        cancelled: Callable[[], bool] = ...,
+        apart: bool = False,
+    ) -> Iterator[Found]: ...
     def attach_command(self, run_id: str, /) -> AttachInfo: ...
 
     def check(self, request: RunRequest, /) -> tuple[SubdeckError, ...]: ...

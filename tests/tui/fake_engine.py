@@ -28,6 +28,10 @@ from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, 
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
+from subdeck.core.search import scan
+from subdeck.core.search.apart import search_apart
+from subdeck.core.search.pattern import Pattern
+from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
 
 from ..factories import make_snapshot, make_state
@@ -251,6 +255,18 @@ class FakeEngine:
     def line_file(self, name: str, file: str) -> LineFile:
         self.read_runs.append(name)
         return SlowFile(os.path.join(self.directory, name, file), self.disk)
+
+    def search(
+        self,
+        pattern: Pattern,
+        run_ids: Iterable[str] | None = None,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        apart: bool = False,
+    ) -> Iterator[Found]:
+        search = search_apart if apart else scan.search
+        wanted = self.runs if run_ids is None else set(self.runs).intersection(run_ids)
+        return search(self.directory, sorted(wanted, reverse=True), pattern, cancelled)
 
     def artifacts(self, name: str) -> dict[str, str]:
         return self.files

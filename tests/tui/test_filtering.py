@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from subdeck.core.run.model import RunReason
+from subdeck.core.run.model import RunReason, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs.filter import LONGEST, Flags, parse_filter
 
@@ -167,3 +168,68 @@ def test_no_text_raises(seed: int) -> None:
         parsed = parse_filter(text)
         assert parsed.passes(RUN, Flags(False, False)) in (True, False)
         assert parse_filter(parsed.text).text == parsed.text
+
+
+def ago(**since: float) -> RunSnapshot:
+    return a_run(1, meta_created_at=(datetime.now(UTC) - timedelta(**since)).isoformat())
+
+
+@pytest.mark.parametrize(
+    ("text", "run", "expected"),
+    [
+        ("age:<1d", ago(hours=23), True),
+        ("age:<1d", ago(hours=25), False),
+        ("age:1d", ago(hours=23), True),
+        ("age:>90m", ago(hours=2), True),
+        ("age:>1w", ago(hours=2), False),
+        ("-age:<1d", ago(hours=25), True),
+        ("age:<1d", a_run(1, meta_created_at="yesterday"), False),
+        ("after:yesterday", ago(minutes=1), True),
+        ("after:2026-01-01", ago(minutes=1), True),
+        ("after:2026-01-01T10:30 before:3000-01-01", ago(minutes=1), True),
+        ("before:2026-01-01", ago(minutes=1), False),
+        ("after:today before:00:00", ago(minutes=1), False),
+        ("/requests? are\\s/", RUN, True),
+        ("/^find.*ED$/", RUN, True),
+        ("-/nowhere/", RUN, True),
+        ("/nowhere|x/", RUN, False),
+    ],
+)
+def test_bounds_and_expressions(text: str, run: RunSnapshot, expected: bool) -> None:
+    """Age and launch are compared with the clock, and `/…/` is a regular expression in which case does not count."""
+    assert parse_filter(text).error is None
+    assert expected is passes(text, run)
+
+
+@pytest.mark.parametrize(
+    ("text", "costs"),
+    [("cost:>1", [1.5]), ("cost:<=1", [0.0, 1.0]), ("cost:1", [1.0, 1.5]), ("cost:<.5,>1", [0.0, 1.5])],
+)
+def test_cost_is_compared_in_dollars(text: str, costs: list[float]) -> None:
+    """Several bounds are alternatives, and a bare number is the least."""
+    assert costs == [cost for cost in (0.0, 1.0, 1.5) if passes(text, a_run(1, usage=Usage(cost=cost)))]
+
+
+@pytest.mark.parametrize("text", ["age:", "age:<", "cost:>", "after:", "/", "//", "/a", "text:"])
+def test_bound_that_is_being_typed_is_ignored(text: str) -> None:
+    """Until a value is there nothing is wrong, and `/` alone is a word."""
+    assert parse_filter(text).error is None
+
+
+@pytest.mark.parametrize(
+    "text", ["age:yesterday", "age:5", "cost:lots", "cost:1h", "after:noon", "after:25:00", "before:1", "/(/"]
+)
+def test_bound_that_makes_no_sense_is_explained(text: str) -> None:
+    """The error says how it is written."""
+    error = parse_filter(text).error
+    assert error is not None
+    assert "is written like" in error.what or "no regular expression" in error.what
+
+
+def test_text_in_the_files_is_left_to_who_searches_them() -> None:
+    """The filter names what has to be searched for, case and all, and takes the answer."""
+    wanted = parse_filter('text:"Two words" -text:other')
+    assert frozenset({"Two words", "other"}) == wanted.sought
+    assert wanted.passes(RUN, Flags(False, False, frozenset({"Two words"})))
+    assert not wanted.passes(RUN, Flags(False, False, frozenset({"Two words", "other"})))
+    assert not wanted.passes(RUN, Flags(False, False))

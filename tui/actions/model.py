@@ -29,6 +29,7 @@ class KeyContext(StrEnum):
     """A mode of the transcript."""
     FILTER = "writing a filter or a search"
     """The one-line field in which either is written."""
+    FIND = "searching all runs"
     LAUNCH = "launching"
     EDIT = "editing a preset"
     COPY = "copying a preset"

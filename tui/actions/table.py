@@ -34,9 +34,22 @@ APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, 
 PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
+FIND = KeyContext.FIND
 
-_CLOSED_BY_ESCAPE = (LAUNCH, EDIT, COPY, DETAIL, CLEAN_UP, READING, KeyContext.PICK, KeyContext.ASK, CONFIRM, HELP)
-_ONLY_READ = (DETAIL, READING, HELP)
+_CLOSED_BY_ESCAPE = (
+    LAUNCH,
+    EDIT,
+    COPY,
+    DETAIL,
+    CLEAN_UP,
+    READING,
+    FIND,
+    KeyContext.PICK,
+    KeyContext.ASK,
+    CONFIRM,
+    HELP,
+)
+_ONLY_READ = (DETAIL, READING, FIND, HELP)
 """Dialogs in which there is nothing to cancel."""
 
 _MOVES = {
@@ -123,7 +136,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("open", at(RUNS, "enter"), "open", needs=needs_run, footer=6,
            help="Go to the transcript of the highlighted run; fold or unfold the highlighted group."),
     Action("filter", at(RUNS, "/"), "filter", footer=9,
-           help="Show only some runs: words, status:failed, preset:x, is:unseen, -not; {back} shows all again."),
+           help="Show only some runs: words, status:failed, preset:x, is:unseen, age:<1d, cost:>1, text:x, /regex/, "
+                "-not; {back} shows all again."),
     Action("sort", at(RUNS, "o"), "sort", "Sort the runs by age, cost, tokens, elapsed or preset in turn."),
     Action("mark", at(RUNS, "space"), "mark", needs=needs_run, footer=13,
            help="Mark or unmark the run and go one down; actions then apply to the marked runs."),
@@ -184,6 +198,10 @@ ACTIONS: tuple[Action, ...] = (
     # --- finding in it, and taking text out ---
     Action("search", at(TRANSCRIPT, "/"), "search", needs=needs_run_to_search, footer=5,
            help="Search the transcript, folded text included; a capital letter makes it case-sensitive."),
+    Action("search_all", at(DECK, "ctrl+f"), "search all", footer=14,
+           help="Search tasks, answers and transcripts of all runs; {open_hit} opens a hit at its line."),
+    Action("open_hit", at(FIND, "enter"), "open", do="screen.open_hit", footer=1,
+           help="Open the highlighted hit: the transcript at that line."),
     Action("next_match", at(SEARCH, "n"), "next", "Go to the next match.", footer=1),
     Action("previous_match", at(SEARCH, "N"), "previous", "Go to the previous match.", footer=1),
     Action("end_search", at(SEARCH, "escape"), "end", "End the search and remove its highlights.", footer=1),
@@ -230,7 +248,7 @@ ACTIONS: tuple[Action, ...] = (
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),
-    *(_move(where, (HELP, READING), "screen.move", "scroll_", in_text=True)
+    *(_move(where, (HELP, READING, FIND), "screen.move", "scroll_", in_text=True)
       for where in ("down", "up", "page_down", "page_up")),
 )
 # fmt: on

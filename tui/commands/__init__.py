@@ -9,6 +9,7 @@ from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from ..text.format import farewell
 from .deck import DeckCommands
+from .finding import FindCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
 from .runs import RunCommands
@@ -19,6 +20,7 @@ def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
+    finding = FindCommands(deck)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return {
         "create_preset": lambda: presets.spawn(presets.create),
@@ -55,6 +57,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "follow": lambda: view.follow(not view.following),
         "wrap": lambda: view.set_wrap(not view.wrapped),
         "search": search.open,
+        "search_all": finding.search_all,
         "next_match": lambda: search.step(1),
         "previous_match": lambda: search.step(-1),
         "end_search": search.end,

@@ -42,6 +42,7 @@ from .undo import Undo, clean_up_at_start
 
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
+    from ..search.contents import Contents
     from .toasts import Toasts
 
 
@@ -128,6 +129,12 @@ class MainScreen(StyledOnceScreen):
         return Toasts(self, self.bridge.engine.settings.notifications, self.notices)
 
     @cached_property
+    def _contents(self) -> Contents:
+        from ..search.contents import Contents
+
+        return Contents(self.bridge, self.run_store, self.runs.refilter)
+
+    @cached_property
     def _handlers(self) -> Handlers:
         """What each action does; the dialogs behind them are loaded with it, after the first paint."""
         return self._handlers_on(self)
@@ -164,6 +171,8 @@ class MainScreen(StyledOnceScreen):
         self.counts = update.counts
         looked_at = self.transcript.run_id if self.transcript.has_focus else None
         self.runs.runs_changed(update)
+        if self.run_store.holding:
+            self._contents.runs_changed(update)
         self._single_run.look(update)
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self.run_store.tokens, self.run_store.cost)
@@ -194,6 +203,7 @@ class MainScreen(StyledOnceScreen):
     @on(TranscriptRead)
     def show_transcript(self, message: TranscriptRead) -> None:
         self.transcript.take(message.piece)
+        self.search.look()
         if message.piece.more:
             self.bridge.read_on()
 
@@ -225,7 +235,12 @@ class MainScreen(StyledOnceScreen):
         if run_id != self.transcript.run_id and not self._single_run.hides_others:
             self.transcript.show(self.run_store.get(run_id))
             self.bridge.show_run(run_id)
+            self.search.look()
         self._show_action_context()
+
+    @on(RunList.TextsSought)
+    def seek_texts(self, message: RunList.TextsSought) -> None:
+        self._contents.seek(message.texts)
 
     @on(Transcript.ViewChosen)
     def show_view(self, message: Transcript.ViewChosen) -> None:

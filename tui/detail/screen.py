@@ -122,14 +122,17 @@ class RunDetailScreen(ModalScreen[bool]):
         run: RunSnapshot,
         current: Callable[[], RunSnapshot | None],
         actions: Sequence[Action],
+        tab: Tab | None = None,
     ) -> None:
-        """Show a run; `current` returns it as the deck knows it, None once it was deleted."""
+        """Show a run, in a tab that fits it or the one named; `current` returns it as the deck knows it, None once it
+        was deleted.
+        """
         super().__init__()
         self._bridge = bridge
         self._run = run
         self._current = current
         self._actions = actions
-        self._tab = Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
+        self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
         self._reader = DetailReader(bridge.engine.project, run.run_id)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None

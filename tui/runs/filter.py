@@ -1,6 +1,6 @@
 """The filter of the run list: words and `key:value`, each of which may be negated; pure.
 
-    parser status:failed,aborted -preset:docs "two words" is:unseen
+    parser status:failed,aborted -preset:docs "two words" is:unseen age:<1d cost:>1 text:token /a.*b/
 
 All terms must hold. An incomplete term, like `status:` while it is being typed, is ignored; so is one that makes no
 sense: `Filter.error` says why.
@@ -19,13 +19,15 @@ from ...core.run.describe import latest
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
+from . import bounds
 
 LONGEST = 500
 """Characters of a filter that are read."""
 SEARCHED = 2_000
 """Characters of a task in which words are looked for."""
 
-_TERM = re.compile(r'(?P<negated>-?)(?P<body>(?:"[^"]*(?:"|$)|[^\s"])+)')
+_TERM = re.compile(r'(?P<negated>-?)(?P<body>/(?:[^/\\]|\\.)+/(?=\s|$)|(?:"[^"]*(?:"|$)|[^\s"])+)')
+_EXPRESSION = re.compile(r"/(?P<expression>.+)/", re.DOTALL)
 _KEYED = re.compile(r"(?P<key>[A-Za-z]+):(?P<values>.*)", re.DOTALL)
 _VALUE = re.compile(r'(?:"[^"]*(?:"|$)|[^,"])+')
 
@@ -35,6 +37,8 @@ class Flags(NamedTuple):
 
     unseen: bool
     marked: bool
+    holds: frozenset[str] = frozenset()
+    """Which of the texts that are sought stand in what the run asked, did or said."""
 
 
 Test = Callable[[RunSnapshot, Flags], bool]
@@ -48,6 +52,8 @@ class Filter(Struct, frozen=True):
     tests: tuple[Test, ...] = ()
     error: UsageError | None = None
     """What of it makes no sense."""
+    sought: frozenset[str] = frozenset()
+    """Texts of `text:`, which the files of the runs have to be searched for."""
 
     def __bool__(self) -> bool:
         return bool(self.tests)
@@ -63,19 +69,48 @@ def parse_filter(text: str) -> Filter:
     """Parse a filter; whatever was typed, there is a result."""
     text = one_line(text, LONGEST)
     tests: list[Test] = []
+    sought: set[str] = set()
     first_error: UsageError | None = None
     for term in _TERM.finditer(text):
-        body = term["body"]
+        body, error = term["body"], None
         keyed = _KEYED.fullmatch(body)
-        if keyed is None:
+        if expression := _EXPRESSION.fullmatch(body):
+            test, error = _expression_test(expression["expression"])
+        elif keyed is None:
             test = _word_test(_unquoted(body))
+        elif keyed["key"].casefold() == TEXT:
+            test = _text_test(text_value := keyed["values"].replace('"', "").strip())
+            sought.update(filter(None, (text_value,)))
         else:
             values = [_unquoted(value) for value in _VALUE.findall(keyed["values"])]
             test, error = _keyed_test(keyed["key"].casefold(), [value for value in values if value])
-            first_error = first_error or error
+        first_error = first_error or error
         if test is not None:
             tests.append(_negation(test) if term["negated"] else test)
-    return Filter(text, tuple(tests), first_error)
+    return Filter(text, tuple(tests), first_error, frozenset(sought))
+
+
+def split_terms(text: str) -> tuple[str, str]:
+    """Split what was typed into `key:value` terms of known keys, which choose runs, and a text, as it stands.
+
+    What `text:` names is such a text.
+    """
+    terms: list[str] = []
+    rest: list[str] = []
+    end = 0
+    for term in _TERM.finditer(text):
+        keyed = _KEYED.fullmatch(term["body"])
+        key = keyed["key"].casefold() if keyed else ""
+        if keyed is None or key not in KEYS:
+            continue
+        rest.append(text[end : term.start()].strip())
+        end = term.end()
+        if key == TEXT:
+            rest.append(keyed["values"].replace('"', ""))
+        else:
+            terms.append(term[0])
+    rest.append(text[end:].strip())
+    return " ".join(terms), " ".join(filter(None, rest))
 
 
 def _unquoted(text: str) -> str:
@@ -93,6 +128,22 @@ def _word_test(word: str) -> Test | None:
     if not word or word == "-":
         return None
     return lambda run, _: any(word in text.casefold() for text in _texts(run))
+
+
+def _expression_test(expression: str) -> tuple[Test | None, UsageError | None]:
+    """Return the test of `/expression/`, in which case does not count, and what is wrong with it."""
+    from ...core.search.pattern import Pattern
+
+    try:
+        pattern = Pattern(expression, regex=True, ignore_case=True)
+    except UsageError as error:
+        return None, UsageError(error.what)
+    return lambda run, _: any(pattern.spans(text) for text in _texts(run)), None
+
+
+def _text_test(text: str) -> Test | None:
+    """Return the test of `text:`, which somebody else has searched the files for."""
+    return (lambda _, flags: text in flags.holds) if text else None
 
 
 def _texts(run: RunSnapshot) -> Iterator[str]:
@@ -125,7 +176,9 @@ _IS: dict[str, Test] = {
     "foreign": lambda run, _: run.foreign,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
-KEYS = ("status", *_FIELDS, "is")
+TEXT = "text"
+"""The key of what stands anywhere in the files of a run."""
+KEYS = ("status", *_FIELDS, "is", TEXT, *bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -138,8 +191,19 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
     if (field := _FIELDS.get(key)) is not None:
         return (_contains(field, values) if values else None), None
+    if key in bounds.KEYS:
+        return _bound(key, values)
     hint = nearest(key, KEYS) or f"the keys are {', '.join(KEYS)}"
     return None, UsageError(f'unknown key "{one_line(key, 20)}:"', hint=f"{hint} (quote it to search for the word)")
+
+
+def _bound(key: str, values: list[str]) -> tuple[Test | None, UsageError | None]:
+    """Return a test that holds within any of the bounds; one that is still being typed, like `age:<`, is ignored."""
+    complete = [value for value in values if value not in ("<", ">", "<=", ">=")]
+    holds = [bounds.bound(key, value) for value in complete]
+    tests = [test for test in holds if test is not None]
+    error = UsageError(bounds.form(key)) if len(tests) < len(holds) else None
+    return (lambda run, _: any(test(run) for test in tests)) if tests else None, error
 
 
 def _contains(field: Callable[[RunSnapshot], str], values: list[str]) -> Test:

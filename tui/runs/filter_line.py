@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class FilterLine(PromptLine):
     """Filters as one types; Escape brings back the filter and the run that were there before."""
 
-    PLACEHOLDER = "words  status:failed,running  preset:x  is:unseen  -not"
+    PLACEHOLDER = "words  status:failed,running  preset:x  is:unseen  age:<1d  cost:>1  text:x  -not"
 
     def __init__(self, runs: RunList) -> None:
         super().__init__()

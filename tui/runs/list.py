@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from textual.content import Content
 from textual.geometry import Region
+from textual.message import Message
 from textual.worker import Worker
 
 from ...core.paths import project_key
@@ -76,6 +77,13 @@ class RunList(RowList):
     """Keeps the cursor on a run or a group, by its id, whatever happens around it."""
 
     BINDINGS = bindings(KeyContext.RUNS)
+
+    class TextsSought(Message):
+        """The filter asks for other texts in the files of the runs than before."""
+
+        def __init__(self, texts: frozenset[str]) -> None:
+            super().__init__()
+            self.texts = texts
 
     def __init__(self, run_store: RunStore, file: LayoutFile[ListLayout], actions: Sequence[Action]) -> None:
         """`file` has filter, sort and folds as they were when the app was closed."""
@@ -208,6 +216,8 @@ class RunList(RowList):
     def filter_by(self, text: str, prefer: str | None = None) -> Filter:
         """Show what passes a filter as far as it makes sense, with the cursor on `prefer` if that is shown."""
         wanted = parse_filter(text)
+        if wanted.sought != self.listing.filter.sought:
+            self.post_message(self.TextsSought(wanted.sought))
 
         def change() -> None:
             self.listing.filter_by(wanted)
@@ -234,6 +244,10 @@ class RunList(RowList):
         ids = tuple(run_ids)
         (self._run_store.marked.update if marked else self._run_store.marked.difference_update)(ids)
         self._refilter(ids)
+
+    def refilter(self, run_ids: Iterable[str]) -> None:
+        """Filter these runs again: something else than their snapshots has changed."""
+        self._refilter(run_ids)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
         """Note ends that the operator has not looked at."""

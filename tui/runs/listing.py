@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from .filter import EVERYTHING, Filter, Flags
+from .filter import EVERYTHING, Filter
 from .order import GroupFacts, Section, Sort, Value, order_in_group, sort_key, summarize
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Listing:
         run_id = run.run_id
         if not self.filter or run_id == self._pinned:
             return True
-        return self.filter.passes(run, Flags(self._run_store.is_unseen(run_id), run_id in self._run_store.marked))
+        return self.filter.passes(run, self._run_store.flags(run_id))
 
     def _enter(self, run: RunSnapshot) -> str:
         """Note a run that is new or changed; return its group key."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...core.run.model import RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
+from .filter import Flags
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
@@ -28,6 +29,8 @@ class RunStore:
         """Runs that ended otherwise and were not looked at since."""
         self.marked: set[str] = set()
         """Runs that the operator has marked."""
+        self.holding: dict[str, set[str]] = {}
+        """By each text that the filter asks for: the runs in whose files it was found."""
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -42,6 +45,11 @@ class RunStore:
 
     def get(self, run_id: str | None) -> RunSnapshot | None:
         return self._runs.get(run_id) if run_id else None
+
+    def flags(self, run_id: str) -> Flags:
+        """Return what a filter asks about a run beside its snapshot."""
+        holds = frozenset(text for text, run_ids in self.holding.items() if run_id in run_ids)
+        return Flags(self.is_unseen(run_id), run_id in self.marked, holds)
 
     def apply(self, update: Update) -> None:
         """Take what changed."""

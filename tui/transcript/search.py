@@ -76,6 +76,8 @@ class SearchLine(PromptLine):
         """The line of the cursor before the search."""
         self._words = ""
         """What was searched for last."""
+        self._line: tuple[str, int, str] | None = None
+        """Run, offset and words of a line that is to be shown as soon as its file is read."""
 
     @property
     def is_active(self) -> bool:
@@ -140,6 +142,26 @@ class SearchLine(PromptLine):
             if back:
                 self._go_back()
         self._changed()
+
+    def go_to(self, run_id: str, offset: int, words: str) -> None:
+        """Show a line of a run, at once or when its file is read, with a search for these words that begins there."""
+        self._line = (run_id, offset, words)
+        self.look()
+
+    def look(self) -> None:
+        """Show the line that is wanted, if what it stands in has been read; forget it where another run is shown."""
+        if self._line is None:
+            return
+        wanted, offset, words = self._line
+        run_id, _, path = self._transcript.shown
+        if run_id != wanted:
+            self._line = None
+        elif path is not None:
+            self._line = None
+            self._give_up()
+            self._transcript.show_offset(offset)
+            self._origin, self._was_following = offset, False
+            self.typed(words)
 
     def step(self, by: int) -> None:
         """Go to the next match (1) or the previous one (-1)."""

@@ -1,0 +1,52 @@
+"""A search in a process of its own: it finds the same, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.run.events import AssistantText, encode_event
+from subdeck.core.search import scan
+from subdeck.core.search.apart import search_apart
+from subdeck.core.search.pattern import Pattern
+
+from tests.factories import make_finished
+
+
+@pytest.fixture
+def project(project_dir: Path) -> paths.Project:
+    project = paths.Project(str(project_dir))
+    for said in ("one needle", "a" * 60 + "!", "two needles"):
+        run_id = make_finished(project).run_id
+        Path(project.run_dir(run_id), paths.EVENTS).write_bytes(encode_event(AssistantText(text=said)))
+    return project
+
+
+def test_finds_the_same(project: paths.Project) -> None:
+    """What comes through the pipe is what a search in this process yields, with very many runs to be named too."""
+    run_ids = [*os.listdir(project.runs), *(f"20260101-000000-{number:06x}" for number in range(10_000))]
+    for pattern in (Pattern("NEEDLE", ignore_case=True), Pattern("need.e$", regex=True), Pattern("nowhere")):
+        expected = list(scan.search(project.runs, run_ids, pattern, lambda: False))
+        assert expected == list(search_apart(project.runs, run_ids, pattern, lambda: False))
+
+
+def test_ends_at_once_when_it_is_not_wanted_any_more(project: paths.Project) -> None:
+    """An expression that would be tried for years is given up as soon as somebody says so."""
+    began = time.monotonic()
+    over = search_apart(project.runs, os.listdir(project.runs), Pattern("(a+)+$", regex=True), lambda: asked())
+
+    def asked() -> bool:
+        return time.monotonic() - began > 1.0
+
+    assert [] == list(over)
+    assert time.monotonic() - began < 10
+
+
+def test_ends_with_its_reader(project: paths.Project) -> None:
+    """Who stops reading leaves no process behind, which the fixtures of all tests look for."""
+    found = search_apart(project.runs, os.listdir(project.runs), Pattern("needle|(a+)+$", regex=True), lambda: False)
+    assert next(found).hits
+    found.close()  # pyright: ignore[reportAttributeAccessIssue] - it is a generator

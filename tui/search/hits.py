@@ -1,0 +1,87 @@
+"""The hits of a search as rows: date, preset, place and the line with the match in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...core.run.describe import moment
+from ...core.search.scan import Found, Hit
+from ..text.cells import fit
+from ..widgets.line_view import RowList
+
+DATE, PRESET, PLACE = 12, 14, 11
+"""Cells, each with the space after it."""
+WIDE = 70
+"""From this many cells on there is room for the preset, too."""
+
+_MUTED, _MATCH = "row-list--muted", "row-list--running"
+
+
+class HitRow(NamedTuple):
+    run_id: str
+    preset: str
+    hit: Hit
+
+
+def rows_of(found: Found) -> list[HitRow]:
+    return [HitRow(found.run_id, found.preset, hit) for hit in found.hits]
+
+
+class HitList(RowList, can_focus=False):
+    """Grows at its end while the search goes on; the cursor stays where it is."""
+
+    DEFAULT_CSS = "HitList > .row-list--cursor { background: $primary 25%; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="hits")
+        self._rows: list[HitRow] = []
+        self._empty = ""
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    @property
+    def chosen(self) -> HitRow | None:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    @property
+    def run_count(self) -> int:
+        return len({row.run_id for row in self._rows})
+
+    def begin(self, empty: str) -> None:
+        """Show no hits, but this."""
+        self._rows, self._empty, self.cursor = [], empty, 0
+        self.set_height()
+        self.scroll_to(y=0, animate=False)
+        self.refresh()
+
+    def extend(self, rows: Sequence[HitRow]) -> None:
+        self._rows += rows
+        self.set_height()
+        self.refresh()
+
+    def empty_lines(self) -> list[str]:
+        return self._empty.split("\n")
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        _, preset, hit = self._rows[row]
+        when = moment(hit.at)
+        cells = [(fit(f"{when.astimezone():%m-%d %H:%M}" if when else "", DATE - 1) + " ", _MUTED)]
+        if width >= WIDE:
+            cells.append((fit(preset, PRESET - 1) + " ", ""))
+        cells.append((fit(hit.place, PLACE - 1) + " ", _MUTED))
+        return [*cells, *_line(hit, width - sum(len(text) for text, _ in cells))]
+
+
+def _line(hit: Hit, room: int) -> list[tuple[str, str]]:
+    """Return the line with its matches coloured; where the first one would not be seen, what is before it is cut."""
+    begin = 0
+    if hit.spans and hit.spans[0][1] > room:
+        begin = max(0, hit.spans[0][0] - room // 3)
+    parts = [("…", _MUTED)] if begin else []
+    for first, last in hit.spans:
+        parts += [(hit.line[begin:first], ""), (hit.line[max(begin, first) : last], _MATCH)]
+        begin = max(begin, last)
+    return [*parts, (hit.line[begin:], "")]
