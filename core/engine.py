@@ -179,6 +179,21 @@ class Engine:
         """Return the files of a run that exist, name to path."""
         return artifacts.present(self.project.run_dir(run_id))
 
+    def write_answer(self, run_id: str, answer: str) -> str:
+        """Write a run's answer into a file of its own, for who cannot show all of it; return the path.
+
+        Where that cannot be done, it is the path of the result, which has the answer too.
+        """
+        from .system import files
+
+        directory = self.project.run_dir(run_id)
+        path = os.path.join(directory, paths.ANSWER)
+        try:
+            files.write_whole(path, answer.encode("utf-8", "replace"))
+        except OSError:
+            return os.path.join(directory, paths.RESULT)
+        return path
+
     def events(self, run_id: str) -> EventTail:
         """Return a reader that hands out the events of a run, each once, as they appear."""
         from .run.events import EventTail

@@ -36,6 +36,7 @@ UNSUPPORTED_VERSION = -32022
 _META = "io.modelcontextprotocol/"
 _VERSION = f"{_META}protocolVersion"
 _CAPABILITIES = f"{_META}clientCapabilities"
+_CLIENT = f"{_META}clientInfo"
 _SUBSCRIPTION = f"{_META}subscriptionId"
 
 SERVER = {"name": "subdeck", "version": __version__}
@@ -85,6 +86,14 @@ class Message(Struct, frozen=True):
         meta = self.params.get("_meta")
         token = cast("Fields", meta).get("progressToken") if isinstance(meta, dict) else None
         return cast("RequestId", token) if _is_id(token) else None
+
+    @property
+    def client(self) -> str:
+        """The name of the client, where the request says it: in the handshake, or in its envelope."""
+        meta = self.params.get("_meta")
+        about = self.params.get("clientInfo") or (cast("Fields", meta).get(_CLIENT) if isinstance(meta, dict) else None)
+        name = cast("Fields", about).get("name") if isinstance(about, dict) else None
+        return name if isinstance(name, str) else ""
 
     def of(self, kind: type[T]) -> T:
         """Return the parameters in a form. Raises ProtocolError where they do not fit."""

@@ -115,6 +115,8 @@ class Server:
         self._opened: Engine | None = None
         self._calls = Calls()
         self._made_lists: Lists | None = None
+        self._client = ""
+        """The name of the client, as it said in the handshake."""
         self._version: str | None = None
         """What the handshake came to; None before there was one."""
         self._listening: dict[Call, Wanted] = {}
@@ -210,6 +212,7 @@ class Server:
             asked.check_envelope()
         elif asked.method == "initialize":
             self._version, result = handshake(asked.of(InitializeParams).protocol_version)
+            self._client = asked.client
             return call.settle(result=result)
         elif asked.method == "ping":
             return call.settle(result={})
@@ -280,14 +283,28 @@ class Server:
         from ..delegation.results import rejection, tool_error
         from ..delegation.schema import NAMES, is_child
         from ..run.model import LauncherKind
+        from .results import brief, limit_of
 
         params = asked.of(CallParams)
         if params.name not in NAMES or is_child():
             raise ProtocolError(INVALID_PARAMS, f"no tool is called {one_line(params.name, 80)}")
+
+        def write_whole(run_id: str, answer: str) -> str:
+            return self._engine().write_answer(run_id, answer)
+
+        def shown(result: CallResult) -> Fields:
+            """Return text for people and structured content, which Claude Code and Codex show to the model."""
+            limit = limit_of(asked.client or self._client)
+            return {
+                "content": [{"type": "text", "text": plain(result.text)}],
+                "structuredContent": brief(result.structured, limit, write_whole),
+                "isError": result.is_error,
+            }
+
         try:
             engine = self._engine()
         except SubdeckError as error:
-            return _tool_result(rejection([tool_error(error)]))
+            return shown(rejection([tool_error(error)]))
         with self._outbox.progress(asked.progress_token) as relay:
             if relay:
                 call.on_drop = relay.drop
@@ -299,13 +316,4 @@ class Server:
                 progress=relay and (lambda told: relay.report(plain(told.text))),
                 cancelled=call.cancelled,
             )
-        return _tool_result(result)
-
-
-def _tool_result(result: CallResult) -> Fields:
-    """Return text for people and structured content, which is what Claude Code and Codex show to the model."""
-    return {
-        "content": [{"type": "text", "text": plain(result.text)}],
-        "structuredContent": result.structured,
-        "isError": result.is_error,
-    }
+        return shown(result)

@@ -1,0 +1,121 @@
+"""What the model of an MCP client reads back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.mcp.results import LEAST, LIMITS, OTHER_LIMIT, brief, limit_of
+
+from tests.core.mcp_client import Pipes, make_project
+
+TOKENS = 250
+"""What a row may cost beyond its texts."""
+
+
+def tokens(value: object) -> float:
+    """Estimate, with three characters for a token, which is more than what English or JSON really costs."""
+    return len(json.dumps(value, separators=(",", ":"))) / 3
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Path:
+    return make_project(project_dir)
+
+
+def called(client: Pipes, name: str, **arguments: Any) -> Any:
+    """Call a tool; return what the model reads."""
+    client.ask("tools/call", name=name, arguments=arguments)
+    return client.answer()["result"]["structuredContent"]
+
+
+def test_a_row_has_no_echo_and_no_paths(project: Path) -> None:
+    """A result costs little more than its answer: it repeats neither the task nor where things are."""
+    task = "touch begun\nanswer it is in a.py"
+    with Pipes(project) as client:
+        (row,) = called(client, "subagent", preset="scout", task=task)["runs"]
+        started = called(client, "background_agent", preset="scout", task=task)
+        (run,) = Engine.open(str(project)).wait([started["runId"]], timeout=30)
+        (alone,) = called(client, "background_agent_status", runId=started["runId"])["runs"]
+    assert ("completed", "it is in a.py", "scout") == (row["status"], row["answer"], row["preset"])
+    for fields in (row, started, alone):
+        assert tokens(fields | {"answer": ""}) < TOKENS
+        assert "begun" not in json.dumps(fields)
+        assert "/" not in json.dumps(fields | {"resolvedModel": ""})
+    assert (run.run_id, "it is in a.py") == (alone["runId"], alone["answer"])
+    assert "activity" not in alone
+
+
+def test_an_error_is_said_once(project: Path) -> None:
+    """What is wrong with a call is there once, whether it is one thing or several; so is why a run failed."""
+    with Pipes(project) as client:
+        single = called(client, "subagent", preset="nobody", task="answer yes")
+        assert {"error"} == set(single)
+        assert 1 == json.dumps(single).count("scout")  # the valid one
+        several = called(client, "subagent", tasks=[{"preset": "scout"}, {"preset": "scout", "task": " "}])
+        assert {"errors"} == set(several)
+        assert [0, 1] == [error["index"] for error in several["errors"]]
+        (failed,) = called(client, "subagent", preset="scout", task="error no such luck\nfinish")["runs"]
+    assert ("failed", "no such luck") == (failed["status"], failed["error"])
+    assert 1 == json.dumps(failed).count("no such luck")
+
+
+def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
+    """Above the limit of the client the beginning is given, with the path of a file that has the whole."""
+    with Pipes(project) as client:
+        (row,) = called(client, "subagent", preset="scout", task="say-big 200000\nfinish")["runs"]
+    assert len(json.dumps(row)) <= OTHER_LIMIT
+    beginning, _, end = row["answer"].partition("\n[… cut here, of 200000 characters; the whole answer is in ")
+    assert beginning and {"x"} == set(beginning)
+    assert "x" * 200_000 == Path(end.removesuffix("]")).read_text()
+
+
+@pytest.mark.parametrize("client", LIMITS)
+def test_each_client_has_its_limit(client: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is that of the client that has introduced itself; Claude Code's can be set in its environment."""
+    assert LIMITS[client] == limit_of(client) != OTHER_LIMIT
+    monkeypatch.setenv("MAX_MCP_OUTPUT_TOKENS", "1000")
+    assert (2400 if client == "claude-code" else LIMITS[client]) == limit_of(client)
+    monkeypatch.setenv("MAX_MCP_OUTPUT_TOKENS", "many")
+    assert LIMITS[client] == limit_of(client)
+
+
+def rows(*answers: str) -> list[dict[str, Any]]:
+    return [
+        {"index": number, "runId": f"run-{number}", "preset": "scout", "status": "completed", "answer": answer}
+        for number, answer in enumerate(answers)
+    ]
+
+
+def whole(run_id: str, answer: str) -> str:
+    return f"/runs/{run_id}"
+
+
+@pytest.mark.parametrize("text", ["x", "é", '"\n', "\N{PILE OF POO}"])
+def test_the_limit_holds_whatever_the_text(text: str) -> None:
+    """The limit is one of bytes as they are sent."""
+    result = brief({"mode": "single", "completed": 1, "runs": rows(text * 9000)}, 5000, whole)
+    assert 4000 < len(json.dumps(result, ensure_ascii=False).encode()) - json.dumps(result).count(": ") * 2 < 5001
+
+
+def test_only_the_longest_are_cut() -> None:
+    """Short answers stay whole; what they leave is shared by the others."""
+    result = brief({"mode": "parallel", "completed": 3, "runs": rows("a" * 10, "b" * 9000, "c" * 9000)}, 6000, whole)
+    short, *long = (row["answer"] for row in result["runs"])
+    assert "a" * 10 == short
+    assert all(text.endswith(f"/runs/run-{number}]") for number, text in enumerate(long, 1))
+    assert 2000 < min(map(len, long))
+    assert abs(len(long[0]) - len(long[1])) < 2
+
+
+def test_a_long_list_leaves_out_the_oldest() -> None:
+    """Where not even the rows fit, the first ones are given, and how many are not."""
+    counts = {"running": 0, "completed": 50, "failed": 0, "aborted": 0, "total": 50}
+    result = brief({"counts": counts, "runs": rows(*("a" * 2000 for _ in range(50))), "omitted": 3}, 8000, whole)
+    shown = len(result["runs"])
+    assert 5 < shown < 50
+    assert 53 - shown == result["omitted"]
+    assert len(json.dumps(result)) < 8000 + LEAST
