@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -21,6 +22,10 @@ EVENT_INTERVAL_S = 1 / 50
 """Least time between two writes of the activity record for events."""
 SENTENCE_INTERVAL_S = 1 / 4
 """Least time between two writes for the sentence that is being written."""
+AGAIN_S = 1.0
+"""Seconds after which what the disk refused is tried again."""
+MOST_HELD = 1024 * 1024
+"""Bytes of a file that are held meanwhile."""
 PANE_PATIENCE = 500
 """Milliseconds that a pane may take to make room."""
 
@@ -30,7 +35,9 @@ _CUT = f"{paths.EVENTS} has reached its cap: what follows is left out, but for t
 
 
 class AppendedFile:
-    """A file that only grows, one write for one piece; it gives up at the first error, which `note_trouble` gets."""
+    """A file that only grows, one write for one piece. What the disk refuses is held and tried again with later pieces;
+    `note_trouble` hears of it once something is certainly missing.
+    """
 
     def __init__(
         self,
@@ -41,16 +48,20 @@ class AppendedFile:
         notice: bytes = _CAP_REACHED,
     ) -> None:
         self._name = name
+        self._path = os.path.join(run_dir, name)
         self._note_trouble = note_trouble
         self._left = cap
         """Bytes that still fit; below 0 once a piece did not."""
         self._notice = notice
         """Stands where the first piece is missing."""
+        self._held = b""
+        """What the disk has not taken yet."""
+        self._refusal: OSError | None = None
+        """What it said first to what is held."""
+        self._again_at = 0.0
         self._descriptor = -1
-        try:
-            self._descriptor = files.open_private(os.path.join(run_dir, name), os.O_WRONLY | os.O_APPEND)
-        except OSError as error:
-            note_trouble(name, error)
+        self._is_closed = False
+        self._write(b"")
 
     @property
     def is_full(self) -> bool:
@@ -66,15 +77,47 @@ class AppendedFile:
 
     def append_end(self, content: bytes) -> None:
         """Write a piece whatever the cap: the few that belong to the end of a run."""
-        rest = memoryview(content)
-        try:
-            while rest and self._descriptor >= 0:
-                rest = rest[os.write(self._descriptor, rest) :]
-        except OSError as error:
-            self._note_trouble(self._name, error)
-            self.close()
+        if self._is_closed:
+            return
+        if self._refusal is None:
+            self._write(content)
+            return
+        self._held += content
+        if time.monotonic() >= self._again_at:
+            self._write(self._held)
+        if len(self._held) > MOST_HELD:
+            self._give_up()
+
+    def settle(self) -> None:
+        """Try for the last time what is held; what the disk still refuses is given up, and all that would follow."""
+        if self._refusal and not self._is_closed:
+            self._write(self._held)
+            if self._refusal:
+                self._give_up()
 
     def close(self) -> None:
+        self.settle()
+        self._give_up()
+
+    def _write(self, content: bytes) -> None:
+        """Write as much as the disk takes, and hold the rest."""
+        rest = memoryview(content)
+        try:
+            if self._descriptor < 0:
+                self._descriptor = files.open_private(self._path, os.O_WRONLY | os.O_APPEND)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            self._refusal = None
+        except OSError as error:
+            self._refusal = self._refusal or error
+            self._again_at = time.monotonic() + AGAIN_S
+        self._held = bytes(rest)
+
+    def _give_up(self) -> None:
+        if self._refusal and not self._is_closed:
+            self._note_trouble(self._name, self._refusal)
+        self._is_closed = True
+        self._held = b""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -112,7 +155,7 @@ class ActivityFile:
         try:
             os.pwrite(self._descriptor, msgspec.json.encode(self._record) + b"\n", 0)
         except OSError:
-            self._close()
+            pass  # the next change is another try
         self._written = self._record
         self._last_touch = now
         return True
@@ -147,10 +190,13 @@ class WritingFile:
                 os.ftruncate(self._descriptor, 0)
                 self._number, self._written = sentence.number, 0
             piece = WrittenPiece(seq, sentence.text(self._written))
-            os.write(self._descriptor, msgspec.json.encode(piece) + b"\n")
+            line = msgspec.json.encode(piece) + b"\n"
+            if os.write(self._descriptor, line) == len(line):
+                self._written = sentence.length
+            else:
+                self._number = -1
         except OSError:
-            pass  # only a wrapper that is killed as well would lose something
-        self._written = sentence.length
+            self._number = -1  # all of it again the next time, for a part of this may be there
 
     def remove(self) -> None:
         if self._descriptor >= 0:
@@ -174,6 +220,7 @@ class Records:
         self.stderr = AppendedFile(run_dir, paths.STDERR, self.note_trouble, caps.stderr)
         self._events = AppendedFile(run_dir, paths.EVENTS, self.note_trouble, caps.events, notice=b"")
         self._transcript = AppendedFile(run_dir, paths.TRANSCRIPT, self.note_trouble, caps.transcript)
+        self._files = (self.stdout, self.stderr, self._events, self._transcript)
         self._cut_text: AssistantText | None = None
         """What the child said last, where the cap of the events left it out."""
         self._cut_piece = b""
@@ -252,8 +299,13 @@ class Records:
     def troubles(self) -> tuple[str, ...]:
         return tuple(self._troubles.values())
 
+    def settle(self) -> None:
+        """Try for the last time what the disk refused, before the result needs the room."""
+        for file in self._files:
+            file.settle()
+
     def close(self) -> None:
-        for file in (self.stdout, self.stderr, self._events, self._transcript):
+        for file in self._files:
             file.close()
 
     def remove_transient(self) -> None:

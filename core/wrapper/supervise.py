@@ -154,6 +154,7 @@ def conclude(run_dir: str, records: Records, result: RunResult) -> None:
 
     Raises OSError where the disk takes no result.
     """
+    records.settle()
     prepared = replace(result, artifact_errors=records.troubles)
     try:
         artifacts.prepare_result(run_dir, prepared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,10 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from subdeck.core.agents.pi.sentence import Sentence
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Notice
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.system import files
+from subdeck.core.wrapper import records
+from subdeck.core.wrapper.records import MOST_HELD, AppendedFile, WritingFile
 
 from tests.factories import (
     PUPPET,
@@ -315,3 +320,96 @@ def test_a_fault_while_the_child_is_at_work(project_dir: Path) -> None:
     assert ("failed", "lost") == (result.status, result.reason)
     assert "its wrapper failed with KeyError: 'odd'" == result.error_message
     assert result.started_at is not None and result.duration_ms is not None
+
+
+class Disk:
+    """Stands for `os` in a module that writes: its disk takes `room` bytes, then nothing until it has room again."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(os, name)
+
+    def write(self, descriptor: int, content: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = os.write(descriptor, memoryview(content)[: self.room])
+        self.room -= written
+        return written
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk(room=10)
+    monkeypatch.setattr(records, "os", disk)
+    monkeypatch.setattr(records, "AGAIN_S", 0.0)
+    return disk
+
+
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path, disk: Disk) -> None:
+    """Pieces that the disk refuses are written with a later one, whole and in order, and nothing is said of it."""
+    troubles: list[str] = []
+    file = AppendedFile(str(tmp_path), "events.jsonl", lambda name, error: troubles.append(name), 1 << 20)
+    for piece in (b"first\n", b"second\n", b"third\n"):
+        file.append(piece)
+    assert b"first\nseco" == (tmp_path / "events.jsonl").read_bytes()
+    disk.room = 1000
+    file.append(b"fourth\n")
+    assert b"first\nsecond\nthird\nfourth\n" == (tmp_path / "events.jsonl").read_bytes()
+    file.close()
+    assert [] == troubles
+
+
+def test_a_disk_that_is_full_until_the_end(tmp_path: Path, disk: Disk) -> None:
+    """What the disk refuses to the end is missing, and said once; little of it is held meanwhile."""
+    troubles: list[str] = []
+    files = [AppendedFile(str(tmp_path), name, lambda name, error: troubles.append(name), 1 << 30) for name in "ab"]
+    for file in files:
+        file.append(b"0123456789")
+    disk.room = 0
+    files[0].append(b"lost\n")
+    files[1].append(b"x" * (MOST_HELD + 1))
+    assert ["b"] == troubles
+    disk.room = 1000
+    files[1].append(b"after a gap\n")
+    disk.room = 0
+    for file in files * 2:
+        file.close()
+    assert ["b", "a"] == troubles
+    assert b"" == (tmp_path / "b").read_bytes()
+
+
+def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that could not be opened at first has all that was written to it."""
+    open_private = files.open_private
+
+    def too_many(path: str, flags: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(records, "AGAIN_S", 0.0)
+    monkeypatch.setattr(files, "open_private", too_many)
+    troubles: list[str] = []
+    file = AppendedFile(str(tmp_path), "events.jsonl", lambda name, error: troubles.append(name), 1 << 20)
+    file.append(b"first\n")
+    monkeypatch.setattr(files, "open_private", open_private)
+    file.append(b"second\n")
+    file.close()
+    assert (b"first\nsecond\n", []) == ((tmp_path / "events.jsonl").read_bytes(), troubles)
+
+
+def update(text: str) -> bytes:
+    event = f'{{"type":"text_delta","contentIndex":0,"delta":"{text}"}}'
+    return f'{{"type":"message_update","assistantMessageEvent":{event}}}'.encode()
+
+
+def test_a_piece_of_the_sentence_that_is_refused(tmp_path: Path, disk: Disk) -> None:
+    """What is kept of the sentence that is being written has no gap where the disk refused a piece of it."""
+    file, sentence = WritingFile(str(tmp_path)), Sentence()
+    kept: list[str] = []
+    for room, text in ((1000, "So far"), (0, " so good"), (5, " and"), (1000, " so on")):
+        disk.room = room
+        sentence.take(update(text))
+        file.write(1, sentence)
+        kept.append(artifacts.read_writing(str(tmp_path), 1))
+    assert ["So far", "So far", "", "So far so good and so on"] == kept
