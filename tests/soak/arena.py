@@ -193,7 +193,10 @@ def kill_all() -> bool:
     """Kill everything that lives below this process; return whether there was anything but what watches it."""
     killed = False
     for _ in range(3):  # what was started meanwhile is found by the next look
-        for pid, command in below().items():
+        there = below()
+        for pid in there:
+            processes.send(pid, signal.SIGSTOP)  # or one would still see another die
+        for pid, command in there.items():
             killed |= kill(pid) and not command.startswith("strace ")
     return killed
 

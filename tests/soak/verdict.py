@@ -20,6 +20,8 @@ SCRIPTED = frozenset({RunReason.DONE, RunReason.TIMEOUT, RunReason.STOPPED, RunR
 """How runs end that nothing has hit."""
 KILLERS = frozenset({Victim.WRAPPER, Victim.TMUX_SERVER, Victim.ALL})
 """With whom a wrapper goes."""
+FAULTS = frozenset({RunReason.LOST, RunReason.START_FAILED})
+"""How a run ends by a fault of its wrapper."""
 QUICK_S = TIME_LIMIT_S / 3
 """A child that finished so soon came to no limit, however busy the machine is."""
 
@@ -157,7 +159,7 @@ def _excuses(reason: RunReason) -> set[Victim]:
         case RunReason.START_FAILED | RunReason.AGENT_MISSING:
             return {Victim.LAUNCHER, Victim.TMUX_CLIENT, *KILLERS}
         case RunReason.SIGNAL:
-            return {Victim.TMUX_SERVER}
+            return {Victim.TMUX_SERVER, Victim.ALL}
         case RunReason.CANCELLED:
             return {Victim.MCP, Victim.LAUNCHER}
         case _:
@@ -175,7 +177,9 @@ def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str, *,
     assert result is not None
     wrapper_hits = [hit for hit in hits if hit.victim is Victim.WRAPPER]
     faulted = any(hit.error for hit in wrapper_hits)
-    is_whole = not victims & KILLERS
+    is_killed = any(not hit.error and hit.victim in KILLERS for hit in hits)
+    is_in_order = not is_killed and not result.artifact_errors and result.reason not in FAULTS
+    is_whole = not victims & KILLERS or is_in_order
     recorded = run.texts
     if is_whole:
         expected = journal.said()
