@@ -16,9 +16,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from . import __version__, paths, trust
-from .agents.base import AgentKind
 from .agents.choice import choose_agent
-from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version, version_numbers
+from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version
+from .agents.program import version_numbers
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
@@ -236,10 +236,17 @@ def _node(settings: Settings) -> Iterator[Check]:
     version = _version_of(node) if needed else ""
     if version and version_numbers(version) < version_numbers(needed):
         detail = f"{node} is {version}, and pi {pi_version(command) or ''} needs {needed} or newer"
-        state = State.WARN if settings.agent == AgentKind.OFFLINE else State.PROBLEM
+        state = State.PROBLEM if _is_pi_chosen(settings) else State.WARN
         yield Check("node", state, detail, f"install node {needed} or newer, or npm install -g {PACKAGES[1]}")
     else:
         yield Check("node", State.OK, f"{node} ({version})" if version else node)
+
+
+def _is_pi_chosen(settings: Settings) -> bool:
+    try:
+        return choose_agent(settings.agent, settings).kind == "pi"
+    except AgentUnavailable:
+        return True
 
 
 def _pi_command(settings: Settings) -> tuple[str, ...]:

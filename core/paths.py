@@ -37,6 +37,8 @@ _GIT_FILE = b"gitdir:"
 """How a `.git` begins that is a file, as in a worktree."""
 ENVIRONMENT = "environment"
 """What a tmux child needs from its launcher's environment; read and unlinked by the wrapper."""
+AGENT_ENVIRONMENT = "SUBDECK_AGENT_ENVIRONMENT"
+"""The variable in which a wrapper gets, as JSON, what the settings add to the environment of its child alone."""
 
 
 def prompt_name(attempt: int) -> str:

@@ -14,7 +14,17 @@ import hypothesis
 import pytest
 
 from . import isolation
-from .house.set_up import MCP_CLIENTS_HOME, NEW_PI_HOME, NEW_PI_NODE, NEW_PI_VERSION, PI_HOME, PI_VERSION, node_version
+from .house.set_up import (
+    AGENTS,
+    MCP_CLIENTS_HOME,
+    NEW_PI_HOME,
+    NEW_PI_NODE,
+    NEW_PI_VERSION,
+    PI_HOME,
+    PI_VERSION,
+    agent_program,
+    node_version,
+)
 
 # The same examples everywhere, however slow the machine: what fails, fails again.
 hypothesis.settings.register_profile("subdeck", derandomize=True, deadline=None, database=None)
@@ -148,6 +158,25 @@ def pi_executable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if not os.access(named, os.X_OK):
         pytest.fail(f"there is no pi at {named}; `sh tests/house/set_up.sh test` installs it", pytrace=False)
     return named
+
+
+@pytest.fixture
+def claude_executable() -> str:
+    """The real Claude Code that `make test` installs."""
+    return _agent("claude")
+
+
+@pytest.fixture
+def codex_executable() -> str:
+    """The real Codex that `make test` installs."""
+    return _agent("codex")
+
+
+def _agent(name: str) -> str:
+    program = agent_program(name)
+    if not os.access(program, os.X_OK):
+        pytest.skip(f"{name} {AGENTS[name][1]} could not be installed here")
+    return str(program)
 
 
 def _new_pi(monkeypatch: pytest.MonkeyPatch) -> str:

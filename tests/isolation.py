@@ -14,6 +14,8 @@ MARKER = "SUBDECK_TEST_ID"
 
 SHIMS = Path(__file__).parent / "shims"
 
+AGENTS = ("pi", "claude", "codex")
+
 KEPT = frozenset({"CI", "LOGNAME", "PATH", "SUBDECK_FUZZ_EXAMPLES", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV"})
 KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
 """Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
@@ -50,17 +52,17 @@ def enter(environment: dict[str, str]) -> None:
 
 
 def search_path(path: str, links: Path) -> str:
-    """Return a PATH without the machine's own pi and with what pi needs of fd.
+    """Return a PATH without the machine's own agents and with what pi needs of fd.
 
-    A directory that holds a pi is replaced by one, in `links`, of links to everything else in it.
+    A directory that holds one is replaced by one, in `links`, of links to everything else in it.
     """
     directories: list[str] = [str(SHIMS)] if shutil.which("fdfind", path=path) else []
     for number, directory in enumerate(path.split(os.pathsep)):
-        if os.access(os.path.join(directory, "pi"), os.X_OK):
+        if any(os.access(os.path.join(directory, agent), os.X_OK) for agent in AGENTS):
             stand_in = links / str(number)
             stand_in.mkdir(parents=True)
             for name in os.listdir(directory):
-                if name != "pi":
+                if name not in AGENTS:
                     (stand_in / name).symlink_to(os.path.realpath(os.path.join(directory, name)))
             directories.append(str(stand_in))
         elif directory and directory != str(SHIMS):

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from subdeck.core.agents.pi.lines import UPDATE_HEAD
 from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.agents.updates import UPDATE_HEAD
 from subdeck.core.run.events import Event
 from subdeck.core.run.outcome import ChildExit, Outcome, StreamFacts, decide
 
@@ -54,7 +54,7 @@ def feed(stream: PiStream, recorded: list[bytes]) -> list[Event]:
     """Feed lines as the wrapper does: of an update only its head."""
     events: list[Event] = []
     for line in recorded:
-        events += stream.feed(line[:UPDATE_HEAD] if line.startswith(stream.update_prefixes) else line)
+        events += stream.feed(line[:UPDATE_HEAD] if line.startswith(stream.updates.prefixes) else line)
     return events
 
 

@@ -2,128 +2,85 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from ..agent_kinds import KINDS, USUAL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
-from ..models.catalog import LEVELS, Catalog, settings_listing
-from ..run.tool_policy import Offer
-from .base import TOOL_NAMES, AgentKind, offline_command
-from .pi.models import built_in_listing, cached_listing, models_json_listing
-from .pi.program import (
-    DEFAULT_TOOLS,
-    EXCLUDES_SINCE,
-    MAX_THINKING_SINCE,
-    NO_SERVERS_SINCE,
-    TRUST_SINCE,
-    builtin_tools,
-    find_pi,
-    is_since,
-    pi_version,
-)
+from ..models.catalog import Catalog, Listing, Model, settings_listing
+from .agent import AgentChoice, Wanted
+from .kinds import launching_side
+
+AUTO = "auto"
 
 
-class AgentChoice(Struct, frozen=True):
-    name: str
-    command: tuple[str, ...]
-    """The program, absolute, and its leading arguments."""
-    tools: tuple[str, ...]
-    """Names it is known to offer."""
-    offers_more: bool
-    """True where extensions may bring further tools."""
-    default_tools: tuple[str, ...] = ()
-    """Those it offers when it is told nothing."""
-    levels: tuple[str, ...] = LEVELS
-    """The thinking levels it takes."""
-    version: str | None = None
-    """None where it is not known."""
-    note: str = ""
-    """Why it is not the first choice; empty where it is."""
-    excludes: bool = False
-    """Whether it can be told to offer all but some."""
-    leaves_servers: bool = False
-    """Whether it can be told to start no MCP servers."""
-
-    @property
-    def offer(self) -> Offer:
-        return Offer(
-            self.tools,
-            self.default_tools,
-            closed=not self.offers_more,
-            excludes=self.excludes,
-            leaves_servers=self.leaves_servers,
-        )
-
-    @property
-    def label(self) -> str:
-        """What the screen says: `pi 0.73.1`, `offline (pi is not on PATH)`."""
-        note = f" ({self.note})" if self.note else ""
-        return f"{self.name} {self.version or ''}".rstrip() + note
-
-
-def choose_agent(name: str, settings: Settings) -> AgentChoice:
-    """Return the agent of that name; `auto` is pi where it is found, else the offline agent.
+def choose_agent(name: str, settings: Settings, model: str | None = None) -> AgentChoice:
+    """Return the agent of that name; `auto` is the first installed one that can serve the model, as it is written.
 
     Raises AgentUnavailable for a program that is missing or cannot be executed, and for an unknown name.
     """
-    if name == AgentKind.OFFLINE:
-        return _offline()
-    if name == "auto":
-        try:
-            return _pi(AgentKind.PI, settings)
-        except AgentUnavailable as error:
-            return _offline(note=f"pi: {error.what}" if error.where != "agents.pi.command" else error.what)
-    if name == AgentKind.PI or name in settings.agents:
-        return _pi(name, settings)
-    known = ("auto", *AgentKind, *settings.agents)
+    if name == AUTO:
+        return _first_installed(settings, model or "")
+    if name in KINDS or name in settings.agents:
+        return _described(name, settings)
+    known = (AUTO, *KINDS, *settings.agents)
     hint = nearest(name, known) or f"known: {', '.join(known)}"
     raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint)
 
 
-def _pi(name: str, settings: Settings) -> AgentChoice:
+def _first_installed(settings: Settings, model: str) -> AgentChoice:
+    provider = model.partition("/")[0] if "/" in model else ""
+    note = ""
+    for kind in KINDS:
+        try:
+            choice = _described(kind, settings)
+        except AgentUnavailable as error:
+            note = note or (f"{kind}: {error.what}" if error.where != _setting(kind) else error.what)
+            continue
+        if launching_side(choice.kind).serves(provider):
+            return replace(choice, note=note)
+        note = note or f"{kind} has no {provider} here" if provider else note
+    raise AssertionError("the last kind serves everything")
+
+
+def _described(name: str, settings: Settings) -> AgentChoice:
     own = settings.agents.get(name)
-    command = find_pi(own.command if own else ("pi",))
-    version = pi_version(command)
-    return AgentChoice(
-        name,
-        command,
-        builtin_tools(version),
-        True,
-        default_tools=DEFAULT_TOOLS,
-        excludes=is_since(version, EXCLUDES_SINCE) is True,
-        leaves_servers=is_since(version, NO_SERVERS_SINCE) is True,
-        levels=thinking_levels(version),
-        version=version,
-    )
+    kind = (own.kind if own else "") or (name if name in KINDS else USUAL)
+    agent = launching_side(kind)
+    return agent.choose(name, own.command if own else (agent.program,), own.env if own else {})
 
 
-def thinking_levels(version: str | None) -> tuple[str, ...]:
-    """Return the levels that this version of pi takes; without a known version, all."""
-    return LEVELS[:-1] if is_since(version, MAX_THINKING_SINCE) is False else LEVELS
+def _setting(name: str) -> str:
+    return f"agents.{name}.command"
 
 
-def without_project_resources(agent: str, version: str | None) -> tuple[str, ...]:
-    """Say what differs where this agent is told to load nothing of the project; `agent` is its name."""
-    if AgentKind.of(agent) is AgentKind.OFFLINE or is_since(version, TRUST_SINCE):
-        return ()
-    others = "leaves out your own extensions, skills and prompt templates, too"
-    return (f"project_resources: pi before 0.79 reads the project's .pi/settings.json all the same, and {others}",)
-
-
-def _offline(note: str = "") -> AgentChoice:
-    return AgentChoice(AgentKind.OFFLINE, offline_command(), TOOL_NAMES, False, default_tools=TOOL_NAMES, note=note)
+def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+    """Return what of a wish is only advice to the agent, or has no effect. Raises UsageError for what it cannot do."""
+    return launching_side(choice.kind).settle(choice, wanted)
 
 
 def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
     """Return the models known of an agent without starting it; None for one that takes any."""
-    if choice.name == AgentKind.OFFLINE:
-        return None
-    return Catalog(
-        (
-            lambda: settings_listing(settings.models),
-            models_json_listing,
-            lambda: cached_listing(choice.command),
-            lambda: built_in_listing(choice.command),
-        ),
-        refresh="subdeck models --refresh asks pi for the models it has",
-    )
+    return launching_side(choice.kind).catalog(choice, settings_listing(settings.models))
+
+
+def own_listings(choice: AgentChoice) -> tuple[Listing, ...]:
+    """Return what is known of an agent's models beside those of the settings, the most certain first."""
+    return tuple(launching_side(choice.kind).listings(choice))
+
+
+def has_whole_list(choice: AgentChoice) -> bool:
+    """Tell whether a model that is in none of its lists is one that the agent does not have."""
+    return any(listing.complete for listing in own_listings(choice))
+
+
+def list_key(choice: AgentChoice) -> object:
+    """Return what the agent's own list of models depends on."""
+    return launching_side(choice.kind).list_key(choice)
+
+
+def refresh_models(choice: AgentChoice) -> Sequence[Model]:
+    """Start the agent for its list of models, and keep that. Raises AgentUnavailable."""
+    return launching_side(choice.kind).refresh(choice)

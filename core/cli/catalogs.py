@@ -9,8 +9,8 @@ from typing import Any
 import click
 import msgspec
 
-from ..agents.choice import AgentChoice, catalog_of
-from ..agents.pi.models import refresh_models
+from ..agents.agent import AgentChoice
+from ..agents.choice import catalog_of, refresh_models
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import ModelError, UsageError
@@ -178,7 +178,7 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
     if refresh:
         if catalog is None:
             raise UsageError("this agent has no list of models", where=agent.label, hint="it takes any model")
-        refresh_models(agent.command)
+        refresh_models(agent)
         catalog = catalog_of(agent, engine.settings)
     known = catalog or Catalog(())
     try:
@@ -218,7 +218,7 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
 
 def _resolved(role: str, agent: AgentChoice, catalog: Catalog | None, settings: Settings) -> dict[str, Any]:
     try:
-        model = resolve_model(f"@{role}", None, settings, agent.name, catalog=catalog, levels=agent.levels)
+        model = resolve_model(f"@{role}", None, settings, agent.own_model, catalog=catalog, levels=agent.levels)
     except ModelError as error:
         return {"resolved": None, "thinking": None, "error": error.what}
     return {"resolved": model.resolved, "thinking": model.thinking, "error": None}

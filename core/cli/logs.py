@@ -8,6 +8,7 @@ import time
 import click
 
 from .. import paths
+from ..agent_kinds import KINDS
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.model import RunStatus
@@ -142,7 +143,9 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 @click.command("replay")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--agent", type=click.Choice(["pi", "offline"]), default="pi", help="The agent that wrote it (default: pi)."
+    "--agent",
+    type=click.Choice(list(KINDS)),
+    help="The kind of agent that wrote it (default: told by its first lines).",
 )
 @click.option(
     "--exit-code",
@@ -155,7 +158,9 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
 @click.option("--events", is_flag=True, help="Print the normalized events, one JSON document per line.")
 @click.option("--keep", is_flag=True, help="Keep the run directory and print where it is.")
 @json_option
-def replay(file: str, agent: str, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool) -> int:
+def replay(
+    file: str, agent: str | None, exit_code: int, stderr: str | None, events: bool, keep: bool, as_json: bool
+) -> int:
     """Make a run from FILE, the recorded stdout of a child agent in JSON mode (may be .gz), at full speed.
 
     The transcript goes to stderr and the answer to stdout; the exit code is that of `run`.

@@ -118,7 +118,8 @@ def _install(here: Installation, project: bool, as_json: bool) -> None:
 def _note_trust() -> None:
     """Say what a newer pi asks for before it reads anything of a project; without it there is no tool and no word."""
     from ..agents.choice import choose_agent
-    from ..agents.pi.program import TRUST_SINCE, is_since
+    from ..agents.pi.program import TRUST_SINCE
+    from ..agents.program import is_since
     from ..config.workspace import load_settings
 
     try:

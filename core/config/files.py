@@ -9,15 +9,12 @@ from typing import Annotated, Any, get_args
 
 from msgspec import Struct
 
+from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
 from .settings import ProjectMay, Setting, Settings
 from .values import is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
-
-_AGENTS = ("auto", "pi", "offline")
-"""Names of `agent` that need no entry in `agents`."""
-
 
 # --- the keys --------------------------------------------------------------------------------------------------------
 
@@ -135,7 +132,7 @@ def merged_settings(project: Project) -> Settings:
                 else:
                     notices.append(f"{where}: {key} is above your own limit, which applies")
     settings = _built(values, tuple(notices))
-    known = (*_AGENTS, *settings.agents)
+    known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
         hint = nearest(settings.agent, known) or 'name it under "agents", with its command'
         where = f"{user_file}:{user['agent'].line}"

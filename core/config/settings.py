@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
+from ..agent_kinds import KINDS
 from ..run.model import Limits, LogCaps, RunnerKind
 from .values import (
     Count,
@@ -62,6 +63,15 @@ def _argv(words: Sequence[str]) -> tuple[str, ...]:
     return (os.path.expanduser(words[0]), *words[1:])
 
 
+def _kind(word: str) -> str:
+    if word.strip() not in KINDS:
+        raise ValueError
+    return word.strip()
+
+
+Variable = Annotated[
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), Spelling("letters, digits and _, as variables have", str.strip)
+]
 Socket = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("a name of letters, digits, _ and -")]
 AgentName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("the name of an agent")]
 Role = Annotated[
@@ -76,6 +86,10 @@ Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"')]
 class AgentSettings(Struct, frozen=True):
     command: Annotated[tuple[Verbatim, ...], Spelling('a list like ["/opt/bin/pi", "--flag"]', _argv)]
     """The program and its leading arguments, never empty; a leading `~` of the program is already expanded."""
+    kind: Annotated[str, Spelling(f"one of {', '.join(KINDS)}", _kind)] = ""
+    """Empty means that of its name, else pi."""
+    env: Annotated[dict[Variable, Verbatim], Spelling('lines of the form "NAME: value"', dict)] = {}
+    """Added to the environment of its children; kept in no record."""
 
 
 class TmuxSettings(Struct, frozen=True):
@@ -153,13 +167,17 @@ class Retention(Struct, frozen=True):
 class Settings(Struct, frozen=True, kw_only=True):
     agent: Annotated[
         AgentName,
-        Setting("The child program: auto (pi when it is found, else offline), pi, offline, or a name below agents."),
+        Setting(
+            f"The child program: auto (the first that is installed and can serve the model), {', '.join(KINDS)},"
+            " or a name below agents."
+        ),
     ] = "auto"
     agents: Annotated[
         dict[Name, Annotated[AgentSettings, Spelling('a "command:" below it', dict)]],
         Spelling('lines of the form "name:" with a "command:" below each', dict),
         Setting(
-            "Programs that speak pi's JSON mode; each a list of words, never a line for a shell.",
+            "More agents: for each the command, a list of words and never a line for a shell; the kind, pi unless it is"
+            " said; and the environment, added to what its children get.",
             '{my-pi: {command: [~/bin/pi, "--offline"]}}',
         ),
     ] = {}

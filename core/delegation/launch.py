@@ -7,9 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from ..agents.base import AgentKind
-from ..agents.choice import choose_agent
-from ..agents.pi.models import cached_listing
+from ..agents.choice import choose_agent, has_whole_list
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
 from ..launch.model import INHERIT, known_roles
@@ -142,7 +140,7 @@ class _Models:
             agent = choose_agent(settings.agent, settings)
         except AgentUnavailable:
             return False
-        return agent.name != AgentKind.OFFLINE and cached_listing(agent.command).complete
+        return has_whole_list(agent)
 
     def preset(self, name: str | None) -> Preset | None:
         return self.presets.get(name or "")
@@ -166,7 +164,7 @@ class _Models:
         """Tell whether the child is the offline agent, which uses no model, whichever it is given."""
         settings = self._engine.settings
         try:
-            return choose_agent((preset and preset.agent) or settings.agent, settings).name == AgentKind.OFFLINE
+            return bool(choose_agent((preset and preset.agent) or settings.agent, settings).own_model)
         except AgentUnavailable:
             return False
 

@@ -8,13 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..agents.base import AgentKind
-from ..agents.choice import choose_agent
-from ..agents.pi.models import cached_listing, models_json_listing
+from ..agents.choice import choose_agent, own_listings
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable
-from ..launch.model import OFFLINE_MODEL
 from ..models.catalog import LEVELS, settings_listing
 from ..paths import hex_digest
 from ..presets.catalog import Preset
@@ -256,11 +253,11 @@ def available_models(settings: Settings, announced: Sequence[str] | None) -> tup
     except AgentUnavailable:
         agent = None
     listings = [settings_listing(settings.models)]
-    if agent and agent.name != AgentKind.OFFLINE:
-        listings += [models_json_listing(), cached_listing(agent.command)]
+    if agent:
+        listings += own_listings(agent)
     refs = [*(announced or ()), *(model.ref for listing in listings for model in listing.models)]
-    if agent and agent.name == AgentKind.OFFLINE and not refs and announced is None:
-        refs = [OFFLINE_MODEL]
+    if agent and agent.own_model and not refs and announced is None:
+        refs = [agent.own_model]
     first: dict[str, str] = {}
     for ref in refs:
         if ref.strip() and plain(ref) == ref:  # what has control characters in it can never be launched

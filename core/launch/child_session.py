@@ -9,33 +9,57 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import paths
+from ..agents.agent import Naming
 from ..errors import UsageError
 from ..paths import hex_digest
 from ..project.liveness import Proof, reconcile
 from ..project.ownership import check_own, is_own, session_file
 from ..run import artifacts
+from ..run.model import AgentSession
 from ..system import files
 from ..text.plain import one_line
 
 _ID = r"[A-Za-z0-9][A-Za-z0-9-]{0,127}"
 """No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
 
+_ID_BYTES = 200
+"""Of the file that holds one."""
 _NAME_LENGTH = 60
 """Characters of a preset's name that go into a file name."""
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""
 
 
+class Keeper(Struct, frozen=True):
+    """Who keeps the conversation of a run."""
+
+    agent: str = "pi"
+    """The name of its agent: another one cannot go on with it."""
+    naming: Naming = Naming.FILE
+
+    @property
+    def suffix(self) -> str:
+        """Of the file of a sticky conversation: itself, or what holds the id by which the agent knows it."""
+        return ".jsonl" if self.naming is Naming.FILE else f".{self.agent}.id"
+
+
+OURS = Keeper()
+
+
 class ChildSession(Struct, frozen=True):
-    id: str
+    id: str | None
+    """None where the agent will tell it."""
     source: str | None = None
     """The file of the run that it continues, copied at launch."""
     shared: str | None = None
-    """The file of a sticky one: it outlives the run, and one run at a time uses it."""
+    """The file of a sticky one, or of its id: it outlives the run, and one run at a time uses it."""
     is_new: bool = False
     """Whether a sticky one was not there when it was looked for."""
+    agent_session: AgentSession | None = None
+    """None where the conversation is a file of ours."""
 
     @property
     def lock(self) -> str | None:
@@ -45,17 +69,30 @@ class ChildSession(Struct, frozen=True):
         return self.shared or os.path.join(run_dir, paths.CHILD_SESSION)
 
 
-def own_session(project: paths.Project, *, wanted: str | None, preset: str, cwd: str) -> ChildSession:
-    """Return a new conversation in the run directory, or the wanted one, to be copied there.
+def own_session(
+    project: paths.Project, *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS
+) -> ChildSession:
+    """Return a new conversation, or the wanted one. One that is a file of ours is in the run directory, and copied
+    there.
 
-    Raises UsageError for an id that no finished run of that preset and directory has.
+    Raises UsageError for an id that no finished run of that preset, directory and agent has.
     """
     if wanted is None:
-        return ChildSession(str(uuid.uuid4()))
-    return ChildSession(wanted, source=_find_source(project, _checked(wanted), preset, cwd))
+        return _begun(agent)
+    source = _find_source(project, _checked(wanted), preset, cwd, agent)
+    if agent.naming is Naming.FILE:
+        return ChildSession(wanted, source=source)
+    return ChildSession(wanted, agent_session=AgentSession(resume=wanted))
 
 
-def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession:
+def _begun(agent: Keeper, id_file: str | None = None) -> ChildSession:
+    known = None if agent.naming is Naming.TAKEN else str(uuid.uuid4())
+    if agent.naming is Naming.FILE:
+        return ChildSession(known)
+    return ChildSession(known, agent_session=AgentSession(id_file=id_file))
+
+
+def sticky_session(*, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS) -> ChildSession:
     """Return the conversation that all runs of a preset in a directory share: the wanted one, the newest, or a new one.
 
     Raises UsageError for a wanted id that has no file.
@@ -63,7 +100,9 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
     digits = hex_digest(os.fsencode(os.path.realpath(cwd)), 16)
     directory = os.path.join(paths.shared_sessions(), digits)
     prefix = f"{_file_name(preset)}_"
-    known = _checked(wanted) if wanted is not None else _newest(directory, prefix)
+    if agent.naming is not Naming.FILE:
+        return _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
+    known = _checked(wanted) if wanted is not None else _newest(directory, prefix, agent.suffix)
     session_id = known or str(uuid.uuid4())
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
     if wanted is not None and not os.path.isfile(path):
@@ -71,7 +110,33 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str) -> ChildSession
     return ChildSession(session_id, shared=path, is_new=known is None)
 
 
-def begin_sticky(session: ChildSession, *, preset: str, cwd: str) -> ChildSession:
+def _sticky_elsewhere(
+    directory: str, prefix: str, agent: Keeper, *, wanted: str | None, preset: str, cwd: str
+) -> ChildSession:
+    """Return the one whose id stands in a file there; the wrapper reads it once it holds the lock, and writes it."""
+    if wanted is not None:
+        named = (name for name in files.names(directory) if name.startswith(prefix) and name.endswith(agent.suffix))
+        found = next((path for name in named if _id_in(path := os.path.join(directory, name)) == _checked(wanted)), "")
+        if not found:
+            raise _unknown(wanted, preset, cwd)
+    else:
+        newest = _newest(directory, prefix, agent.suffix)
+        found = os.path.join(directory, f"{prefix}{newest or uuid.uuid4()}{agent.suffix}")
+        wanted = _id_in(found)
+    session = _begun(agent, found)
+    is_new = not os.path.lexists(found)
+    return replace(session, id=wanted or session.id, shared=found, is_new=is_new)
+
+
+def _id_in(path: str) -> str | None:
+    """Return the id of a sticky conversation; None where the agent has none yet."""
+    try:
+        return files.read(path)[:_ID_BYTES].decode("ascii", "replace").strip() or None
+    except OSError:
+        return None
+
+
+def begin_sticky(session: ChildSession, *, preset: str, cwd: str, agent: Keeper = OURS) -> ChildSession:
     """Return a sticky conversation of which the file is there: of several launches that choose at once one begins it.
 
     Raises OSError.
@@ -85,7 +150,7 @@ def begin_sticky(session: ChildSession, *, preset: str, cwd: str) -> ChildSessio
         with suppress(OSError):  # some network file systems lock no directories
             files.lock(turn)
         if session.is_new:
-            session = sticky_session(wanted=None, preset=preset, cwd=cwd)
+            session = sticky_session(wanted=None, preset=preset, cwd=cwd, agent=agent)
         _begin(session, cwd)
     finally:
         os.close(turn)
@@ -96,8 +161,10 @@ def _begin(session: ChildSession, cwd: str) -> None:
     """Write the header where there is no file, or an empty one that nobody uses."""
     assert session.shared and session.lock  # noqa: S101 - for the type: it is a sticky one
     try:
-        files.write_new(session.shared, _header(session, cwd))
+        files.write_new(session.shared, b"" if session.agent_session else _header(session, cwd))
     except FileExistsError:
+        if session.agent_session:
+            return
         if os.stat(session.shared).st_size:
             return
         lock = files.open_lock(session.lock)
@@ -126,7 +193,8 @@ def _header(session: ChildSession, cwd: str) -> bytes:
     return msgspec.json.encode(header) + b"\n"
 
 
-def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> str:
+def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> str:
+    """Return the file of a conversation, or the id of one that the agent keeps itself. Raises UsageError."""
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
     foreign = ""
@@ -151,13 +219,25 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str) -> 
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
-        if session := session_file(run_dir, meta):
+        if bool(meta.agent_session) != (agent.naming is not Naming.FILE) or (
+            meta.agent_session and meta.agent != agent.agent
+        ):
+            raise _of_another(wanted, meta.agent, agent.agent)
+        if session := (wanted if meta.agent_session else session_file(run_dir, meta)):
             found.append((meta.created_at, name, session))
     if not found and foreign:
         check_own(project, foreign)
     if not found:
         raise _unknown(wanted, preset, cwd)
     return max(found)[2]
+
+
+def _of_another(wanted: str, keeper: str, agent: str) -> UsageError:
+    return UsageError(
+        f'the child session "{one_line(wanted, 80)}" is one of the agent {one_line(keeper, 64)}, not of {agent}',
+        where="session id",
+        hint="go on with it by that agent, or leave the id out to begin a new one",
+    )
 
 
 def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
@@ -182,9 +262,9 @@ def _file_name(preset: str) -> str:
     return clean if clean == preset else f"{clean}-{hex_digest(preset.encode(), 6)}"
 
 
-def _newest(directory: str, prefix: str) -> str | None:
+def _newest(directory: str, prefix: str, suffix: str) -> str | None:
     """Return the id of the conversation that was written last among the files of a preset."""
-    file_name = re.compile(rf"{re.escape(prefix)}({_ID})\.jsonl")
+    file_name = re.compile(rf"{re.escape(prefix)}({_ID}){re.escape(suffix)}")
     found: list[tuple[int, str]] = []
     try:
         with os.scandir(directory) as entries:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..agents.base import MODEL as OFFLINE_MODEL, AgentKind
 from ..agents.choice import catalog_of, choose_agent
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, ModelError
@@ -43,7 +42,7 @@ def resolve_model(
     call: str | None,
     preset: Preset | None,
     settings: Settings,
-    agent: str,
+    own_model: str = "",
     *,
     catalog: Catalog | None = None,
     resolvers: Sequence[Resolver] | None = None,
@@ -52,23 +51,32 @@ def resolve_model(
 ) -> ResolvedModel:
     """Take the model of the call, else of the preset, else of the settings; blank counts as absent.
 
-    `agent` is the agent's name, `catalog` what is known of its models (None: any id is taken), `resolvers` who is
-    asked before the catalog (None: roles, then those of other packages), `levels` the thinking levels it takes,
-    `parent` the model of a known parent. Raises ModelError that names all three places when none has one, or the
-    place of one that cannot be resolved.
+    `own_model` is what an agent answers as that uses no model, `catalog` what is known of its models (None: any id is
+    taken), `resolvers` who is asked before the catalog (None: roles, then those of other packages), `levels` the
+    thinking levels it takes, `parent` the model of a known parent. Raises ModelError that names all three places when
+    none has one, or the place of one that cannot be resolved.
     """
-    known = None if agent == AgentKind.OFFLINE else catalog
+    known = None if own_model else catalog
     if resolvers is None:
         resolvers = (RolesResolver(settings.roles, known), *installed_resolvers())
     reference = _chosen(call, preset, settings)
     if reference is None:
-        model = _without(preset, agent)
+        model = _without(preset, own_model)
     elif reference.source == "default_model" and reference.text == INHERIT:
         model = ResolvedModel(INHERIT, (parent or "").strip(), "default_model")
     else:
-        takes_any = agent == AgentKind.OFFLINE and not reference.text.startswith("@")
+        takes_any = own_model and not reference.text.startswith("@")
         model = _resolved(reference, known, () if takes_any else resolvers)
-    return _finished(model, preset, agent, levels)
+    return _finished(model, preset, own_model, levels)
+
+
+def wanted_model(call: str | None, preset: Preset | None, settings: Settings) -> str:
+    """Return the model that a run names, with its role looked up in the settings, as far as the choice of an agent
+    needs it; empty where none is named.
+    """
+    reference = _chosen(call, preset, settings)
+    text = reference.text if reference and reference.text != INHERIT else ""
+    return settings.roles.get(text[1:], "") if text.startswith("@") else text
 
 
 def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Reference | None:
@@ -80,9 +88,9 @@ def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Ref
     return next((candidate for candidate in candidates if candidate.text), None)
 
 
-def _without(preset: Preset | None, agent: str) -> ResolvedModel:
-    if agent == AgentKind.OFFLINE:
-        return ResolvedModel("", OFFLINE_MODEL, "agent")
+def _without(preset: Preset | None, own_model: str) -> ResolvedModel:
+    if own_model:
+        return ResolvedModel("", own_model, "agent")
     of_preset = f'the preset "{one_line(preset.name)}" names none' if preset else "there is no preset"
     raise ModelError(
         f"no model: the call names none, {of_preset}, and default_model is not set",
@@ -144,15 +152,14 @@ def _role_hint(ref: str) -> str:
     )
 
 
-def _finished(model: ResolvedModel, preset: Preset | None, agent: str, levels: Sequence[str]) -> ResolvedModel:
-    """Settle how hard it thinks, and what the offline agent makes of it all."""
+def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, levels: Sequence[str]) -> ResolvedModel:
+    """Settle how hard it thinks, and what an agent makes of it all that uses no model."""
     wanted = model.thinking or (preset.thinking if preset else None)
     given = wanted and offered_level(wanted, levels)
     notices = model.notices
     if wanted != given:
         notices = (*notices, f'thinking "{wanted}" is more than this agent knows: it gets "{given}"')
-    resolved = OFFLINE_MODEL if agent == AgentKind.OFFLINE else model.resolved
-    return ResolvedModel(model.requested, resolved, model.source, given, notices)
+    return ResolvedModel(model.requested, own_model or model.resolved, model.source, given, notices)
 
 
 def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:

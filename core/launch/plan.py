@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.choice import AgentChoice, catalog_of, choose_agent, without_project_resources
+from ..agents.agent import AgentChoice, Wanted
+from ..agents.choice import catalog_of, choose_agent, settled
 from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
@@ -35,13 +36,25 @@ from ..run.outcome import INSTRUCTION
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
 from ..runners.process import usable_runner
 from ..text.plain import one_line
-from .child_session import ChildSession, own_session, sticky_session
+from .child_session import OURS, ChildSession, Keeper, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
-from .model import INHERIT, ResolvedModel, resolve_model
+from .model import INHERIT, ResolvedModel, resolve_model, wanted_model
 
 PREVIOUS = "{previous}"
 
-_PARTS = ("preset", "task", "cwd", "agent", "runner", "model", "tools", "child_session", "inherited", "key")
+_PARTS = (
+    "preset",
+    "task",
+    "cwd",
+    "agent",
+    "runner",
+    "model",
+    "tools",
+    "agent_warnings",
+    "child_session",
+    "inherited",
+    "key",
+)
 """Of a plan: those that can raise, in the order in which a person would mend them."""
 
 
@@ -52,6 +65,9 @@ class PlannedRun(Struct, frozen=True):
     prompt: str
     """What the child reads on stdin."""
     child_session: ChildSession | None
+    agent_env: Mapping[str, str] = {}
+    """What the settings add to the environment of the child; in no record, because it may be a key."""
+    keeper: Keeper = OURS
 
 
 class Plan:
@@ -94,6 +110,7 @@ class Plan:
             task=task,
             cwd=self.cwd,
             agent=agent.name,
+            agent_kind=agent.kind,
             agent_command=agent.command,
             runner=self.runner,
             created_at=paths.now_iso(),
@@ -113,7 +130,8 @@ class Plan:
             context_files=preset.context_files if preset else None,
             project_resources=preset.project_resources if preset else None,
             child_session_id=session.id if session else None,
-            session_path=session.path_in(run_dir) if session else None,
+            session_path=session.path_in(run_dir) if session and session.agent_session is None else None,
+            agent_session=session.agent_session if session else None,
             session_lock=session.lock if session and session.shared else None,
             inherited=InheritedContext(inherited.turns, inherited.chars) if inherited else None,
             isolated=None if request.parent_session is None else inherited is None,
@@ -124,9 +142,11 @@ class Plan:
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
-            warnings=(*model.notices, *limit_warnings, *self.resource_warnings),
+            warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
         )
-        return PlannedRun(meta, prompt_with_context(inherited, task) if inherited else task, session)
+        return PlannedRun(
+            meta, prompt_with_context(inherited, task) if inherited else task, session, agent.env, self.keeper
+        )
 
     @cached_property
     def key(self) -> None:
@@ -174,7 +194,8 @@ class Plan:
     @cached_property
     def agent(self) -> AgentChoice:
         preset = self.preset
-        return choose_agent(self._request.agent or (preset and preset.agent) or self._settings.agent, self._settings)
+        name = self._request.agent or (preset and preset.agent) or self._settings.agent
+        return choose_agent(name, self._settings, wanted_model(self._request.model, preset, self._settings))
 
     @cached_property
     def runner(self) -> RunnerKind:
@@ -188,7 +209,7 @@ class Plan:
             self._request.model,
             self.preset,
             self._settings,
-            agent.name,
+            agent.own_model,
             catalog=catalog_of(agent, self._settings),
             levels=agent.levels,
             parent=self._request.parent_model or self._model_of_parent(),
@@ -217,14 +238,18 @@ class Plan:
         return with_finalize(tools) if preset and preset.finalize else tools
 
     @cached_property
+    def keeper(self) -> Keeper:
+        return Keeper(self.agent.name, self.agent.naming)
+
+    @cached_property
     def child_session(self) -> ChildSession | None:
         """None for a run that keeps no conversation."""
         preset, wanted = self.preset, self._request.child_session
         name = preset.name if preset else ""
         if preset and preset.sticky:
-            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd)
+            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
         if preset is None or preset.keeps_session:
-            return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd)
+            return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
         if wanted is not None:
             raise UsageError(
                 f'the preset "{one_line(name)}" keeps no child session that could be continued',
@@ -262,12 +287,25 @@ class Plan:
         return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
 
     @cached_property
-    def resource_warnings(self) -> tuple[str, ...]:
-        """What the agent does otherwise than a preset with `project_resources: false` says."""
+    def agent_warnings(self) -> tuple[str, ...]:
+        """What of the preset is only advice to the agent, or has no effect there. Raises UsageError for what it cannot
+        do.
+        """
         preset = self.preset
-        if preset is None or preset.project_resources is not False:
-            return ()
-        return without_project_resources(self.agent.name, self.agent.version)
+        wanted = Wanted(
+            where=(preset and preset.path) or "",
+            model=self.model.resolved,
+            thinking=self.model.thinking,
+            tools=self.tools,
+            has_prompt=self._system_prompt() is not None,
+            prompt_mode=preset.prompt_mode if preset and preset.prompt.strip() else PromptMode.APPEND,
+            context_files=preset.context_files if preset else None,
+            project_resources=preset.project_resources if preset else None,
+            keeps_session=preset is None or preset.keeps_session,
+            finalize=preset is not None and preset.finalize,
+            max_turns=self.limits[0].max_turns,
+        )
+        return settled(self.agent, wanted)
 
     @cached_property
     def max_attempts(self) -> int:

@@ -43,7 +43,7 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
     """Work out what a run of a preset would get, without starting anything; the preset need not be on disk."""
     plan = Plan(RunRequest(task="-", preset=preset.name), workspace, lambda: PresetCatalog((preset,), (), ()))
     limits, limit_warnings = plan.limits
-    resources = _part(lambda: plan.resource_warnings) or ()
+    resources = _part(lambda: plan.agent_warnings) or ()
     agent, model, tools = _part(lambda: plan.agent), _part(lambda: plan.model), _part(lambda: plan.tools)
     return Preview(
         agent=agent,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -45,6 +46,7 @@ class _Launching(Struct):
     activity_file: str
     lock: int | None = None
     has_gone: HasGone | None = None
+    agent_env: Mapping[str, str] = {}
 
     def release(self) -> None:
         if self.lock is not None:
@@ -73,7 +75,9 @@ def launch(
         for run in planned:
             run = _with_sticky_session(run)
             run_id = run.meta.run_id
-            launching = _Launching(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id))
+            launching = _Launching(
+                run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), agent_env=run.agent_env
+            )
             created.append(launching)  # before there is anything of it, for an interruption can come at any moment
             if on_created:
                 _announce(run.meta, on_created)
@@ -121,15 +125,21 @@ def _with_sticky_session(run: PlannedRun) -> PlannedRun:
     if run.child_session is None or run.child_session.shared is None:
         return run
     try:
-        session = begin_sticky(run.child_session, preset=run.meta.preset, cwd=run.meta.cwd)
+        session = begin_sticky(run.child_session, preset=run.meta.preset, cwd=run.meta.cwd, agent=run.keeper)
     except OSError as error:
         raise _unwritable_session(run.meta, error) from error
-    meta = replace(run.meta, child_session_id=session.id, session_path=session.shared, session_lock=session.lock)
+    meta = replace(
+        run.meta,
+        child_session_id=session.id,
+        session_path=None if session.agent_session else session.shared,
+        agent_session=session.agent_session,
+        session_lock=session.lock,
+    )
     return replace(run, meta=meta, child_session=session)
 
 
 def _keep_session(run: PlannedRun, run_dir: str) -> None:
-    if run.child_session is None or run.child_session.shared:
+    if run.child_session is None or run.child_session.shared or run.child_session.agent_session:
         return
     try:
         prepare(run.child_session, run_dir, run.meta.cwd)
@@ -160,13 +170,21 @@ def _start(
         run_dir=launching.run_dir,
         arguments=(launching.run_dir, launching.activity_file, *session, *_slot_options(project, meta), *no_group),
         in_scope=settings.cgroup == "scope",
-        environment=dict(os.environ),
+        environment=_environment(launching.agent_env),
     )
     try:
         launching.has_gone = start_wrapper(call, settings.tmux.socket)
     except (SubdeckError, OSError) as error:
         launching.release()
         _fail(launching, getattr(error, "strerror", None) or str(error))
+
+
+def _environment(agent_env: Mapping[str, str]) -> dict[str, str]:
+    """Return what the wrapper gets; what is for its child alone in a single variable."""
+    environment = dict(os.environ)
+    if agent_env:
+        environment[paths.AGENT_ENVIRONMENT] = msgspec.json.encode(agent_env).decode("utf-8", "replace")
+    return environment
 
 
 def _take_back(launching: _Launching) -> None:

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from .. import paths
-from ..agents.base import AgentKind
-from ..agents.pi.models import cached_listing, list_key, refresh_models
+from ..agents.choice import has_whole_list, list_key, refresh_models
 from ..delegation.schema import STATUS, ToolSpec, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
@@ -43,7 +42,7 @@ class Lists:
         """Held from reading the files until the list here is set, so that no change is missed in between."""
         self._asking = threading.Lock()
         """Held while pi is asked for its models."""
-        self._asked_at: dict[str, str] = {}
+        self._asked_at: object = None
         """The state of the files that pi's list depends on, when pi was asked last."""
         self._watcher: threading.Thread | None = None
         self._stop = threading.Event()
@@ -127,14 +126,14 @@ class Lists:
             return False
         try:
             agent = self._engine.agent()
-            if agent.name == AgentKind.OFFLINE:
+            if agent.own_model:
                 return False
             with self._asking:
-                state = list_key(agent.command)
-                if state == self._asked_at or cached_listing(agent.command).complete:
+                state = list_key(agent)
+                if state == self._asked_at or has_whole_list(agent):
                     return False
                 self._asked_at = state
-                refresh_models(agent.command)
+                refresh_models(agent)
                 return True
         except AgentUnavailable as error:
             _complain(error)

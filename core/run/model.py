@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
+from ..agent_kinds import kind_of
 from .kinds import (
     LARGEST as LARGEST,
     MOST_SECONDS as MOST_SECONDS,
@@ -138,6 +139,15 @@ class Origin(Struct, frozen=True, rename="camel", omit_defaults=True):
     previous: str | None = None
 
 
+class AgentSession(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A conversation that is kept by the agent, in a place of its own."""
+
+    resume: str | None = None
+    """The id of the one that goes on; None begins one."""
+    id_file: str | None = None
+    """Holds the id of one that several runs share; it is read and written under the lock of the session."""
+
+
 class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """`meta.json`: everything decided before the start; written once."""
 
@@ -146,7 +156,7 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """As the person typed it, with `{previous}` filled in."""
     cwd: str
     agent: str
-    """Name of the child program: `pi` or `offline`."""
+    """Name of the child program: a kind, or a name of the settings."""
     agent_command: tuple[str, ...]
     """The program and its leading arguments, resolved at launch."""
     runner: RunnerKind
@@ -190,6 +200,20 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     origin: Origin = Origin()
     warnings: tuple[str, ...] = ()
     """What was decided otherwise than written: a limit, a thinking level, a model that is not known."""
+    agent_kind: str = ""
+    """What the child program speaks; empty in runs of earlier versions."""
+    agent_session: AgentSession | None = None
+    """The conversation, where the agent keeps it itself; None with `session_path`, and where none is kept."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its agent."""
+        return self.agent_kind or kind_of(self.agent)
+
+    @property
+    def keeps_session(self) -> bool:
+        """Whether there is a conversation to go on with."""
+        return bool(self.session_path or self.agent_session)
 
     @property
     def is_newer(self) -> bool:
@@ -271,6 +295,8 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: str = ""
     duration_ms: Whole | None = None
     artifact_errors: tuple[str, ...] = ()
+    conversation: str | None = None
+    """Where the agent keeps the conversation; None where it is a file of ours, and where that is not known."""
     not_ended: tuple[str, ...] = ()
     """Processes of the run that live on although they were killed for a while, each as `sleep (pid 123)`."""
 

@@ -86,12 +86,19 @@ class StreamFacts(Struct, frozen=True):
     partial: bool = False
     """Whether `final_text` breaks off."""
     stop_reason: str | None = None
-    """Of the last assistant message, as is `error_message`."""
+    """Of the last assistant message, as is `error_message`; `stop`, `length`, `toolUse`, `error` or `aborted` in pi's
+    words, else the model's own."""
     error_message: str | None = None
     usage: Usage = Usage()
     model: str = ""
     """`provider/id` as the child reports it."""
     session_id: str | None = None
+    conversation: str | None = None
+    """Where the agent keeps it, where its stream says so."""
+    ended: RunReason | None = None
+    """Why the agent ended the run by itself before it had finished: a limit of its own, or nothing to go on with."""
+    silent: bool = False
+    """It has said nothing yet, of an agent that does so at once when it could be started."""
     finalized: dict[str, Any] | None = None
     """What the child handed to its last successful `subagent_finalize` call."""
     refused: str = ""
@@ -100,6 +107,11 @@ class StreamFacts(Struct, frozen=True):
     """The last assistant message calls nothing but `subagent_finalize`: no other turn follows, unless it is refused."""
     unreadable: int = 0
     """Lines so far that were not events."""
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether the last message calls tools, so that another turn follows."""
+        return self.stop_reason == "toolUse" and not self.handing_over
 
 
 class ChildExit(Struct, frozen=True):
@@ -199,6 +211,8 @@ def decide(
         reason, message = limit, REASONS[limit]
     elif signal is not None:
         reason, message = RunReason.SIGNAL, f"its wrapper was ended by {signal}"
+    elif facts.ended is not None:
+        reason, message = facts.ended, plain(facts.error_message or REASONS.get(facts.ended, ""))
     elif failure is not None:
         reason, message = failure.reason, plain(failure.message)
     elif facts.finished:
@@ -256,6 +270,8 @@ def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tup
         return RunReason.AGENT_EXIT, _with("the agent went away before it finished", _last_words(stderr))
     if exit_.code == 0 and facts.error_message is not None:
         return RunReason.MODEL_ERROR, _model_error(facts)
+    if facts.silent and exit_.code:
+        return RunReason.START_FAILED, _with("the agent could not be started", _last_words(stderr))
     how = f"was ended by {exit_.signal}" if exit_.signal else f"exited with code {exit_.code}"
     message = _with(f"the agent {how} before it finished", _last_words(stderr))
     if facts.error_message is not None:

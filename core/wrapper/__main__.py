@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from .. import paths
+from ..agent_kinds import USUAL
 from ..runners import standby
 from ..system import files, processes
 from .hold import RunHold
@@ -128,6 +129,9 @@ def _stand_by() -> tuple[list[str], Group | None]:
     os.chdir("/")
     group = Group.of_standby()
     _load()
+    from ..agents.kinds import running_side
+
+    running_side(USUAL)
     arguments = standby.receive()
     if arguments is None:
         group.remove()

@@ -14,16 +14,18 @@ from types import FrameType
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.pi.program import child_command, node_problem
-from ..agents.pi.stream import PiStream
+from ..agents.child import Start
+from ..agents.kinds import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.events import RunStarted
-from ..run.model import RunMeta, RunReason, StopRequest
+from ..run.model import RunReason, StopRequest
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
 from ..system.files import open_regular
 from ..system.log import log_fault
+from ..text.decoding import decode
+from .child_input import ChildInput
 from .containment import Containment
 from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
@@ -44,23 +46,27 @@ class Attempt:
 
     def __init__(
         self,
-        meta: RunMeta,
-        run_dir: str,
         records: Records,
         signals: Signals,
         containment: Containment,
         *,
+        start: Start,
         began: float,
         turns: int,
     ) -> None:
         """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had."""
+        meta = start.meta
+        self._start_of = start
         self._meta = meta
-        self._run_dir = run_dir
+        self._run_dir = start.run_dir
         self._records = records
         self._signals = signals
         self._containment = containment
         self._turns = turns
-        self._stream = PiStream()
+        self._child = running_side(meta.kind)
+        self._stream = self._child.stream(start)
+        self._poller = select.poll()
+        self._input: ChildInput | None = None
         self._intake = Intake(self._stream, records)
         self._escalation = StopEscalation(meta.grace_seconds)
         self._watchdog = Watchdog(meta.limits, began)
@@ -83,12 +89,12 @@ class Attempt:
         """Whether somebody wants it to end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
 
-    def run(self, number: int) -> Outcome:
+    def run(self) -> Outcome:
         """Start the child and supervise it to its end; nothing of it is left then."""
         if self.is_stopped:
             return self._outcome()
         try:
-            child = self._start(number)
+            child = self._start()
         except OSError as error:
             return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
         except SubdeckError as error:
@@ -99,9 +105,11 @@ class Attempt:
         try:
             with child:
                 try:
-                    self._announce(child, number)
+                    self._announce(child)
                     returncode = self._serve(child)
                 finally:
+                    if self._input:
+                        self._input.close()
                     self._end_descendants()
                 self._drain()
         except Exception as error:
@@ -127,24 +135,24 @@ class Attempt:
             limit=self._limit,
             signal=self._signal,
             failure=failure,
-            stderr=node_problem(self._meta.agent_command, self._intake.last_words) or self._intake.last_words,
+            stderr=self._child.explain(self._meta, self._intake.last_words) or self._intake.last_words,
             finalize=self._meta.finalize,
         )
 
-    def _start(self, number: int) -> Popen[bytes]:
+    def _start(self) -> Popen[bytes]:
         """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
 
         Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
         """
-        command = child_command(self._meta, self._run_dir)
+        command = self._child.command(self._start_of)
         environment = {name: value for name, value in os.environ.items() if name not in command.unset}
-        environment |= command.env | {"PWD": self._meta.cwd}
+        environment |= _own_variables(environment) | command.env | {"PWD": self._meta.cwd}
         try:
-            with open(open_regular(os.path.join(self._run_dir, paths.prompt_name(number)))[0], "rb") as stdin:
+            with open(open_regular(self._start_of.prompt_path)[0], "rb") as prompt:
                 self._containment.enter()
                 child = Popen(
                     command.argv,
-                    stdin=stdin,
+                    stdin=PIPE if command.pipe else prompt,
                     stdout=PIPE,
                     stderr=PIPE,
                     cwd=self._meta.cwd,
@@ -157,6 +165,9 @@ class Attempt:
             for pipe in (self._stdout, self._stderr):
                 os.set_blocking(pipe, False)
             _widen(self._stdout)
+            if child.stdin:
+                self._input = ChildInput(os.dup(child.stdin.fileno()), self._poller)
+                child.stdin.close()
         except BaseException:
             self._end_descendants()
             raise
@@ -166,7 +177,7 @@ class Attempt:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
         self.not_ended = self._containment.end(patience)
 
-    def _announce(self, child: Popen[bytes], number: int) -> None:
+    def _announce(self, child: Popen[bytes]) -> None:
         own = os.getpid()
         self._containment.add_child(child.pid)
         started = RunStarted(
@@ -176,7 +187,7 @@ class Attempt:
             child_pid_started=processes.start_time(child.pid),
             boot_id=processes.boot_id(),
             pid_namespace=processes.pid_namespace(),
-            attempt=number,
+            attempt=self._start_of.number,
             max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
@@ -189,10 +200,11 @@ class Attempt:
         """
         self._watchdog.heard(time.monotonic(), 0)
         woken = _wake_on_signals()
-        poller = select.poll()
+        poller = self._poller
         for descriptor in (self._stdout, self._stderr, woken):
             poller.register(descriptor, select.POLLIN)
         self._handle_signals()
+        self._reply()
         while (returncode := child.poll()) is None:
             if self._escalation.gives_up(time.monotonic()):
                 child.returncode = -signal.SIGKILL  # or its Popen waits for it for ever
@@ -203,6 +215,8 @@ class Attempt:
                         continue
                     self._handle_signals()
                     processes.reap(keep=child.pid)
+                elif self._input and descriptor == self._input.descriptor:
+                    self._input.go_on()
                 elif not self._read(descriptor):
                     poller.unregister(descriptor)
             self._advance(child)
@@ -228,8 +242,7 @@ class Attempt:
             self._escalation.begin_grace(now)
         if not self._escalation.has_begun and self._limit is None:
             facts = self.facts
-            wants_turn = facts.stop_reason == "toolUse" and not facts.handing_over
-            self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, wants_turn)
+            self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, facts.wants_turn)
             if self._limit:
                 self._escalation.stop(now)
         if not self._escalation.has_begun and not os.path.exists(self._run_dir):
@@ -257,6 +270,13 @@ class Attempt:
     def _take_stdout(self, chunk: bytes) -> None:
         if self._intake.stdout(chunk) and self._stream.finished_after is None:
             self._escalation.withdraw_grace()
+        self._reply()
+
+    def _reply(self) -> None:
+        """Tell the child what its stream wants said."""
+        message = self._stream.replies()
+        if self._input and (message or self._stream.is_stdin_done):
+            self._input.put(message, is_last=self._stream.is_stdin_done)
 
     def _drain(self) -> None:
         """Read what is still in the pipes; nobody is left to write more."""
@@ -292,6 +312,11 @@ def _fault(reason: RunReason, error: Exception) -> Failure:
     traceback.print_exception(error)
     log_fault("supervising a run", error)
     return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
+
+
+def _own_variables(environment: dict[str, str]) -> dict[str, str]:
+    """Take out what the settings add for this agent alone: nothing of it is for the wrapper."""
+    return decode(environment.pop(paths.AGENT_ENVIRONMENT, "{}"), dict[str, str])
 
 
 def _read_available(pipe: int) -> Iterator[bytes]:

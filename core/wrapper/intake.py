@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, has_open_delta, update_end
-from ..agents.pi.stream import PiStream
+from ..agents.child import Stream
+from ..agents.updates import UPDATE_HEAD, UPDATE_MOST, Updates
 from .records import Records
 
 LINE_LIMIT = 32 * 1024 * 1024
@@ -15,12 +15,14 @@ LINE_LIMIT = 32 * 1024 * 1024
 class LineSplitter:
     """Splits on LF bytes only: U+2028 and its kin are text.
 
-    Of lines with one of `update_prefixes` (250 MB of them for one long answer of pi 0.73.1) only what is looked at is
-    held and yielded; the rest is skipped at the speed of a search for the next newline.
+    Of the lines that `updates` knows (250 MB of them for one long answer of pi 0.73.1) only what is looked at is held
+    and yielded, several of them at once where they can be read so; the rest is skipped at the speed of a search for
+    the next newline.
     """
 
-    def __init__(self, update_prefixes: tuple[bytes, ...]) -> None:
-        self._prefixes = update_prefixes
+    def __init__(self, updates: Updates) -> None:
+        self._updates = updates
+        self._prefixes = updates.prefixes
         self._parts: list[bytes] = []
         """The unfinished line as far as it is held."""
         self.held = 0
@@ -36,7 +38,12 @@ class LineSplitter:
                 self._hold(chunk, position, end)
                 yield self._finish()
             elif chunk.startswith(self._prefixes, position, end):
-                yield chunk[position : update_end(chunk, position, end)]
+                after = self._updates.run_end(chunk, position)
+                if after > end:
+                    yield chunk[position : after - 1]
+                    position = after
+                    continue
+                yield chunk[position : self._updates.end(chunk, position, end)]
             else:
                 yield chunk[position:end]
             position = end + 1
@@ -64,7 +71,7 @@ class LineSplitter:
             self._parts = [b"".join(self._parts)]
         if self._parts[0].startswith(self._prefixes):
             beginning = b"".join(self._parts)
-            looked_at = update_end(beginning, 0, self.held)
+            looked_at = self._updates.end(beginning, 0, self.held)
             self._parts = [beginning[:looked_at]]
             self._limit = UPDATE_MOST if looked_at == self.held else looked_at
             self.held = looked_at
@@ -74,7 +81,9 @@ class LineSplitter:
         self._parts.clear()
         self.held = 0
         self._limit = LINE_LIMIT
-        return content[: update_end(content, 0, len(content))] if content.startswith(self._prefixes) else content
+        if content.startswith(self._prefixes):
+            return content[: self._updates.end(content, 0, len(content))]
+        return content
 
 
 STDERR_KEPT = 2048
@@ -84,10 +93,10 @@ STDERR_KEPT = 2048
 class Intake:
     """Takes both outputs in chunks of any size; the same for a living child and for a recorded one."""
 
-    def __init__(self, stream: PiStream, records: Records) -> None:
+    def __init__(self, stream: Stream, records: Records) -> None:
         self._stream = stream
         self._records = records
-        self._splitter = LineSplitter(stream.update_prefixes)
+        self._splitter = LineSplitter(stream.updates)
         self._stderr_tail = b""
 
     @property
@@ -101,7 +110,7 @@ class Intake:
 
     def rest(self) -> None:
         """Take what stands after the last newline, at the end of the output, and what was being written then."""
-        self._take(line for line in self._splitter.rest() if not has_open_delta(line))
+        self._take(line for line in self._splitter.rest() if not self._stream.updates.is_open(line))
         for event in self._stream.end():
             self._records.event(event)
 
@@ -110,15 +119,15 @@ class Intake:
         self._stderr_tail = (self._stderr_tail + chunk)[-STDERR_KEPT:]
 
     def _take(self, lines: Iterable[bytes]) -> bool:
-        before = self._stream.sentence
+        before, prefixes = self._stream.writing.tail, self._stream.updates.prefixes
         kept: list[bytes] = []
         for line in lines:
-            if not line.startswith(self._stream.update_prefixes):
+            if not line.startswith(prefixes):
                 kept.append(line)
             for event in self._stream.feed(line):
                 self._records.event(event)
         if kept:
             self._records.stdout.append(b"\n".join(kept) + b"\n")
-        if self._stream.sentence != before:
+        if self._stream.writing.tail != before:
             self._records.sentence(self._stream.writing)
         return bool(kept)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from .. import paths
-from ..agents.pi.sentence import Sentence
+from ..agents.sentence import Sentence
 from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import AssistantText, Event, Notice, RunEnded, RunStarted, UnknownEvent, encode_event
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools

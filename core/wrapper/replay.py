@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from .. import paths
-from ..agents.pi.stream import PiStream
+from ..agent_kinds import USUAL
+from ..agents.kinds import recorded_kind, running_side
 from ..errors import UsageError
 from ..run import artifacts
 from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult
@@ -22,32 +23,36 @@ from .supervise import conclude, result_of
 
 CHUNK = 256 * 1024
 GZIP = b"\x1f\x8b"
+_FIRST_LINES = 20
+"""By which the kind of a recording is told."""
 
 
 def replay(
     stdout: str,
     directory: str,
     *,
-    agent: str = "pi",
+    agent: str | None = None,
     stderr: str | None = None,
     returncode: int = 0,
     show: Callable[[bytes], None] = lambda piece: None,
 ) -> RunResult:
     """Replay what a child wrote as a new run below `directory`; return its result.
 
-    `stdout` and `stderr` are paths of files, as they are or packed by gzip; `returncode` is as that of Popen; `show`
-    gets each piece of transcript. Raises UsageError where a file cannot be read, or the result cannot be written.
+    `agent` is the kind that wrote it; None tells it by its first lines. `stdout` and `stderr` are paths of files, as
+    they are or packed by gzip; `returncode` is as that of Popen; `show` gets each piece of transcript. Raises
+    UsageError where a file cannot be read, or the result cannot be written.
     """
     chunks = _chunks(stdout)
     first = next(chunks, b"")  # a file that cannot be read is reported before anything exists
     complaints = b"".join(_chunks(stderr)) if stderr is not None else b""
-    meta = _meta(stdout, agent)
+    kind = agent or recorded_kind(first.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]) or USUAL
+    meta = _meta(stdout, kind)
     run_dir = os.path.join(directory, meta.run_id)
     os.close(artifacts.create_run(directory, meta, meta.task))
     records = Records(run_dir, os.path.join(run_dir, ".activity"), caps=meta.log_caps, written=0, show=show)
     records.transcript(header(meta))
     started_at, started = paths.now_iso(), time.monotonic()
-    stream = PiStream()
+    stream = running_side(kind).stream()
     intake = Intake(stream, records)
     intake.stderr(complaints)
     for chunk in chain((first,), chunks):
@@ -68,6 +73,7 @@ def _meta(stdout: str, agent: str) -> RunMeta:
         task=f"(a replay of {one_line(os.path.basename(stdout), 200)})",
         cwd=os.path.dirname(os.path.abspath(stdout)).encode("utf-8", "replace").decode(),
         agent=agent,
+        agent_kind=agent,
         agent_command=(),
         runner=RunnerKind("replay"),
         created_at=paths.now_iso(),

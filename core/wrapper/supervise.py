@@ -8,6 +8,7 @@ import time
 from msgspec.structs import replace
 
 from .. import paths
+from ..agents.child import Start
 from ..run import artifacts
 from ..run.events import Notice, Retry, RunEnded
 from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
@@ -18,6 +19,9 @@ from .attempt import Attempt
 from .containment import Containment
 from .queue import Signals
 from .records import Records, header, pane
+
+ID_LIMIT = 200
+"""Bytes of the id of a conversation."""
 
 
 def supervise(
@@ -50,16 +54,18 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, contai
     Return the result of the last attempt, with what all of them used.
     """
     facts = StreamFacts()
+    session_id = _session_to_resume(meta)
     number = 0
     had_child = False
     not_ended: tuple[str, ...] = ()
     began, began_at = time.monotonic(), paths.now_iso()
     while True:
         number += 1
-        attempt = Attempt(meta, run_dir, records, signals, containment, began=began, turns=facts.usage.turns)
+        start = Start(meta, run_dir, number, facts.session_id or session_id)
+        attempt = Attempt(records, signals, containment, start=start, began=began, turns=facts.usage.turns)
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
-        outcome = attempt.run(number)
+        outcome = attempt.run()
         had_child = had_child or attempt.has_child
         not_ended += attempt.not_ended
         facts = _together(facts, attempt.facts)
@@ -70,9 +76,34 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, contai
             break
         if not _ask_again(meta, run_dir, records, number + 1, facts):
             break
+    _keep_session_id(meta, facts, records)
     # by the clock of the event, so that a run that ended shows the same start as while it was running
     started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
     return replace(result_of(meta, facts, outcome, started=started, attempts=number), not_ended=not_ended)
+
+
+def _session_to_resume(meta: RunMeta) -> str | None:
+    """Return the id of the conversation that goes on, where the agent keeps it; of a shared one, as the last run left
+    it, whose lock is ours now.
+    """
+    session = meta.agent_session
+    if session is None or session.id_file is None:
+        return session.resume if session else None
+    try:
+        return files.read(session.id_file)[:ID_LIMIT].decode("ascii", "replace").strip() or None
+    except OSError:
+        return None
+
+
+def _keep_session_id(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
+    """Leave the id of a shared conversation to the next run, or nothing where the agent knows of none any more."""
+    id_file = meta.agent_session.id_file if meta.agent_session else None
+    if id_file is None or (facts.session_id is None and facts.ended is not RunReason.START_FAILED):
+        return
+    try:
+        files.write_whole(id_file, (facts.session_id or "").encode("utf-8", "replace"))
+    except OSError as error:
+        records.note_trouble(os.path.basename(id_file), error)
 
 
 def _report_before_start(meta: RunMeta, records: Records) -> None:
@@ -120,7 +151,8 @@ def result_of(
         finalized=finalized,
         attempts=attempts,
         resolved_model=facts.model or meta.resolved_model,
-        child_session_id=(facts.session_id or meta.child_session_id) if meta.session_path else None,
+        child_session_id=(facts.session_id or meta.child_session_id) if meta.keeps_session else None,
+        conversation=facts.conversation if meta.agent_session else None,
         usage=facts.usage,
         started_at=started_at,
         ended_at=paths.now_iso(),
@@ -146,6 +178,7 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
         usage=Usage(*used),
         model=last.model or before.model,
         session_id=last.session_id or before.session_id,
+        conversation=last.conversation or before.conversation,
     )
 
 

@@ -6,13 +6,15 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from subdeck.core.agents.pi.lines import UPDATE_HEAD, UPDATE_MOST, error_words, text_delta, unescaped, update_end
+from subdeck.core.agents.json_lines import error_words, unescaped
+from subdeck.core.agents.pi.lines import UPDATES
+from subdeck.core.agents.updates import UPDATE_HEAD, UPDATE_MOST, Updates
 from subdeck.core.wrapper import intake as module
 from subdeck.core.wrapper.intake import LineSplitter
 
 UPDATE = b'{"type":"message_update"'
 OTHER_UPDATE = b'{"type":"tool_execution_update"'
-PREFIXES = (UPDATE, OTHER_UPDATE)
+PREFIXES = UPDATES.prefixes
 
 DELTA = UPDATE + b',"assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"'
 
@@ -35,7 +37,7 @@ MATERIAL = [
 
 
 def pieces(chunks: Iterable[bytes]) -> list[bytes]:
-    splitter = LineSplitter(PREFIXES)
+    splitter = LineSplitter(UPDATES)
     found = [piece for chunk in chunks for piece in splitter.split(chunk)]
     return [*found, *splitter.rest()]
 
@@ -54,7 +56,7 @@ def expected(content: bytes) -> list[bytes]:
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    return [line[: update_end(line, 0, len(line))] if line.startswith(PREFIXES) else line for line in lines]
+    return [line[: UPDATES.end(line, 0, len(line))] if line.startswith(PREFIXES) else line for line in lines]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -73,7 +75,7 @@ def test_only_newlines_end_lines() -> None:
 
 def test_update_lines_are_not_held() -> None:
     """Of a line that a later one repeats no more than a chunk is kept, however long it grows."""
-    splitter = LineSplitter(PREFIXES)
+    splitter = LineSplitter(UPDATES)
     chunk = b"y" * 65536
     assert [] == list(splitter.split(UPDATE))
     for _ in range(200):
@@ -85,7 +87,7 @@ def test_update_lines_are_not_held() -> None:
 
 def test_a_long_update_in_one_chunk_is_not_held() -> None:
     """An update line of which a first chunk has much more than its head is held up to its head."""
-    splitter = LineSplitter(PREFIXES)
+    splitter = LineSplitter(UPDATES)
     assert [] == list(splitter.split(UPDATE + b"y" * 200_000))
     assert splitter.held <= UPDATE_HEAD
 
@@ -93,7 +95,7 @@ def test_a_long_update_in_one_chunk_is_not_held() -> None:
 def test_endless_lines_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line without an end takes no more memory than the limit, and the next line is whole."""
     monkeypatch.setattr(module, "LINE_LIMIT", 1000)
-    splitter = LineSplitter(PREFIXES)
+    splitter = LineSplitter(UPDATES)
     for _ in range(100):
         assert [] == list(splitter.split(b"x" * 999))
         assert splitter.held <= 1000
@@ -108,7 +110,7 @@ def test_nothing_is_nothing() -> None:
 
 def test_without_prefixes() -> None:
     """An agent without update lines gets every line whole."""
-    splitter = LineSplitter(())
+    splitter = LineSplitter(Updates())
     assert [UPDATE + b"}"] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]
 
 
@@ -118,14 +120,14 @@ def test_a_long_delta_is_whole(size: int, largest: int) -> None:
     """An update line is held as far as its delta goes, and no further."""
     line = DELTA + b"\\n" * (size // 2) + b'","partial":"' + b"y" * (2 * UPDATE_MOST) + b'"}}'
     (piece,) = pieces(cut(line + b"\n", random.Random(1), largest))
-    delta = text_delta(piece)
+    delta = UPDATES.text(piece)
     assert delta is not None
     assert ("\n" * (size // 2), True) == (unescaped(delta), len(piece) <= len(DELTA) + max(size, UPDATE_HEAD) + 2)
 
 
 def test_an_endless_delta_is_cut() -> None:
     """A delta without an end takes no more memory than is looked at."""
-    splitter = LineSplitter(PREFIXES)
+    splitter = LineSplitter(UPDATES)
     assert [] == list(splitter.split(DELTA))
     for _ in range(100):
         assert [] == list(splitter.split(b"y" * 65536))
@@ -137,7 +139,7 @@ def test_an_endless_delta_is_cut() -> None:
 ])  # fmt: skip
 def test_a_cut_escape(end: bytes, expected: str) -> None:
     """Of a delta that is cut within an escape the rest is whole; an escaped backslash begins none."""
-    delta = text_delta(DELTA + b"a" + end)
+    delta = UPDATES.text(DELTA + b"a" + end)
     assert delta is not None
     assert "a" + expected == unescaped(delta)
 

@@ -35,13 +35,13 @@ def test_the_nearest_model_counts(
     call: str | None, of_preset: str | None, default: str | None, expected: ResolvedModel
 ) -> None:
     """The call goes before the preset, the preset before default_model, and blank counts as absent."""
-    assert expected == resolve_model(call, preset(of_preset), Settings(default_model=default), "pi")
+    assert expected == resolve_model(call, preset(of_preset), Settings(default_model=default))
 
 
 def test_no_model_names_all_three_places() -> None:
     """Without any model the error names the call, the preset with its file, and default_model."""
     with pytest.raises(ModelError) as caught:
-        resolve_model(None, preset(None), Settings(), "pi")
+        resolve_model(None, preset(None), Settings())
 
     assert 'the call names none, the preset "scout" names none, and default_model is not set' in caught.value.what
     assert "/p/scout.md" == caught.value.where
@@ -54,7 +54,7 @@ def test_an_ad_hoc_run_without_a_model() -> None:
     with pytest.raises(
         ModelError, match="no model: the call names none, there is no preset, and default_model"
     ) as caught:
-        resolve_model("", None, Settings(), "pi")
+        resolve_model("", None, Settings())
 
     assert "" == caught.value.where
 
@@ -64,7 +64,7 @@ def test_an_ad_hoc_run_without_a_model() -> None:
 )
 def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> None:
     """`default_model: inherit` is the parent's model, and without a known one the agent's own default."""
-    model = resolve_model(None, preset(None), Settings(default_model="inherit"), "pi", parent=parent)
+    model = resolve_model(None, preset(None), Settings(default_model="inherit"), parent=parent)
 
     assert ResolvedModel("inherit", resolved, "default_model") == model
 
@@ -73,7 +73,7 @@ def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> No
 def test_only_the_default_inherits(call: str | None, of_preset: str | None) -> None:
     """In a call or a preset `inherit` names nothing."""
     with pytest.raises(ModelError, match="is a value of the setting default_model only"):
-        resolve_model(call, preset(of_preset), Settings(), "pi", parent="a/b")
+        resolve_model(call, preset(of_preset), Settings(), parent="a/b")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_offline_agent_uses_no_model(call: str | None, expected: ResolvedMod
     """It needs none and takes any literal id unseen, and what it resolves to is what it will report."""
     settings = Settings(roles={"fast": "a/b:low", "bare": "never-seen"})
 
-    assert expected == resolve_model(call, None, settings, "offline", catalog=catalog("a/b"))
+    assert expected == resolve_model(call, None, settings, "offline/reader", catalog=catalog("a/b"))
 
 
 def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
@@ -100,10 +100,10 @@ def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
     def refuse(probe: Probe) -> None:
         probe.error = "no"
 
-    assert "offline/reader" == resolve_model("a/b", None, Settings(), "offline", resolvers=[refuse]).resolved
+    assert "offline/reader" == resolve_model("a/b", None, Settings(), "offline/reader", resolvers=[refuse]).resolved
 
 
-@pytest.mark.parametrize("agent", ["pi", "offline"])
+@pytest.mark.parametrize("own_model", ["", "offline/reader"])
 @pytest.mark.parametrize(
     ("model", "why"),
     [
@@ -119,10 +119,10 @@ def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
         ("a/:", "has nothing before or after its /"),
     ],
 )
-def test_what_cannot_be_a_model(agent: str, model: str, why: str) -> None:
+def test_what_cannot_be_a_model(own_model: str, model: str, why: str) -> None:
     """A role nobody knows and a text that is no id are refused, by every agent, without echoing control characters."""
     with pytest.raises(ModelError) as caught:
-        resolve_model(model, None, Settings(), agent)
+        resolve_model(model, None, Settings(), own_model)
 
     assert why in caught.value.what
     assert "provider/id" in caught.value.hint
@@ -141,7 +141,7 @@ def test_an_error_names_where_the_model_came_from(
 ) -> None:
     """Who reads the error knows which file, setting or argument to change."""
     with pytest.raises(ModelError) as caught:
-        resolve_model(call, preset(of_preset), Settings(default_model=default), "pi")
+        resolve_model(call, preset(of_preset), Settings(default_model=default))
 
     assert where == caught.value.where
 
@@ -161,13 +161,13 @@ def test_a_suffix_goes_before_the_preset(model: str, of_preset: str | None, expe
     """How hard a model thinks is said by the suffix of the reference or of its role, else by the preset."""
     settings = Settings(roles={"deep": "a/b:xhigh", "plain": "a/b"})
 
-    assert expected == resolve_model(model, preset(None, of_preset), settings, "pi").thinking
+    assert expected == resolve_model(model, preset(None, of_preset), settings).thinking
 
 
 @pytest.mark.parametrize("model", ["a/b:max", "a/b"])
 def test_more_thinking_than_the_agent_knows(model: str) -> None:
     """An agent without the highest level gets its own highest, which is said."""
-    resolved = resolve_model(model, preset(None, "max"), Settings(), "pi", levels=("off", "high", "xhigh"))
+    resolved = resolve_model(model, preset(None, "max"), Settings(), levels=("off", "high", "xhigh"))
 
     assert "xhigh" == resolved.thinking
     assert ('thinking "max" is more than this agent knows: it gets "xhigh"',) == resolved.notices

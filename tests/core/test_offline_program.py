@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subdeck.core.agents.base import MODEL, TOOL_NAMES, offline_command
-from subdeck.core.agents.pi.program import child_command
+from subdeck.core.agents.child import Command, Start
+from subdeck.core.agents.offline.child import CHILD
+from subdeck.core.agents.offline.program import MODEL, TOOL_NAMES, offline_command
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.offline_agent.stream import MODEL as READER, PROVIDER
 from subdeck.core.run.describe import NO_MODEL
@@ -37,6 +38,10 @@ def meta(**changes: object) -> RunMeta:
 def test_it_is_started_with_this_python() -> None:
     """The agent needs nothing installed; neither the run's directory nor PYTHON variables reach its imports."""
     assert (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent") == COMMAND == offline_command()
+
+
+def child_command(run: RunMeta, run_dir: str) -> Command:
+    return CHILD.command(Start(run, run_dir))
 
 
 def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
     stream = PiStream()
     sentences: list[str] = []
     for line in read(tmp_path, "Where is the token?").stdout.split(b"\n"):
-        if line.startswith(stream.update_prefixes):
+        if line.startswith(stream.updates.prefixes):
             stream.feed(line[:4096])
             sentences.append(stream.sentence)
         elif line:

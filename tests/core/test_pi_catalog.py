@@ -104,7 +104,7 @@ def test_not_executable(tmp_path: Path) -> None:
 
 def test_empty_command() -> None:
     """An empty command is told, not executed."""
-    with pytest.raises(AgentUnavailable, match="the command of pi is empty"):
+    with pytest.raises(AgentUnavailable, match="the command is empty"):
         find_pi(())
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.offline.child import CHILD as OFFLINE
 from subdeck.core.agents.pi.program import COPILOT_EXTENSION, child_command
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import LaunchedBy, RunMeta, Tools
@@ -93,7 +95,8 @@ def test_nothing_of_the_project(tmp_path: Path, version: str | None, flags: tupl
     command = (str(tmp_path / "bin" / "pi"),)
     assert flags == argv(agent_command=command, project_resources=False)[-len(flags) :]
     assert not set(flags) & set(argv(agent_command=command, project_resources=True))
-    assert not set(flags) & set(argv(agent_command=command, agent="offline", project_resources=False))
+    offline = replace(META, agent="offline", agent_command=command, project_resources=False)
+    assert not set(flags) & set(OFFLINE.command(Start(offline, "/runs/r")).argv)
 
 
 def test_program_prefix() -> None:

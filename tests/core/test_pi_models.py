@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.agents.choice import AgentChoice, catalog_of, choose_agent, thinking_levels
+from subdeck.core.agents.agent import AgentChoice
+from subdeck.core.agents.choice import catalog_of, choose_agent
+from subdeck.core.agents.pi.agent import thinking_levels
 from subdeck.core.agents.pi.models import (
     built_in_listing,
     cache_file,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.base import Command
+from subdeck.core.agents.child import Command
 from subdeck.core.agents.pi.program import child_command, find_pi
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.engine import Engine

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from subdeck.core.agents.pi.lines import UPDATE_HEAD
-from subdeck.core.agents.pi.sentence import TAIL_LIMIT, WHOLE_LIMIT
 from subdeck.core.agents.pi.stream import PiStream
+from subdeck.core.agents.sentence import TAIL_LIMIT, WHOLE_LIMIT
+from subdeck.core.agents.updates import UPDATE_HEAD
 from subdeck.core.run.events import CONTENT_LIMIT, AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 
 START = b'{"type":"agent_start"}'

@@ -57,7 +57,7 @@ ODD: list[Any] = [
 def survive(stream: PiStream, line: bytes) -> None:
     """Feed a line both ways and use everything that comes out of it."""
     formatter = ProgressFormatter()
-    if line.startswith(stream.update_prefixes):
+    if line.startswith(stream.updates.prefixes):
         stream.feed(line[:4096])
     for event in stream.feed(line):
         assert decode_event(encode_event(event)) is not None

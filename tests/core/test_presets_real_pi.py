@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, TRUST_SINCE, is_since, pi_version
+from subdeck.core.agents.pi.program import EXCLUDES_SINCE, NO_SERVERS_SINCE, TRUST_SINCE, pi_version
+from subdeck.core.agents.program import is_since
 from subdeck.core.engine import Engine
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.outcome import FINALIZE_TOOL

@@ -68,10 +68,10 @@ def test_the_behaviour_matrix(resolvers: Sequence[Resolver], ref: str, expected:
     work, and an unknown role, an unknown model and a missing resolver are told apart.
     """
     if isinstance(expected, ResolvedModel):
-        assert expected == resolve_model(ref, None, Settings(), "pi", catalog=KNOWN, resolvers=resolvers)
+        assert expected == resolve_model(ref, None, Settings(), catalog=KNOWN, resolvers=resolvers)
         return
     with pytest.raises(ModelError) as caught:
-        resolve_model(ref, None, Settings(), "pi", catalog=KNOWN, resolvers=resolvers)
+        resolve_model(ref, None, Settings(), catalog=KNOWN, resolvers=resolvers)
 
     assert expected == caught.value.what
 
@@ -113,7 +113,7 @@ def test_a_success_after_an_error() -> None:
 def test_an_error_of_a_resolver_keeps_the_catalog_out() -> None:
     """The catalog is asked only when nobody answered or refused, for literal forms too."""
     with pytest.raises(ModelError) as caught:
-        resolve_model("haiku", None, Settings(), "pi", catalog=KNOWN, resolvers=[failing("not today")])
+        resolve_model("haiku", None, Settings(), catalog=KNOWN, resolvers=[failing("not today")])
 
     assert 'the model "haiku" cannot be resolved: not today' == caught.value.what
     assert "known: not today" == caught.value.hint
@@ -157,10 +157,10 @@ def test_what_a_resolver_may_answer(
         probe.resolved, probe.model, probe.thinking_level = resolved, model, thinking
 
     if expected:
-        assert expected == resolve_model("@x", None, Settings(), "pi", resolvers=[resolve]).resolved
+        assert expected == resolve_model("@x", None, Settings(), resolvers=[resolve]).resolved
     else:
         with pytest.raises(ModelError):
-            resolve_model("@x", None, Settings(), "pi", resolvers=[resolve])
+            resolve_model("@x", None, Settings(), resolvers=[resolve])
 
 
 def test_a_missing_key_is_said() -> None:
@@ -169,7 +169,7 @@ def test_a_missing_key_is_said() -> None:
     def resolve(probe: Probe) -> None:
         probe.resolved, probe.auth = "a/b", {"ok": False, "error": "no key for a"}
 
-    assert ("a/b: no key for a",) == resolve_model("@x", None, Settings(), "pi", resolvers=[resolve]).notices
+    assert ("a/b: no key for a",) == resolve_model("@x", None, Settings(), resolvers=[resolve]).notices
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_another_package_resolves() -> None:
     """An entry point of our group is asked after the roles; one that cannot be loaded only adds its error."""
     settings = Settings(roles={"mine": "a/b"})
 
-    assert "a/b" == resolve_model("@mine", None, settings, "pi").resolved
-    assert "their/theirs" == resolve_model("@theirs", None, settings, "pi").resolved
+    assert "a/b" == resolve_model("@mine", None, settings).resolved
+    assert "their/theirs" == resolve_model("@theirs", None, settings).resolved
     broken = ask("@x", installed_resolvers()[:1]).error or ""
     assert broken.startswith("the resolver broken cannot be loaded: ")

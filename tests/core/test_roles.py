@@ -24,7 +24,7 @@ def providers(home: Path) -> Path:
 
 
 def resolved(ref: str, **roles: str) -> ResolvedModel:
-    return resolve_model(ref, None, Settings(roles=roles), "pi", catalog=KNOWN)
+    return resolve_model(ref, None, Settings(roles=roles), catalog=KNOWN)
 
 
 @pytest.mark.parametrize(

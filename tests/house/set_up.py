@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,12 @@ MCP_CLIENTS = {
 _PINS = "".join(f"{package}@{version}" for package, version in MCP_CLIENTS.items())
 MCP_CLIENTS_HOME = CACHE / f"mcp-clients-{hashlib.sha256(_PINS.encode()).hexdigest()[:8]}"
 """In `node_modules`; whole or not there."""
+
+AGENTS = {
+    "claude": ("@anthropic-ai/claude-code", "2.1.330"),
+    "codex": ("@openai/codex", "0.169.0"),
+}
+"""Program -> npm package and version: other agents than pi, each a native program that needs no node."""
 
 OLDEST_NODE = (20, 6)
 """What pi 0.73.1 asks for."""
@@ -192,19 +199,33 @@ def need_new_pi() -> None:
     need_npm({NEW_PI_PACKAGE: NEW_PI_VERSION}, NEW_PI_HOME, f"pi {NEW_PI_VERSION}", empty=NOT_PUBLISHED)
 
 
-def try_new_pi() -> None:
-    """Install a pi 1.x for the tests; where the registry does not give it they run with the older one alone.
+def agent_home(program: str) -> Path:
+    """Return where the package of an agent is installed; not there where the registry did not give it."""
+    return CACHE / f"{program}-{AGENTS[program][1]}"
+
+
+def agent_program(program: str) -> Path:
+    return agent_home(program) / "node_modules" / ".bin" / program
+
+
+def need_agent(program: str) -> None:
+    package, version = AGENTS[program]
+    need_npm({package: version}, agent_home(program), f"{program} {version}")
+
+
+def try_to(install: Callable[[], None], place: Path) -> None:
+    """Install what only some tests need; where the registry does not give it these are skipped.
 
     After a failure it is tried again the next day, not with each run of the tests.
     """
-    failed = NEW_PI_HOME.with_name(f"{NEW_PI_HOME.name}.failed")
+    failed = place.with_name(f"{place.name}.failed")
     if failed.exists() and time.time() - failed.stat().st_mtime < RETRY_S:
         return
     try:
-        need_new_pi()
+        install()
     except SetUpError as error:
         failed.touch()
-        say(f"{error}\n  (going on without pi {NEW_PI_VERSION}: its tests are skipped)")
+        say(f"{error}\n  (going on without {place.name}: its tests are skipped)")
 
 
 def need_mcp_clients() -> None:
@@ -253,7 +274,9 @@ def set_up_test() -> None:
     need_node()
     need_pi()
     need_mcp_clients()
-    try_new_pi()
+    try_to(need_new_pi, NEW_PI_HOME)
+    for program in AGENTS:
+        try_to(partial(need_agent, program), agent_home(program))
 
 
 def set_up_bench() -> None:

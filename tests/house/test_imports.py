@@ -12,6 +12,7 @@ import pytest
 NOUNS = {
     f"subdeck.core.{name}"
     for name in (
+        "agent_kinds",
         "errors",
         "paths",
         "run.events",

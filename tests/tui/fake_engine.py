@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 from subdeck.core import paths
-from subdeck.core.agents.choice import AgentChoice
+from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import SubdeckError

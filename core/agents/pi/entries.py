@@ -16,7 +16,7 @@ from msgspec import Struct
 from ...system.line_file import CHUNK, Line, lines_backward
 from ...text.decoding import UNDECODABLE, decoder, fit
 from ..conversation import Block, Message, Text, Thinking, ToolOutput, ToolUse
-from .lines import decode, items, mapping, string
+from ..json_lines import decode, items, mapping, string
 
 LINE_LIMIT = 16 * 1024 * 1024
 """Bytes; a longer line is never decoded."""

@@ -17,7 +17,7 @@ from ...paths import hex_digest
 from ...system import files
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
-from .lines import items, mapping
+from ..json_lines import items, mapping
 from .program import node_problem, package_dir
 
 GENERATED = "dist/models.generated.js"

@@ -10,13 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from ... import paths
-from ...errors import AgentUnavailable, LaunchError
 from ...run.model import PromptMode, RunMeta, ToolPolicy, Tools
 from ...system import files
-from ...system.processes import find_program
 from ...text.decoding import UNDECODABLE, decode
-from ..base import AgentKind, Command, offline_command
-from .lines import mapping, string
+from ..child import Command, child_environment, existing
+from ..json_lines import mapping, string
+from ..program import executable, is_since, package, package_dir as package_above, version_numbers
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 """What pi offers when it is told nothing."""
@@ -45,8 +44,6 @@ _INSTALL = (
     "or name its program in agents.pi.command"
 )
 _PACKAGE = "pi-coding-agent"
-_LEVELS = 5
-"""How far above the program its package.json is looked for."""
 
 _NODE = re.compile(r"^Node\.js v([0-9][0-9.]{0,30})\s*$", re.MULTILINE)
 
@@ -61,39 +58,9 @@ class _Settings(Struct, rename="camel"):
     default_provider: Any = None
 
 
-class _Package(Struct):
-    name: str = ""
-    version: str = ""
-    engines: Any = None
-
-
 def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
     """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
-    program = os.path.expanduser(command[0]) if command else ""
-    if not program:
-        raise AgentUnavailable("the command of pi is empty", where="agents.pi.command", hint=_INSTALL)
-    if os.sep not in program:
-        found = find_program(program)
-        if found is None:
-            raise AgentUnavailable(f"{program} is not on PATH", where="agents.pi.command", hint=_INSTALL)
-        return (os.path.abspath(found), *command[1:])
-    program = os.path.abspath(program)
-    if not os.path.isfile(program):
-        raise AgentUnavailable("there is no such program", where=program, hint=_INSTALL)
-    if not os.access(program, os.X_OK):
-        raise AgentUnavailable("the program is not executable", where=program, hint=f"chmod +x {program}")
-    return (program, *command[1:])
-
-
-def is_since(version: str | None, since: tuple[int, ...]) -> bool | None:
-    """Tell whether a version is at least another one; None where it is not known."""
-    numbers = version_numbers(version or "")
-    return numbers >= since if numbers else None
-
-
-def version_numbers(text: str) -> tuple[int, ...]:
-    """Read `v22.19.0` or `>=22.19` as numbers, at most three; empty where there are none."""
-    return tuple(int(number) for number in re.findall(r"[0-9]{1,9}", text)[:3])
+    return executable(command, where="agents.pi.command", install=_INSTALL)
 
 
 def builtin_tools(version: str | None) -> tuple[str, ...]:
@@ -104,24 +71,18 @@ def builtin_tools(version: str | None) -> tuple[str, ...]:
 def pi_version(command: Sequence[str]) -> str | None:
     """Return the version in the package.json above the program, as `0.73.1`; None where there is none to read."""
     directory = package_dir(command)
-    return (_package(directory).version or None) if directory else None
+    return (package(directory).version or None) if directory else None
 
 
 def package_dir(command: Sequence[str]) -> str | None:
-    """Return the directory of pi's package above the program; None where there is none.
-
-    Of a command like `node /opt/pi/dist/cli.js` every part that is a path is looked at.
-    """
-    for part in command:
-        if os.sep in part and (directory := _package_above(os.path.realpath(part))):
-            return directory
-    return None
+    """Return the directory of pi's package above the program; None where there is none."""
+    return package_above(command, _PACKAGE)
 
 
 def needed_node(command: Sequence[str]) -> str:
     """Return the least version of node that pi's package asks for, as `22.19.0`; empty where it does not say."""
     directory = package_dir(command)
-    engines = mapping(_package(directory).engines) if directory else {}
+    engines = mapping(package(directory).engines) if directory else {}
     return ".".join(map(str, version_numbers(string(engines.get("node")))))
 
 
@@ -137,35 +98,16 @@ def node_problem(command: Sequence[str], said: str) -> str:
     return f"pi {pi_version(command) or ''} needs node {needed} or newer, and this one is {found[1]}"
 
 
-def _package_above(path: str) -> str | None:
-    for _ in range(_LEVELS):
-        path = os.path.dirname(path)
-        if _package(path).name.rpartition("/")[2] == _PACKAGE:
-            return path
-    return None
-
-
-def _package(directory: str) -> _Package:
-    try:
-        return decode(files.read(os.path.join(directory, "package.json")), _Package)
-    except (OSError, *UNDECODABLE):
-        return _Package()
-
-
 def child_command(meta: RunMeta, run_dir: str) -> Command:
     """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
 
-    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else. The offline agent takes
-    the same flags.
+    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else.
     """
-    program, env = meta.agent_command, {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id}
-    flags = _flags(meta, run_dir)
-    if AgentKind.of(meta.agent) is AgentKind.OFFLINE:
-        program = program or offline_command()
-    elif _is_copilot(meta):
-        flags += ("-e", _existing(COPILOT_EXTENSION, "install subdeck again"))
+    env, flags = child_environment(meta), flags_of(meta, run_dir, _without_project(meta))
+    if _is_copilot(meta):
+        flags += ("-e", existing(COPILOT_EXTENSION, "install subdeck again"))
         env[COPILOT_INITIATOR] = "agent"
-    return Command((*program, *flags), env, unset=(COPILOT_INITIATOR,))
+    return Command((*meta.agent_command, *flags), env, unset=(COPILOT_INITIATOR,))
 
 
 def _is_copilot(meta: RunMeta) -> bool:
@@ -187,7 +129,8 @@ def _default_provider(cwd: str) -> str | None:
     return None
 
 
-def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
+def flags_of(meta: RunMeta, run_dir: str, without_project: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return what pi is told about a run, and the offline agent, which takes the same flags but those of a project."""
     return (
         *("--mode", "json"),
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),
@@ -196,8 +139,8 @@ def _flags(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
         *_tools(meta.tools),
         *_system_prompt(meta, run_dir),
         *(() if _reads_context_files(meta) else ("-nc",)),
-        *(_without_project(meta) if meta.project_resources is False else ()),
-        *(("-e", _existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
+        *without_project,
+        *(("-e", existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
     )
 
 
@@ -210,7 +153,7 @@ def _reads_context_files(meta: RunMeta) -> bool:
 
 def _without_project(meta: RunMeta) -> tuple[str, ...]:
     """Return what keeps pi from loading what the project brings along; before 0.79 that is all that anybody does."""
-    if AgentKind.of(meta.agent) is AgentKind.OFFLINE:
+    if meta.project_resources is not False:
         return ()
     is_gated = is_since(pi_version(meta.agent_command), TRUST_SINCE)
     return ("--no-approve",) if is_gated else ("--no-extensions", "--no-skills", "--no-prompt-templates")
@@ -232,12 +175,5 @@ def _excluded(tools: Tools) -> tuple[str, ...]:
 def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
     if not meta.system_prompt_path:
         return ()
-    path = _existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
+    path = existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
     return ("--system-prompt" if meta.prompt_mode == PromptMode.REPLACE else "--append-system-prompt", path)
-
-
-def _existing(path: str, hint: str) -> str:
-    """pi takes the path of a file that is not there for the prompt itself, and says nothing."""
-    if not os.path.isfile(path):
-        raise LaunchError("a file that pi has to read is missing", where=path, hint=hint)
-    return path

@@ -13,6 +13,7 @@ from ...system.directory import RefusedError
 from ...system.files import open_regular
 from ...text.decoding import UNDECODABLE
 from ..conversation import Conversation, Message, Text, Turn
+from ..json_lines import mapping, string
 from .entries import (
     LINE_LIMIT,
     Entry,
@@ -24,7 +25,6 @@ from .entries import (
     message_of,
     with_content,
 )
-from .lines import mapping, string
 
 _HINT = "name the .jsonl file of a pi session; pi keeps them in sessions/ below its agent directory"
 

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
-
 from ...run.events import (
     ARGS_LIMIT,
     CONTENT_LIMIT,
@@ -25,10 +23,11 @@ from ...run.events import (
 )
 from ...run.fold import add_usage
 from ...run.model import NoticeLevel
-from ...run.outcome import FINALIZE_TOOL, StreamFacts, fault_of
+from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
-from .lines import amount, count, decode, error_words, items, joined_text, kind, mapping, string, will_retry
-from .sentence import Sentence
+from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
+from ..stream import AgentStream
+from .lines import UPDATES, kind, will_retry
 
 QUIET_AFTER_END = 1.0
 """Seconds. pi before 0.80.4 says nothing after its last `agent_end`, but a retry or a compaction follows at once."""
@@ -39,30 +38,21 @@ QUIET_BEFORE_SETTLED = 5.0
 _BROKEN_OFF = frozenset({"aborted", "error"})
 """Stop reasons of messages whose text goes no further because something ended them."""
 
-_MAX_TOOLS = 1000
-"""Tool calls whose start is remembered."""
-
 _EXIT_CODE = r"Command exited with code (\d{1,10})\s*\Z"
 
 
-class PiStream:
+class PiStream(AgentStream):
     """The stream of one pi process, one prompt long.
 
     Nothing that the child writes makes it raise: what cannot be understood is counted, told once, and left out.
     """
 
-    update_prefixes = (b'{"type":"message_update"', b'{"type":"tool_execution_update"')
+    updates = UPDATES
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self.writing = Sentence()
-        """What the model is writing."""
-        self._tools: dict[str, float] = {}
+        super().__init__(clock)
         self._fault = ""
         """What is wrong with the arguments of the last call that hands over a result."""
-        self.finished_after: float | None = None
-        """Seconds without another line after which the child has finished: 0 once it said so, None while it works."""
-        self.facts = StreamFacts()
         self._before_compaction: tuple[float | None, bool] | None = None
         self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "session": self._session,
@@ -76,68 +66,29 @@ class PiStream:
             "compaction_end": self._compaction_ended,
         }
 
-    @property
-    def sentence(self) -> str:
-        """The end of what the model is writing, at most 2 KB."""
-        return self.writing.tail
-
-    @property
-    def running_tools(self) -> int:
-        return len(self._tools)
-
-    def feed(self, line: bytes) -> list[Event]:
-        """Return the events of a line. Of one with an update prefix, which a later line repeats, a head is enough."""
-        if line.startswith(self.update_prefixes):
-            if line.startswith(self.update_prefixes[0]):
-                self.writing.take(line)
-            return []
+    def take(self, line: bytes) -> list[Event]:
         name = kind(line)
         if name is None:
-            return self._not_understood(line)
+            return self.not_understood(line)
         event_type, role = name
         if event_type in ("message_start", "message_end") and role not in ("assistant", ""):
             return []
         if event_type == "agent_end":
             return self._agent_ended(will_retry(line))
         if event_type == "message_start":
-            return self._broken_off()
+            return self.broken_off()
         reader = self._readers.get(event_type)
         if reader is None:
             return []
         fields = decode(line)
-        return self._not_understood(line) if fields is None else reader(fields)
-
-    def end(self) -> list[Event]:
-        """Take the end of the output; return the event of what was being written then."""
-        return self._broken_off()
-
-    def _broken_off(self) -> list[Event]:
-        """Keep the text of a message that was begun and never ended."""
-        text = self.writing.whole()
-        self.writing.clear()
-        if not text.strip():
-            return []
-        self._note(final_text=text, partial=True)
-        return [AssistantText(text=text, partial=True)]
-
-    def _note(self, **changes: Any) -> None:
-        self.facts = replace(self.facts, **changes)
+        return self.not_understood(line) if fields is None else reader(fields)
 
     def _resume(self) -> None:
         self.finished_after = None
-        self._note(finished=False)
-
-    def _not_understood(self, line: bytes) -> list[Event]:
-        if not line.strip():
-            return []
-        self._note(unreadable=self.facts.unreadable + 1)
-        if self.facts.unreadable > 1:
-            return []
-        beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
-        return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is not an event: {beginning}")]
+        self.note(finished=False)
 
     def _session(self, fields: dict[str, Any]) -> list[Event]:
-        self._note(session_id=string(fields.get("id")) or self.facts.session_id)
+        self.note(session_id=string(fields.get("id")) or self.facts.session_id)
         return []
 
     def _agent_started(self, _fields: dict[str, Any]) -> list[Event]:
@@ -146,8 +97,8 @@ class PiStream:
 
     def _agent_ended(self, announced: bool | None) -> list[Event]:
         self._tools.clear()
-        events = self._broken_off()
-        self._note(finished=announced is not True)
+        events = self.broken_off()
+        self.note(finished=announced is not True)
         if announced is None:
             self.finished_after = QUIET_AFTER_END
         else:
@@ -157,7 +108,7 @@ class PiStream:
     def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
         self.finished_after = 0
         aborted = fields.get("aborted") is True
-        self._note(finished=True, stop_reason="aborted" if aborted else self.facts.stop_reason)
+        self.note(finished=True, stop_reason="aborted" if aborted else self.facts.stop_reason)
         return []
 
     def _message_ended(self, fields: dict[str, Any]) -> list[Event]:
@@ -168,11 +119,11 @@ class PiStream:
         stop_reason = string(message.get("stopReason"))
         events = self._content(message.get("content"), partial=stop_reason in _BROKEN_OFF)
         model = "/".join(filter(None, (string(message.get("provider")), string(message.get("model")))))
-        self._note(stop_reason=stop_reason or None, model=model, error_message=None)
+        self.note(stop_reason=stop_reason or None, model=model, error_message=None)
         events.append(self._paid(message.get("usage"), stop_reason))
         if stop_reason == "error":
             problem = error_words(string(message.get("errorMessage"))) or "the model ended with an error"
-            self._note(error_message=problem)
+            self.note(error_message=problem)
             events.append(ErrorReported(message=problem))
         return events
 
@@ -192,8 +143,8 @@ class PiStream:
             elif block.get("type") == "toolCall":
                 called.add(string(block.get("name")))
         if texts:
-            self._note(final_text="\n\n".join(texts), partial=partial)
-        self._note(handing_over=called == {FINALIZE_TOOL})
+            self.note(final_text="\n\n".join(texts), partial=partial)
+        self.note(handing_over=called == {FINALIZE_TOOL})
         return events
 
     def _paid(self, usage: object, stop_reason: str) -> UsageReported:
@@ -207,15 +158,12 @@ class PiStream:
             model=self.facts.model,
             stop_reason=stop_reason,
         )
-        self._note(usage=add_usage(self.facts.usage, event))
+        self.note(usage=add_usage(self.facts.usage, event))
         return event
 
     def _tool_started(self, fields: dict[str, Any]) -> list[Event]:
         call_id = string(fields.get("toolCallId"))
-        if len(self._tools) >= _MAX_TOOLS:
-            del self._tools[next(iter(self._tools))]
-        self._tools[call_id] = self._clock()
-        self._note(usage=replace(self.facts.usage, tool_uses=self.facts.usage.tool_uses + 1))
+        self.tool_started(call_id)
         tool_name = string(fields.get("toolName"))
         if tool_name == FINALIZE_TOOL:
             self._fault = fault_of(mapping(fields.get("args")))
@@ -227,17 +175,13 @@ class PiStream:
         result = mapping(fields.get("result"))
         is_error = fields.get("isError") is True
         content, truncated = joined_text(result.get("content"), CONTENT_LIMIT)
-        started = self._tools.pop(call_id, None)
-        duration = fields.get("durationMs")
-        if isinstance(duration, int | float):
-            duration = count(duration)
-        else:
-            duration = None if started is None else round((self._clock() - started) * 1000)
+        measured, said = self.tool_ended(call_id), fields.get("durationMs")
+        duration = count(said) if isinstance(said, int | float) else measured
         if tool_name == FINALIZE_TOOL:
             handed = None if is_error else mapping(result.get("details"))
-            self._note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
+            self.note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
             if is_error:
-                self._note(refused=self._fault or one_line(content, 200) or "it failed")
+                self.note(refused=self._fault or one_line(content, 200) or "it failed")
         return [
             ToolResult(
                 tool_call_id=call_id,
@@ -265,7 +209,7 @@ class PiStream:
         """Wait for it; an answer that was there stays, since pi 0.73.1 exits in the middle of a last compaction."""
         self._before_compaction = (self.finished_after, self.facts.finished)
         self.finished_after = None
-        self._note(finished=self.facts.finished and self.facts.stop_reason != "error")
+        self.note(finished=self.facts.finished and self.facts.stop_reason != "error")
         return [Notice(level=NoticeLevel.INFO, text=f"compacting the conversation{_because(fields.get('reason'))}")]
 
     def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
@@ -273,7 +217,7 @@ class PiStream:
             self._resume()
         elif self._before_compaction is not None:
             self.finished_after = self._before_compaction[0]
-            self._note(finished=self._before_compaction[1])
+            self.note(finished=self._before_compaction[1])
         self._before_compaction = None
         problem = error_words(string(fields.get("errorMessage")))
         if problem or fields.get("aborted") is True:

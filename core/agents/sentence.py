@@ -1,8 +1,10 @@
-"""The text of the message that is being written: kept as pi escaped it, decoded only where somebody asks for it."""
+"""The text of the message that is being written: kept as the agent escaped it, decoded only where somebody asks for
+it.
+"""
 
 from __future__ import annotations
 
-from .lines import text_delta, unescaped
+from .json_lines import unescaped
 
 WHOLE_LIMIT = 1024 * 1024
 """Bytes that are kept of it, as they came."""
@@ -23,18 +25,17 @@ class Sentence:
         self.number = 0
         """Counts the messages, so that a reader can tell one from the next."""
 
-    def take(self, line: bytes) -> None:
-        """Take a `message_update`; one about something else than text says nothing."""
-        delta = text_delta(line)
-        if delta is None:
+    def add(self, escaped: bytes | None) -> None:
+        """Take new text; nothing where a block of text begins, None where there is no news."""
+        if escaped is None:
             return
-        if not delta:  # a block of text begins
-            delta = _BETWEEN_BLOCKS if self._tail else b""
-        self._tail = (self._tail + unescaped(delta))[-TAIL_LIMIT:]
-        if self._cut or len(self._escaped) + len(delta) > WHOLE_LIMIT:
-            self._cut += len(delta)
+        if not escaped:
+            escaped = _BETWEEN_BLOCKS if self._tail else b""
+        self._tail = (self._tail + unescaped(escaped))[-TAIL_LIMIT:]
+        if self._cut or len(self._escaped) + len(escaped) > WHOLE_LIMIT:
+            self._cut += len(escaped)
         else:
-            self._escaped += delta
+            self._escaped += escaped
 
     def clear(self) -> None:
         """Forget it: the message has ended, or another one begins."""

@@ -1,0 +1,21 @@
+"""The kinds of agents: the one table of them. Naming a kind loads nothing of it."""
+
+from __future__ import annotations
+
+KINDS: dict[str, str] = {
+    "pi": "subdeck.core.agents.pi",
+    "offline": "subdeck.core.agents.offline",
+}
+"""The package of each kind, in the order in which `auto` tries them.
+
+Its module `agent` has an `AGENT`, which is what launchers need (`agents/agent.py`); its module `child` has a `CHILD`,
+which is what a wrapper needs (`agents/child.py`).
+"""
+
+USUAL = "pi"
+"""What an agent of the settings speaks that names no kind, and what a wrapper loads before it knows its run."""
+
+
+def kind_of(agent: str) -> str:
+    """Return the kind of an agent that says none: a run of an earlier version, or a name of the settings."""
+    return agent if agent in KINDS else USUAL

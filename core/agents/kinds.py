@@ -1,0 +1,28 @@
+"""Both sides of a kind of agent, loaded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from ..agent_kinds import KINDS
+
+TYPE_CHECKING = False  # as typing's; the wrapper needs no launching side, and most launchers no running one
+if TYPE_CHECKING:
+    from .agent import Agent
+    from .child import Child
+
+
+def launching_side(kind: str) -> Agent:
+    """Return what finds, describes and checks agents of a kind. Raises KeyError for one that is not in the table."""
+    return import_module(f"{KINDS[kind]}.agent").AGENT
+
+
+def running_side(kind: str) -> Child:
+    """Return what starts and reads children of a kind. Raises KeyError for one that is not in the table."""
+    return import_module(f"{KINDS[kind]}.child").CHILD
+
+
+def recorded_kind(lines: Sequence[bytes]) -> str | None:
+    """Return the kind of a recording by its first lines; None where no kind knows them."""
+    return next((kind for kind in KINDS if running_side(kind).knows(lines)), None)

@@ -1,0 +1,46 @@
+"""The offline agent as launchers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...models.catalog import Catalog, Listing, Model
+from ..agent import Agent, AgentChoice, Wanted
+from .program import MODEL, TOOL_NAMES, offline_command
+
+
+class OfflineAgent:
+    program = ""
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+        return AgentChoice(
+            name,
+            offline_command(),
+            TOOL_NAMES,
+            False,
+            default_tools=TOOL_NAMES,
+            kind="offline",
+            env=env,
+            own_model=MODEL,
+        )
+
+    def serves(self, provider: str) -> bool:
+        return True
+
+    def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+        return ()
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield from ()
+
+    def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
+        return None
+
+    def list_key(self, choice: AgentChoice) -> object:
+        return None
+
+    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+        return ()
+
+
+AGENT: Agent = OfflineAgent()

@@ -1,0 +1,31 @@
+"""pi as the wrapper sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...run.model import RunMeta
+from ..child import Child, Command, Start
+from .lines import kind
+from .program import child_command, node_problem
+from .stream import PiStream
+
+_EVENTS = frozenset({"session", "agent_start", "agent_end", "turn_start", "message_start", "message_update"})
+"""One of them is among the first that pi writes."""
+
+
+class PiChild:
+    def knows(self, lines: Sequence[bytes]) -> bool:
+        return any((name := kind(line)) is not None and name[0] in _EVENTS for line in lines)
+
+    def command(self, start: Start) -> Command:
+        return child_command(start.meta, start.run_dir)
+
+    def stream(self, start: Start | None = None) -> PiStream:
+        return PiStream()
+
+    def explain(self, meta: RunMeta, stderr: str) -> str:
+        return node_problem(meta.agent_command, stderr)
+
+
+CHILD: Child = PiChild()

@@ -1,0 +1,103 @@
+"""What the streams of most kinds share: the message being written, the calls that run, and lines that are no events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..run.events import AssistantText, Event, Notice
+from ..run.model import NoticeLevel
+from ..run.outcome import StreamFacts
+from ..text.plain import one_line
+from .sentence import Sentence
+from .updates import Updates
+
+_MAX_TOOLS = 1000
+"""Tool calls whose start is remembered."""
+
+
+class AgentStream:
+    """The stream of one child, one prompt long; what a kind does not say by itself is as here."""
+
+    updates = Updates()
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.facts = StreamFacts()
+        self.writing = Sentence()
+        self.finished_after: float | None = None
+        self.is_stdin_done = True
+        self._tools: dict[str, float] = {}
+        """When each call began."""
+        self._replies = bytearray()
+
+    @property
+    def sentence(self) -> str:
+        """The end of what the model is writing, at most 2 KB."""
+        return self.writing.tail
+
+    @property
+    def running_tools(self) -> int:
+        return len(self._tools)
+
+    def feed(self, line: bytes) -> list[Event]:
+        """Return the events of a line. Of updates, which a later line repeats, a head is enough."""
+        if line.startswith(self.updates.prefixes):
+            self.writing.add(self.updates.text(line))
+            return []
+        return self.take(line)
+
+    def take(self, line: bytes) -> list[Event]:
+        """Return the events of a line that is no update."""
+        raise NotImplementedError
+
+    def end(self) -> list[Event]:
+        """Take the end of the output; return the event of what was being written then."""
+        return self.broken_off()
+
+    def say(self, message: bytes) -> None:
+        """Have something written to the child's stdin."""
+        self._replies += message
+
+    def replies(self) -> bytes:
+        if not self._replies:
+            return b""
+        said = bytes(self._replies)
+        self._replies.clear()
+        return said
+
+    def note(self, **changes: Any) -> None:
+        self.facts = replace(self.facts, **changes)
+
+    def broken_off(self) -> list[Event]:
+        """Keep the text of a message that was begun and never ended."""
+        text = self.writing.whole()
+        self.writing.clear()
+        if not text.strip():
+            return []
+        self.note(final_text=text, partial=True)
+        return [AssistantText(text=text, partial=True)]
+
+    def not_understood(self, line: bytes) -> list[Event]:
+        """Count a line that is no event, and tell of the first."""
+        if not line.strip():
+            return []
+        self.note(unreadable=self.facts.unreadable + 1)
+        if self.facts.unreadable > 1:
+            return []
+        beginning = one_line(line[:400].decode("utf-8", "replace"), 80)
+        return [Notice(level=NoticeLevel.WARNING, text=f"the agent wrote a line that is not an event: {beginning}")]
+
+    def tool_started(self, call_id: str) -> None:
+        if len(self._tools) >= _MAX_TOOLS:
+            del self._tools[next(iter(self._tools))]
+        self._tools[call_id] = self._clock()
+        self.note(usage=replace(self.facts.usage, tool_uses=self.facts.usage.tool_uses + 1))
+
+    def tool_ended(self, call_id: str) -> int | None:
+        """Return how many milliseconds the call took; None where its start was not seen."""
+        started = self._tools.pop(call_id, None)
+        return None if started is None else round((self._clock() - started) * 1000)

@@ -1,0 +1,138 @@
+"""Kinds of agents: the protocol suffices for a new one, and what the wrapper does for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core.agent_kinds import KINDS, kind_of
+from subdeck.core.agents.choice import choose_agent
+from subdeck.core.agents.kinds import launching_side, running_side
+from subdeck.core.config.settings import AgentSettings, Settings
+from subdeck.core.engine import Engine
+from subdeck.core.run.artifacts import read_result
+from subdeck.core.run.model import RunReason, RunResult
+
+from tests.factories import make_meta, make_run, run_to_end, write_settings
+
+TENTH = """
+import sys
+from subdeck.core.agents.child import Command, child_environment
+from subdeck.core.agents.stream import AgentStream
+from subdeck.core.run.events import AssistantText
+
+class Stream(AgentStream):
+    def __init__(self, start):
+        super().__init__()
+        self.is_stdin_done = False
+        self.say(open(start.prompt_path, "rb").read() + b"\\n")
+
+    def take(self, line):
+        if line.startswith(b"?"):
+            self.say(b"yes" * int(line[1:]) + b"\\n")
+            return []
+        self.note(final_text=line.decode(), finished=True)
+        self.finished_after, self.is_stdin_done = 0, True
+        return [AssistantText(text=line.decode())]
+
+class Tenth:
+    def knows(self, lines): return lines[:1] == [b"tenth"]
+    def command(self, start): return Command(start.meta.agent_command, child_environment(start.meta), pipe=True)
+    def stream(self, start=None): return Stream(start)
+    def explain(self, meta, stderr): return ""
+
+CHILD = Tenth()
+"""
+"""All that the wrapper needs of an agent: it is told its task on a pipe, and asks one thing before it answers."""
+
+WRAPPER = (
+    "import sys; from subdeck.core.agent_kinds import KINDS; KINDS['tenth'] = 'tenth'; sys.path.insert(0, {place!r})\n"
+    "from subdeck.core.wrapper.__main__ import main; main(sys.argv[1:])\n"
+)
+
+
+def run_tenth(project_dir: Path, program: str, **meta: object) -> tuple[RunResult, str]:
+    """Supervise a child of the tenth kind that is this Python program; return its result and its run directory."""
+    engine = Engine.open(str(project_dir))
+    place = project_dir / "kinds"
+    (place / "tenth").mkdir(parents=True)
+    (place / "tenth" / "__init__.py").touch()
+    (place / "tenth" / "child.py").write_text(TENTH)
+    command = (sys.executable, "-c", program)
+    run, lock = make_run(engine.project, make_meta(agent="tenth", agent_kind="tenth", agent_command=command, **meta))
+    run_dir = engine.project.run_dir(run.run_id)
+    arguments = [run_dir, os.path.join(engine.project.active, run.run_id)]
+    code = WRAPPER.format(place=str(place))
+    subprocess.run([sys.executable, "-P", "-c", code, *arguments], check=True, capture_output=True, timeout=60)
+    os.close(lock)
+    result = read_result(run_dir)
+    assert result is not None
+    return result, run_dir
+
+
+@pytest.mark.processes
+def test_a_new_kind_is_a_dozen_lines(project_dir: Path) -> None:
+    """A kind outside of ours says how its child is started and what its lines mean; the rest is the wrapper's."""
+    program = "task = input(); print('?1', flush=True); print(task + ': ' + input(), flush=True); input()"
+    result, run_dir = run_tenth(project_dir, f"try:\n {program}\nexcept EOFError: pass", task="Are you there")
+
+    assert (RunReason.DONE, "Are you there: yes") == (result.reason, result.final_text)
+    events = [json.loads(line) for line in Path(run_dir, "events.jsonl").read_text().splitlines()]
+    assert ["run_started", "assistant_text", "run_ended"] == [event["type"] for event in events]
+
+
+@pytest.mark.processes
+def test_a_child_that_reads_late_is_waited_for_by_nobody(project_dir: Path) -> None:
+    """A reply of more than a pipe holds does not keep the wrapper from reading what the child writes meanwhile."""
+    program = (
+        "import sys; input(); print('?2000000', flush=True); sys.stderr.write('x' * 1000000); sys.stderr.flush();"
+        " print(len(input()), flush=True)"
+    )
+    result, run_dir = run_tenth(project_dir, program)
+    assert (RunReason.DONE, "6000000") == (result.reason, result.final_text)
+    assert 1_000_000 == len(Path(run_dir, "stderr.log").read_bytes())
+
+
+@pytest.mark.processes
+def test_a_child_that_closes_its_stdin(project_dir: Path) -> None:
+    """What cannot be told any more is dropped; the run ends as the child says."""
+    program = "import os; input(); os.close(0); print('?1000000', flush=True); print('answer', flush=True)"
+    result, _ = run_tenth(project_dir, program)
+    assert (RunReason.DONE, "answer") == (result.reason, result.final_text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_both_sides(kind: str) -> None:
+    """What the table names is there, by the names that the protocol gives it."""
+    assert launching_side(kind).program is not None
+    assert running_side(kind).stream().facts.finished is False
+
+
+@pytest.mark.parametrize(("agent", "kind"), [("pi", "pi"), ("offline", "offline"), ("my-own", "pi")])
+def test_the_kind_of_an_agent_that_says_none(agent: str, kind: str) -> None:
+    """Runs of earlier versions, and agents of the settings without a kind, speak as they did."""
+    assert kind == kind_of(agent)
+    assert kind == make_meta(agent=agent).kind
+
+
+def test_a_named_agent_of_a_kind() -> None:
+    """The settings name an agent, its kind and what its children get in their environment."""
+    own = AgentSettings((sys.executable, "-x"), kind="offline", env={"TOKEN": "secret"})
+    choice = choose_agent("reader", Settings(agents={"reader": own}))
+    assert ("reader", "offline", {"TOKEN": "secret"}) == (choice.name, choice.kind, choice.env)
+
+
+@pytest.mark.processes
+def test_the_environment_of_a_named_agent_is_its_childs_alone(project_dir: Path) -> None:
+    """What the settings add reaches the child, and no record: it may be a key."""
+    code = "import os, sys; print(os.environ['TOKEN'], 'SUBDECK_AGENT_ENVIRONMENT' in os.environ, file=sys.stderr)"
+    write_settings(agents={"puppet": {"command": [sys.executable, "-c", code], "env": {"TOKEN": "a secret"}}})
+    engine = Engine.open(str(project_dir))
+    run = run_to_end(engine, "answer ok").run_id
+
+    assert "a secret False" == Path(engine.project.run_dir(run), "stderr.log").read_text().strip()
+    assert "a secret" not in Path(engine.project.run_dir(run), "meta.json").read_text()
