@@ -15,8 +15,8 @@ from .terminal import Terminal
 PRESETS = ("repo-scout", "watcher")
 """In the order of the list."""
 
-LOOKS_APART = 15
-"""Looks at the screen between two keys of `quit_after`."""
+LOOKS_APART = 80
+"""Looks at the screen between two keys of `quit_after`: long enough that they are not taken for a text."""
 
 SLOW = "update I am looking at the shop\nwait-for go\nanswer The shop is fine"
 """A task for the puppet: it writes half a sentence, and goes on when a file `go` appears in its cwd."""
@@ -37,13 +37,28 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
     app.until_hidden(f"Launch {preset}")
 
 
+def quit_app(app: Terminal) -> int:
+    """Quit, with a yes where that is asked because runs are active, and return the exit code."""
+    app.press("q")
+
+    def ended() -> bool:
+        if "Quit subdeck?" in app.screen:
+            app.press("y")
+        return app.has_ended
+
+    app.until(ended, "the program to end")
+    return app.exit_code()
+
+
 def quit_after(app: Terminal) -> int:
     """Quit after many keys in a row, whatever dialog they have left open, and return the exit code.
 
     The terminal hands over what came together: an Escape with a key right behind it is another key, and what follows a
-    refused key is dropped with it. So Escape and the key that quits take turns, some looks apart.
+    refused key is dropped with it. So Escape, the key that quits and the yes to its question take turns, some looks
+    apart.
     """
-    turns = cycle(("Escape", *[None] * LOOKS_APART, "q", *[None] * LOOKS_APART))
+    keys = ("Escape", "q", "y")
+    turns = cycle(turn for key in keys for turn in (key, *[None] * LOOKS_APART))
 
     def quits() -> bool:
         if key := next(turns):

@@ -10,6 +10,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -163,13 +164,13 @@ class Pty:
 
     def end(self) -> int:
         """Quit, and read what is still written; a dialog that is just closing drops what was typed before it did."""
-        pressed = 0.0
+        pressed, keys = 0.0, cycle((b"q", b"y"))  # quit, and yes where that is asked
 
         def ended() -> bool:
             nonlocal pressed
             if time.monotonic() - pressed > 2:
                 pressed = time.monotonic()
-                self.press(b"q")
+                self.press(next(keys))
             while select.select([self._master], [], [], 0)[0]:
                 try:
                     self.written += os.read(self._master, 65536)

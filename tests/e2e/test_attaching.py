@@ -10,7 +10,7 @@ import pytest
 from tests.core.command_line import SUBDECK
 from tests.factories import write_settings
 
-from .acts import SLOW, launch
+from .acts import SLOW, launch, quit_app
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -71,8 +71,7 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...], 
     assert state == app.state
     (shop / "go").touch()
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
 
 
 def test_inside_the_same_tmux(shop: Path) -> None:

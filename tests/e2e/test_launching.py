@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .acts import status
+from .acts import quit_app, status
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -138,8 +138,7 @@ def test_a_draft_and_last_values_outlive_the_app(open_app: OpenApp, shop: Path) 
     app.until_shown("half a thought")
     app.press("Escape")
     app.until_hidden("half a thought")
-    app.press("q")
-    assert app.exit_code() == 0
+    assert 0 == quit_app(app)
     again = open_app((80, 24))
     again.press("n")
     again.until_shown("half a thought", "A draft that was not launched", "fake/other", "as last time: model")

@@ -11,7 +11,7 @@ import pytest
 from tests.core.command_line import SUBDECK, subdeck
 from tests.factories import write_settings
 
-from .acts import SLOW, launch, only_run, quit_after, session_entries, status
+from .acts import SLOW, launch, only_run, quit_after, quit_app, session_entries, status
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -39,8 +39,7 @@ def test_an_app_that_slept(open_app: OpenApp, shop: Path) -> None:
     app.until_shown("✓ completed: done", "The shop is fine", "bg: 0 running / 1 total")
     assert 1 == len(session_entries(shop, "bg-run"))
     assert 1 == len(session_entries(shop, "bg-update"))
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
 
 
 def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
@@ -63,8 +62,7 @@ def test_a_project_moved_away_and_back(open_app: OpenApp, shop: Path) -> None:
     app.until_hidden("! gone")
     launch(app, "answer And again")
     app.until_shown("And again", "bg: 0 running / 2 total")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
 
 
 def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> None:
@@ -114,8 +112,7 @@ def test_a_tiny_window(open_app: OpenApp, shop: Path) -> None:
     app.until(lambda: only_run(shop)["status"] == "completed", "the end of the run")
     app.resize(120, 30)
     app.until_shown("✓ completed: done", "The shop is fine", "bg: 0 running / 1 total", "─ Presets ─")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
 
 
 def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
@@ -124,8 +121,7 @@ def test_quitting_with_three_runs(open_app: OpenApp, shop: Path) -> None:
     for number in (1, 2, 3):
         launch(app, SLOW)
         app.until_shown(f"bg: {number} running / {number} total")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
     assert "3 runs are still running" in app.screen
     assert ["running"] * 3 == [run["status"] for run in status(shop)["runs"]]
     (shop / "go").touch()
@@ -145,6 +141,5 @@ def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None
         alone.press("t", "i", "x", "d")
         alone.press("Escape")
         alone.until_hidden("does not exist any more")
-        alone.press("q")
-        assert 0 == alone.exit_code()
+        assert 0 == quit_app(alone)
         assert "Traceback" not in alone.screen

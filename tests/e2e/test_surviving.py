@@ -9,7 +9,7 @@ import pytest
 from tests.core.command_line import subdeck
 from tests.factories import write_settings
 
-from .acts import SLOW, launch, only_run, session_entries
+from .acts import SLOW, launch, only_run, quit_app, session_entries
 from .conftest import OpenApp
 
 pytestmark = pytest.mark.tmux
@@ -26,8 +26,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
     app = open_app()
     launch(app, SLOW)
     app.until_shown("● running", "I am looking at the shop▋")
-    app.press("q")
-    assert 0 == app.exit_code()
+    assert 0 == quit_app(app)
     assert "1 run is still running; subdeck status shows it" in app.screen
     shown = subdeck("status", cwd=shop).out
     assert "● running" in shown
@@ -37,8 +36,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
 
     later = open_app()
     later.until_shown("While you were away 1 run ended: 1 completed.", "✓ completed", "bg: 0 running / 1 total")
-    later.press("q")
-    assert 0 == later.exit_code()
+    assert 0 == quit_app(later)
     assert "on in the background" not in later.screen
     last = open_app()
     assert "While you were away" not in last.until_shown("✓ completed: done", "The shop is fine")

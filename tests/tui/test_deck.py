@@ -138,6 +138,8 @@ async def test_quit_says_what_goes_on() -> None:
         assert deck.app.is_running
         assert "q quits; runs continue in the background." in deck.toasts
         await deck.press("q")
+        await deck.until_text("Quit subdeck?")
+        await deck.press("y")
     assert deck.app.return_value == "2 runs are still running; subdeck status shows them"
     assert engine.stopped == []
 

@@ -30,7 +30,9 @@ WAYS: dict[str, tuple[str, ...]] = {
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
     "PresetEditorScreen": ("1", "c"),
+    "QuitScreen": ("q",),
     "ReadingScreen": ("M",),
+    "RefusalScreen": ("C",),
     "RunDetailScreen": ("i",),
 }
 """The keys by which each dialog is opened from the deck of `an_engine`."""

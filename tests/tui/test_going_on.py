@@ -59,8 +59,8 @@ async def test_a_run_without_a_conversation_says_so(key: str) -> None:
     """Where no session was kept there is nothing to hand over or to go on with."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
         await deck.press(key)
-        assert "This run kept no conversation" in deck.toasts[0]
-        assert deck.app.screen is deck.main
+        await deck.until_text("This run kept no conversation")
+        assert not isinstance(deck.app.screen, LaunchScreen)
 
 
 async def test_a_preset_that_takes_no_context() -> None:
@@ -121,7 +121,7 @@ async def test_a_running_run_is_not_followed_up() -> None:
     """Its session is in use; the refusal says so."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
-        assert deck.toasts == ["This run is running: it cannot be followed up yet."]
+        await deck.until_text("This run has not ended: it can be followed up when it has.")
 
 
 async def test_follow_up_without_its_preset() -> None:
@@ -130,8 +130,7 @@ async def test_follow_up_without_its_preset() -> None:
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await deck.press("s")
-        await deck.until(lambda: deck.toasts, "the toast")
-        assert 'the preset "repo-scout" of this run is gone' in deck.toasts[0]
+        await deck.until_text('the preset "repo-scout" of this run is gone')
 
 
 async def test_follow_up_of_an_ad_hoc_run() -> None:
@@ -232,4 +231,4 @@ async def test_a_preset_that_broke_meanwhile() -> None:
         engine.tell(presets_changed=True)
         await deck.until(lambda: deck.main.presets.named("aaa"), "the new list")
         await deck.press("s")
-        await deck.until(lambda: deck.toasts, "the toast")
+        await deck.until_text("is gone or broken")

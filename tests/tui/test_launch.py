@@ -11,7 +11,7 @@ from subdeck.tui.launch.values import LaunchValues
 from textual.widgets import Input, TextArea
 
 from .deck import opened
-from .fake_engine import FakeEngine, a_preset, a_run, run_id
+from .fake_engine import FakeEngine, a_preset, a_run
 from .launching import dialog_of, request_of
 
 
@@ -162,12 +162,3 @@ def test_form_says_where_the_model_comes_from() -> None:
     assert LaunchForm(bare, Settings(default_model="d/m"), "/").origin_of("d/m") == "default_model"
     assert LaunchForm(bare, Settings(), "/").first.model == ""
     assert LaunchForm(None, Settings(), "/").badge == PresetSource.ADHOC.replace("adhoc", "ad hoc")
-
-
-async def test_nothing_happens_without_a_preset() -> None:
-    """`n` without a usable preset says what to do."""
-    engine = FakeEngine()
-    async with opened(engine) as deck:
-        await deck.press("n")
-        assert "No preset is selected" in deck.toasts[0]
-        assert run_id(901) not in engine.runs

@@ -109,13 +109,13 @@ async def test_a_readonly_app() -> None:
     engine.untold = (a_run(1, "completed"),)
     async with opened(engine, readonly=True) as deck:
         await deck.until_text("subdeck  read-only  ")
-        await deck.press("x", "n", "N", "r")
+        await deck.press("x", "r", "n", "escape", "N", "escape")
         refused = lambda: sum(READONLY in notice.plain for notice in deck.app.notices.entries())  # noqa: E731
         await deck.until(lambda: refused() == 4, "four refusals")
         assert len(deck.app.screen_stack) == 1
         engine.tell(a_run(2, "completed"))
         await deck.until(lambda: deck.main.counts.running == 0, "the end")
-        assert any("While you were away 1 run ended" in toast for toast in deck.toasts)
+        assert any("While you were away 1 run ended" in notice.plain for notice in deck.app.notices.entries())
     assert (engine.claimed, engine.stopped, engine.launched) == ([], [], [])
 
 

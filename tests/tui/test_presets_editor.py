@@ -276,15 +276,19 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
     async with presets_opened(project_dir, SCOUT) as deck:
         (project_place(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
         await deck.press("e")
-        await deck.until(lambda: deck.toasts, "the message")
-        assert ":2: it is not UTF-8 text" in deck.toasts[0]
+        await deck.until_text(":2: it is not UTF-8 text")
 
 
 async def test_nothing_is_selected() -> None:
     """Without a preset the keys say what would help, by the keys that hold."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        await deck.press("1", "e", "E", "d")
         said = "No preset is selected: c creates one."
+        await deck.press("1")
+        for key in "eE":
+            await deck.press(key)
+            await deck.until_text(said)
+            await deck.press("escape")
+        await deck.press("d")
         assert [said] == deck.toasts
         assert 3 == sum(said in notice.plain for notice in deck.app.notices.entries())
 

@@ -78,6 +78,8 @@ class ActionContext(Struct, frozen=True):
     can_suspend: bool = True
     """False in a browser: no terminal to hand over."""
     readonly: bool = False
+    presets_known: bool = True
+    """Whether it was read yet which presets there are."""
 
 
 def _nothing(_: ActionContext) -> str:
@@ -105,6 +107,8 @@ class Action(Struct, frozen=True):
     """The footer's word where it depends on the context; empty leaves it out."""
     changes: bool = False
     """Whether it changes something outside the screen, so that a read-only app refuses it."""
+    writes: bool = False
+    """Whether it leads to a field: what is typed after it, even if it is refused, is text and no key."""
 
     def refusal(self, context: ActionContext) -> str:
         """Say why it is not possible now; empty when it is."""
@@ -134,10 +138,15 @@ NO_RUN = "No run is selected."
 NO_CONVERSATION = "This run kept no conversation (session: none, or it never began): there is nothing to continue."
 
 
-def needs_preset(context: ActionContext) -> str:
-    if context.preset:
-        return ""
-    return "No preset is selected: {presets} goes to the presets, {ad_hoc} runs without one."
+def needs_usable_preset(context: ActionContext) -> str:
+    """Refuse a broken file; where there is no preset at all, a run without one is launched."""
+    if not context.presets_known:
+        return "The presets are still being read."
+    return (
+        "This file is broken: fix it first ({edit_preset}), or run without a preset ({ad_hoc})."
+        if context.problem
+        else ""
+    )
 
 
 def needs_run(context: ActionContext) -> str:
@@ -195,7 +204,7 @@ def needs_session(context: ActionContext) -> str:
     meta = context.run.meta
     if not meta.session_path or not meta.child_session_id:
         return NO_CONVERSATION
-    return "" if context.run.has_ended else f"This run is {context.run.status}: it cannot be followed up yet."
+    return "" if context.run.has_ended else "This run has not ended: it can be followed up when it has."
 
 
 def needs_preset_file(context: ActionContext) -> str:

@@ -19,7 +19,6 @@ from .model import (
     needs_copyable,
     needs_own_preset,
     needs_pager,
-    needs_preset,
     needs_preset_file,
     needs_readable_record,
     needs_run,
@@ -28,6 +27,7 @@ from .model import (
     needs_terminal,
     needs_undoable,
     needs_unseen,
+    needs_usable_preset,
 )
 
 APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, KeyContext.SEARCH
@@ -94,13 +94,13 @@ def _attach_name(context: ActionContext) -> str:
 ACTIONS: tuple[Action, ...] = (
     # --- presets ---
     Action("presets", at(DECK, "1"), "presets", "Go to the presets.", footer=1),
-    Action("create_preset", at(PRESETS, "c"), "create", footer=6, changes=True,
+    Action("create_preset", at(PRESETS, "c"), "create", footer=6, changes=True, writes=True,
            help="Write a new preset, for this project or for all your projects."),
-    Action("edit_preset", at(PRESETS, "e"), "edit", needs=needs_preset_file, footer=4, changes=True,
+    Action("edit_preset", at(PRESETS, "e"), "edit", needs=needs_preset_file, footer=4, changes=True, writes=True,
            help="Edit the file of the highlighted preset, even a broken one."),
     Action("edit_preset_outside", at(PRESETS, "E"), "open in editor", needs=needs_preset_file, changes=True,
-           help="Open the file of the highlighted preset in your editor ($EDITOR)."),
-    Action("copy_preset", at(PRESETS, "b"), "copy", needs=needs_copyable, footer=5, changes=True,
+           writes=True, help="Open the file of the highlighted preset in your editor ($EDITOR)."),
+    Action("copy_preset", at(PRESETS, "b"), "copy", needs=needs_copyable, footer=5, changes=True, writes=True,
            help="Copy a preset under another name; a bundled one into this project or for all your projects."),
     Action("delete_preset", at(PRESETS, "d"), "delete", needs=needs_own_preset, changes=True,
            help="Delete the file of the highlighted preset, after asking; undo brings it back."),
@@ -111,18 +111,19 @@ ACTIONS: tuple[Action, ...] = (
     Action("write_copy", at(COPY, "ctrl+s"), "copy", "Write the copy.", do="screen.start", footer=1, changes=True),
 
     # --- launching ---
-    Action("launch", (*at(DECK, "n"), *at(PRESETS, "enter")), "launch", needs=needs_preset, footer=2, changes=True,
-           help="Launch the highlighted preset; asks for the task first."),
-    Action("ad_hoc", at(DECK, "N"), "ad hoc", footer=10, changes=True,
+    Action("launch", (*at(DECK, "n"), *at(PRESETS, "enter")), "launch", needs=needs_usable_preset, footer=2,
+           changes=True, writes=True, name_here=lambda context: "launch" if context.preset else "run a task",
+           help="Launch the highlighted preset, or run without one where there is none; asks for the task first."),
+    Action("ad_hoc", at(DECK, "N"), "ad hoc", footer=10, changes=True, writes=True,
            help="Run a task without a preset: model, tools and prompt as typed."),
     Action("rerun", at(DECK, "r"), "rerun", needs=needs_readable_record, footer=11, changes=True,
            help="Launch the run again; all marked runs as a group, after asking."),
-    Action("rerun_edited", at(DECK, "R"), "rerun with edits", needs=needs_readable_record, changes=True,
+    Action("rerun_edited", at(DECK, "R"), "rerun with edits", needs=needs_readable_record, changes=True, writes=True,
            help="Open the launch dialog, filled in as for this run."),
-    Action("follow_up", at(DECK, "s"), "follow up", needs=needs_session, footer=8, changes=True,
+    Action("follow_up", at(DECK, "s"), "follow up", needs=needs_session, footer=8, changes=True, writes=True,
            help="Continue the conversation of a finished run with another task, in the same place."),
     Action("with_context", at(DECK, "C"), "use as context", needs=needs_conversation, footer=9, changes=True,
-           help="Launch the highlighted preset with the conversation of the highlighted run as context."),
+           writes=True, help="Launch the highlighted preset with the conversation of the highlighted run as context."),
     Action("start", at(LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1,
            changes=True),
     Action("edit_task", at(LAUNCH, "ctrl+e"), "editor", do="screen.edit_task", footer=3,
@@ -178,7 +179,7 @@ ACTIONS: tuple[Action, ...] = (
     *(_move(where, (DETAIL,), "screen.move", "detail_") for where in _MOVES),
 
     # --- cleaning up ---
-    Action("clean_up", at(DECK, "D"), "clean up", changes=True,
+    Action("clean_up", at(DECK, "D"), "clean up", changes=True, writes=True,
            help="Delete old runs by age, number or size; shows what that frees, and asks."),
     Action("clean", at(CLEAN_UP, "ctrl+s"), "clean up", do="screen.start", footer=1, changes=True,
            help="Delete what the rules select, after asking."),
@@ -196,7 +197,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("right", at(TRANSCRIPT, "right"), "right", "Scroll right in long lines.", do="move('right')"),
 
     # --- finding in it, and taking text out ---
-    Action("search", at(TRANSCRIPT, "/"), "search", needs=needs_run_to_search, footer=5,
+    Action("search", at(TRANSCRIPT, "/"), "search", needs=needs_run_to_search, writes=True, footer=5,
            help="Search the transcript, folded text included; a capital letter makes it case-sensitive."),
     Action("search_all", at(DECK, "ctrl+f"), "search all", footer=14,
            help="Search tasks, answers and transcripts of all runs; {open_hit} opens a hit at its line."),
@@ -211,13 +212,13 @@ ACTIONS: tuple[Action, ...] = (
     Action("next_error", at(TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run),
     Action("previous_error", at(TRANSCRIPT, "E"), "previous error", "Go to the previous error in the transcript.",
            needs_run),
-    Action("go_to_time", at(TRANSCRIPT, "@"), "go to time", needs=needs_run,
+    Action("go_to_time", at(TRANSCRIPT, "@"), "go to time", needs=needs_run, writes=True,
            help="Go to a time in the transcript: 20:12, -5m from the end, +90s from the start, 50%."),
     Action("copy_entry", at(TRANSCRIPT, "y"), "copy", "Copy the whole text under the cursor.", needs_run),
     Action("copy_answer", at(DECK, "Y"), "copy answer", "Copy the answer of the run.", needs_run),
     Action("page_transcript", at(DECK, "v"), "pager", "Open the transcript in your pager ($PAGER), all of it unfolded.",
            needs_pager),
-    Action("save_run", at(DECK, "S"), "save", needs=needs_run, changes=True,
+    Action("save_run", at(DECK, "S"), "save", needs=needs_run, changes=True, writes=True,
            help="Save the run as a markdown file, after asking where."),
 
     # --- the deck ---

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
-from ..text.format import farewell
 from .deck import DeckCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
@@ -84,5 +83,5 @@ def handlers(deck: MainScreen) -> Handlers:
         "help": around.show_help,
         "messages": around.list_messages,
         "doctor": around.show_doctor,
-        "quit": lambda: around.app.exit(farewell(deck.counts)),
+        "quit": around.quit,
     }

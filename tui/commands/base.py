@@ -61,6 +61,10 @@ class Commands:
         for run in runs:
             self._deck.runs.mark_seen(run.run_id)
 
+    def _refuse(self, what: str, why: str) -> None:
+        """Say why a dialog does not come in which one would have written."""
+        self._deck.refuse_dialog(what, why)
+
     def _say(self, text: str, *, error: bool = False) -> None:
         self._deck.notify(text, severity="error" if error else "information", markup=False)
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
+from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import KeyContext
+from ..dialogs.ask import TYPING_S, QuitScreen
 from ..dialogs.reading import HelpScreen, ReadingScreen
 from ..runs.filter_line import FilterLine
 from ..runs.listing import next_of
+from ..terminal.key_queue import KeyQueueApp
 from ..text.cells import wrap
+from ..text.format import farewell
 from ..theme import next_theme
 from .base import Commands
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
+    from ...core.run.snapshot import Counts
 
 STATE_WIDTH = 10
 NAME_WIDTH = 10
@@ -88,6 +93,21 @@ class DeckCommands(Commands):
         self.app.theme = next_theme(self.app.theme)
         self._say(f"Theme {self.app.theme}; set theme in the settings to keep it.")
 
+    def quit(self) -> None:
+        """End the app; ask where runs would go on without it, or where the key may have been a letter of a text."""
+        is_typing = cast(KeyQueueApp, self.app).was_typing(TYPING_S)
+        if self._deck.counts.running or is_typing:
+            self.spawn(self._ask_to_quit, is_typing)
+        else:
+            self._exit()
+
+    async def _ask_to_quit(self, is_typing: bool) -> None:
+        if await self.app.push_screen_wait(QuitScreen(what_goes_on(self._deck.counts), is_typing=is_typing)):
+            self._exit()
+
+    def _exit(self) -> None:
+        self.app.exit(farewell(self._deck.counts))
+
     def show_help(self) -> None:
         self.app.push_screen(HelpScreen(self._deck.actions, self._deck.action_context))
 
@@ -107,6 +127,14 @@ class DeckCommands(Commands):
         if screen.is_current:
             worst_first = sorted(checks, key=lambda check: list(COLOURS).index(check.state))
             screen.show([check_lines(check) for check in worst_first], verdict(checks))
+
+
+def what_goes_on(counts: Counts) -> str:
+    """Say what quitting leaves behind."""
+    if not counts.running:
+        return "No run is active."
+    goes, it = ("goes", "it") if counts.running == 1 else ("go", "them")
+    return f"{runs_word(counts.running)} {goes} on in the background; open subdeck again to see {it}."
 
 
 def verdict(checks: Sequence[Check]) -> str:

@@ -62,7 +62,7 @@ class LaunchCommands(Commands):
                 f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
                 hint="a conversation continues only with its own preset: bring the file back",
             )
-            self._say(str(error), error=True)
+            self._refuse("follow up", str(error))
             return
         self.ask(preset, Reuse.SESSION)
 

@@ -160,6 +160,7 @@ class MainScreen(StyledOnceScreen):
             can_suspend=not self.app.is_web,
             shown=self.panes.shown,
             readonly=self._readonly,
+            presets_known=self.presets.is_known,
         )
 
     # --- what the bridge tells -----------------------------------------------------------------------------------
@@ -279,14 +280,28 @@ class MainScreen(StyledOnceScreen):
         """Do an action of the registry, or say why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.action_context):
-            self.notify(said(obstacle, self.actions), severity="warning", timeout=3, markup=False)
-            if action.changes:  # what was typed with it was for a dialog that does not come
-                cast(KeyQueueApp, self.app).forget_typed()
+            self._refuse(action, said(obstacle, self.actions))
             return
         self._handlers[action_id]()
         if self._single_run.end_when_left():
             self._header.note = ""
         self.show_highlighted()
+
+    def _refuse(self, action: Action, obstacle: str) -> None:
+        """Say why an action is not possible; where one would write in a dialog, in its place."""
+        if not action.writes:
+            self.notify(obstacle, severity="warning", timeout=3, markup=False)
+            if action.changes:  # what was typed with it was for a question that does not come
+                cast(KeyQueueApp, self.app).forget_typed()
+            return
+        self.refuse_dialog(action.name, obstacle)
+
+    def refuse_dialog(self, what: str, why: str) -> None:
+        """Say why a dialog does not come in which one would have written, in its place."""
+        from ..dialogs.reading import RefusalScreen
+
+        self.notices.add(why, "warning")
+        self.app.push_screen(RefusalScreen(what, why))
 
     def show_launched(self, run_id: str) -> None:
         """Put the cursor on a run just launched, as soon as it is there."""

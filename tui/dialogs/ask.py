@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
@@ -17,6 +19,9 @@ from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
 from ..text.format import format_error
 from .loading import LoadingScreen
+
+TYPING_S = 1.0
+"""Characters that follow each other within this time are taken for a text."""
 
 
 class ConfirmScreen(LoadingScreen[str, bool]):
@@ -59,6 +64,26 @@ class ConfirmScreen(LoadingScreen[str, bool]):
     @on(Button.Pressed, "#no")
     def action_cancel(self) -> None:
         self.dismiss(False)
+
+
+class QuitScreen(ConfirmScreen):
+    """Asks before the app ends; the key that says yes is no answer as a letter of a text."""
+
+    def __init__(self, detail: str, *, is_typing: bool) -> None:
+        """`is_typing` says that the key which asked may have been such a letter itself."""
+        super().__init__("Quit subdeck?", detail, "Quit")
+        self._written_at = time.monotonic() if is_typing else 0.0
+        """When the last character came that is no answer."""
+
+    def on_key(self, event: Key) -> None:
+        if event.is_printable and event.key not in self.active_bindings:
+            self._written_at = time.monotonic()
+
+    def action_confirm(self) -> None:
+        if time.monotonic() - self._written_at < TYPING_S:
+            self.app.bell()
+        else:
+            super().action_confirm()
 
 
 class AskScreen(ModalScreen[None]):

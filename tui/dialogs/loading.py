@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from textual import work
 from textual.screen import ModalScreen
@@ -21,6 +21,9 @@ class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
 
     What is typed meanwhile waits until the data is there: no key is lost, and none goes to the screen below.
     """
+
+    WRITES_IN: ClassVar = ""
+    """What it is called, where one writes in it: then what is typed goes to the error that comes in its place."""
 
     def __init__(self, load: Callable[[], Awaitable[Data]] | None) -> None:
         """Without `load` there is nothing to wait for."""
@@ -47,9 +50,19 @@ class LoadingScreen(ModalScreen[Result], Generic[Data, Result]):
             self.data = await load()
         except Exception as error:  # whatever it was, the dialog must not stay without its data
             log_fault(f"while {type(self).__name__} was loading", error)
-            self.app.notify(format_error(error), severity="error", markup=False)
-            self.dismiss(None)
-            cast(KeyQueueApp, self.app).forget_typed()
+            self._fail(format_error(error))
         else:
             await self.fill(self.data)
             self.remove_class(LOADING)
+
+    def _fail(self, why: str) -> None:
+        app = cast(KeyQueueApp, self.app)
+        if not self.WRITES_IN:
+            app.notify(why, severity="error", markup=False)
+            self.dismiss(None)
+            app.forget_typed()
+            return
+        from .reading import RefusalScreen
+
+        self.dismiss(None)
+        app.push_screen(RefusalScreen(self.WRITES_IN, why))

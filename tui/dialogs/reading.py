@@ -18,6 +18,8 @@ from ..text.cells import wrap
 KEY_WIDTH = 12
 HELP_WIDTH = 56
 """Cells that the dialog leaves beside the keys."""
+REFUSAL_WIDTH = 70
+"""Cells of a line of a dialog."""
 
 
 class ReadingScreen(ModalScreen[None]):
@@ -88,6 +90,17 @@ class ReadingScreen(ModalScreen[None]):
         self.query_one("#reading").border_subtitle = Content(self._note)
         words = self.query_one("#filter", Input).value.lower().split() if self._filterable else []
         self.query_one("#lines", Static).update(self.matching(words))
+
+
+class RefusalScreen(ReadingScreen, inherit_bindings=False):
+    """Stands in the place of a dialog that does not come: only Escape goes on, so that nothing typed for it acts."""
+
+    BINDINGS = bindings(KeyContext.READING)
+
+    def __init__(self, what: str, why: str) -> None:
+        """Say that this was asked for, and why it does not come."""
+        rows = [row for line in why.split("\n") for row in wrap(line, REFUSAL_WIDTH)]
+        super().__init__(f"{what[:1].upper()}{what[1:]}: not now", [Content(row) for row in rows])
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):

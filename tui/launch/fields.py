@@ -181,7 +181,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#limits", Fact).say(facts.limits)
         self.query_one("#notes", Note).say(facts.warnings)
         self.query_one(ModelInput).offer(facts.models)
-        self._show_origin()
+        self.form.take_models(facts.models)
+        self._put(self.form.remembered)
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
         """Say these problems and no others, each beside its field, or at the foot with what it is about."""

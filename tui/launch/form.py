@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,8 @@ class LaunchForm:
         self._last = LastValues()
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
+        self._only_model = ""
+        """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
         self.first = self._first()
         """What is in the fields before anything is remembered or typed."""
@@ -171,6 +174,13 @@ class LaunchForm:
         self._prompt = prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta and meta.finalize else prompt
         self.first = structs.replace(self.first, prompt=plain(self._prompt))
 
+    def take_models(self, known: Sequence[str]) -> None:
+        """Begin with the only model that is known here where nobody names one."""
+        models = [model for model in known if not model.startswith("@")]
+        if len(models) == 1 and not self.first.model:
+            self._only_model = models[0]
+            self.first = structs.replace(self.first, model=models[0])
+
     @property
     def remembered(self) -> LaunchValues:
         """What is in the fields at first when the last launch is taken into account."""
@@ -198,7 +208,8 @@ class LaunchForm:
         if self._repeated:
             return None
         request = self.request(values)
-        return LastValues(request.model or "", request.cwd or "", request.runner or "", max(1, values.count))
+        model = request.model if request.model != self._only_model else ""
+        return LastValues(model or "", request.cwd or "", request.runner or "", max(1, values.count))
 
     def origin_of(self, model: str) -> str:
         model = model.strip()
@@ -206,6 +217,8 @@ class LaunchForm:
             return f"{self._usual_model} {self._usual_origin}".strip()
         if model == self._usual_model:
             return self._usual_origin
+        if model == self._only_model:
+            return "the only one known"
         if self._repeated and model == self.first.model:
             return "as in that run"
         return "as last time" if model == self._last.model else "for this run"

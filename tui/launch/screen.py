@@ -73,7 +73,9 @@ class LaunchScreen(ModalScreen[str]):
         self._runs = runs
         self._fields = LaunchFields(form, written_facts(form.preset))
         self._ready = asyncio.Event()
-        """Set when everything that is put into the fields without being typed is there."""
+        """Set when what is remembered and what is repeated is in the fields."""
+        self._looked_up = asyncio.Event()
+        """Set when the models are known."""
         self._checked: object = None
         """What the engine has checked last."""
         self._problems: tuple[Exception, ...] = ()
@@ -124,9 +126,12 @@ class LaunchScreen(ModalScreen[str]):
             self._ready.set()
 
     async def _look_up(self) -> None:
-        facts = await self._bridge.call(read_facts, self._bridge.engine, self.form.preset)
-        if self.is_attached:
-            self._fields.show_facts(facts)
+        try:
+            facts = await self._bridge.call(read_facts, self._bridge.engine, self.form.preset)
+            if self.is_attached:
+                self._fields.show_facts(facts)
+        finally:
+            self._looked_up.set()
 
     # --- what would fail -----------------------------------------------------------------------------------------
 
@@ -208,6 +213,7 @@ class LaunchScreen(ModalScreen[str]):
 
     async def _start(self) -> None:
         await self._ready.wait()
+        await self._looked_up.wait()
         values = self._fields.values
         if problems := self.form.problems(values):
             self._has_tried = True

@@ -73,6 +73,7 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
 
     BINDINGS = bindings(KeyContext.COPY)
     CSS_PATH = "../dialogs/dialogs.tcss"
+    WRITES_IN = "copy"
 
     _template: Template
 

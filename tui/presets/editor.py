@@ -59,6 +59,8 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
         self._keys = keys
         self._busy = False
 
+    WRITES_IN = "edit"
+
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="preset-editor") as dialog:
             if self.data is None:

@@ -63,6 +63,11 @@ class PresetList(RowList):
         return (*self._catalog.presets, *self._catalog.problems) if self._catalog else ()
 
     @property
+    def is_known(self) -> bool:
+        """Whether it was read yet which presets there are."""
+        return self._catalog is not None
+
+    @property
     def highlighted(self) -> Preset | PresetProblem | None:
         return self._all[self.cursor] if self.cursor < self.row_count else None
 

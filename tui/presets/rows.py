@@ -83,9 +83,9 @@ def _reason(problem: PresetProblem) -> str:
 # --- no presets yet ---------------------------------------------------------------------------------------------------
 
 HINTS = (
+    ("launch", "run a task"),
     ("create_preset", "create one"),
     ("copy_preset", "copy Explore into this project"),
-    ("ad_hoc", "run ad hoc"),
 )
 
 

@@ -66,8 +66,7 @@ SEEN_AFTER = 1.5
 """Seconds that the cursor has to stay. A run that ends under a cursor that was there before may have no reader."""
 
 HINTS = (
-    ("launch", "launch the highlighted preset"),
-    ("ad_hoc", "run a task without a preset"),
+    ("launch", "launch the highlighted preset, or a task without one"),
     ("presets", "go to the presets"),
     ("help", "every key"),
 )

@@ -8,6 +8,7 @@ launches, which is looked at before all fields.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable
 from typing import Any, TypeAlias
@@ -38,6 +39,10 @@ class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
         super().__init__()
         self._typed: deque[Typed] = deque()
         self._is_emptying = False
+        self._written_at = 0.0
+        """When the last character was handed on."""
+        self._pause = float("inf")
+        """Seconds between the key that was handed on last and the character before it; endless for no character."""
 
     async def on_event(self, event: Event) -> None:
         if not isinstance(event, Key | Paste) or event.is_forwarded:
@@ -52,6 +57,10 @@ class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
     def forget_typed(self) -> None:
         """Drop what is typed already: it was meant for a dialog that does not come."""
         self._typed.clear()
+
+    def was_typing(self, seconds: float) -> bool:
+        """Whether the character that is being handled came so soon after another that it may be a part of a text."""
+        return self._pause < seconds
 
     async def _empty(self, start: Widget | App[Any]) -> None:
         try:
@@ -68,11 +77,18 @@ class KeyQueueApp(StyledOnceApp, inherit_bindings=False):
         """Deliver the next key, and behind a letter the letters that follow it; return where they went."""
         start = self.focused or self.screen
         typed = self._typed.popleft()
-        await super().on_event(typed)
+        await self._deliver(typed)
         while _is_written(typed, start) and self._typed and _is_written(self._typed[0], start):
             typed = self._typed.popleft()
-            await super().on_event(typed)
+            await self._deliver(typed)
         return start
+
+    async def _deliver(self, typed: Typed) -> None:
+        is_written, now = isinstance(typed, Paste) or typed.is_printable, time.monotonic()
+        self._pause = now - self._written_at if is_written else float("inf")
+        if is_written:
+            self._written_at = now
+        await super().on_event(typed)
 
     async def _until(self, done: Awaitable[None]) -> None:
         try:
