@@ -1,6 +1,6 @@
 # Each target does its own set-up; the first call takes a minute or two, later ones none.
 
-.PHONY: help run test quick check format bench soak fuzz screenshots snapshots clean
+.PHONY: help run test quick check format bench soak soak-short fuzz screenshots snapshots clean
 
 DIR ?= .
 ARGS ?=
@@ -19,10 +19,12 @@ help:
 	@echo "make run [DIR=directory]   open the app on a directory (default: here)"
 	@echo "make test [ARGS=…]         run the tests; ARGS go to pytest"
 	@echo "make quick [ARGS=…]        run the tests that need no tmux, pi or npm and start little: a minute at most"
-	@echo "make check                 format, lint, types, import contracts, sizes, tests; quick ones on a newer Python"
+	@echo "make check                 format, lint, types, import contracts, sizes, tests, a short sweep; quick tests on a newer Python"
 	@echo "make format                rewrite the code in the one format"
 	@echo "make bench [ARGS=…]        measure a non-editable install"
 	@echo "make soak [ARGS=…]         kill and fault every process of real runs at random; check what is left of them"
+	@echo "make soak-short            the same for a minute, from a fixed seed"
+	@echo "make fuzz                  give every decoder 5,000 damaged inputs"
 	@echo "make screenshots           make the pictures of README from real runs"
 	@echo "make snapshots             write anew the screens that tests compare with"
 	@echo "make clean                 remove what the targets above made"
@@ -50,6 +52,7 @@ check:
 	"$(BIN)/lint-imports" --no-logo --cache-dir .cache/import-linter
 	@"$(BIN)/python" -m tests.house.sizes
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory soak-short
 	@$(SET_UP) newest
 	@test ! -d "$(NEWEST)" || { echo "on $$("$(NEWEST)/bin/python" --version)"; $(TEST_ENV) "$(NEWEST)/bin/python" $(QUICK); }
 
@@ -65,6 +68,10 @@ bench:
 soak:
 	@$(SET_UP) soak
 	@"$(BIN)/python" -m tests.soak $(ARGS)
+
+soak-short:
+	@$(SET_UP) soak
+	@"$(BIN)/python" -m tests.soak --seconds 40 --again 3
 
 fuzz:
 	@$(SET_UP) test

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.soak import __main__ as command
 from tests.soak.plan import Calls, Scene, Victim, draw
 from tests.soak.records import Journal
 from tests.soak.strace import usual_calls
+from tests.soak.sweep import Report
+from tests.soak.verdict import Broken
 
 TRIALS = range(400)
 USUAL = {victim: {"write": Calls(2, 9), "openat": Calls(300, 340)} for victim in Victim if victim is not Victim.CHILD}
@@ -41,6 +47,28 @@ def test_traps_lie_among_the_calls_of_the_program() -> None:
         usual = USUAL[trap.victim][trap.call]
         assert usual.before < trap.count
         assert trap.count <= usual.total or trap.victim is Victim.LOOKER
+
+
+@pytest.mark.parametrize(("always", "code"), [(3, 1), (None, 0)])
+def test_what_does_not_break_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], always: int | None, code: int
+) -> None:
+    """With `--again` a sweep fails for a trial that breaks again when it is played again; another one is named."""
+    times: Counter[int] = Counter()
+
+    def play(seed: int, numbers: Iterator[int], *_: object, **__: object) -> Iterator[Report]:
+        for number in numbers:
+            times[number] += 1
+            is_broken = number == always or (number == 5 and times[number] == 1)
+            found = (Broken("told twice", f"run {number}"),) if is_broken else ()
+            yield Report(draw(seed, number, [], USUAL), kills=("wrapper",), broken=found)
+
+    monkeypatch.setattr(command, "measure", lambda: USUAL)
+    monkeypatch.setattr(command, "sweep", play)
+    assert code == command.main(["--kills", "8", "--again", "2"])
+    broken, _, chance = capsys.readouterr().out.partition("broken once, and not again")
+    assert (always is not None, True) == ("run 3" in broken, "run 5" in chance)
+    assert 3 == times[5]
 
 
 def test_a_log_of_strace(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import strace
 from .plan import Victim, draw
-from .sweep import sweep
+from .sweep import Report, sweep
 from .table import Tally
 from .usual import measure
 
@@ -27,30 +27,41 @@ SECONDS = 600.0
 def main(arguments: list[str]) -> int:
     options = _read(arguments)
     usual = {}
-    if strace.is_here():
+    if strace.is_usable():
         print("counting system calls …", file=sys.stderr, flush=True)
         usual = measure()
     else:
-        print("strace is not installed: only kills at random moments, no faults", file=sys.stderr)
+        print("strace is not installed, or not allowed: only kills at random moments, no faults", file=sys.stderr)
     if options.trial is not None:
         print(draw(options.seed, options.trial, options.only, usual))
-    tally = Tally()
+    reports: list[Report] = []
     began = time.monotonic()
 
     def numbers() -> Iterator[int]:
         for number in itertools.count() if options.trial is None else (options.trial,) * options.times:
-            kills, seconds = sum(tally.kills.values()), time.monotonic() - began
+            kills, seconds = sum(len(report.kills) for report in reports), time.monotonic() - began
             if (options.kills and kills >= options.kills) or (options.seconds and seconds >= options.seconds):
                 return
             yield number
 
-    try:
-        for report in sweep(options.seed, numbers(), options.only, usual, jobs=options.jobs, keep=options.keep):
-            tally.add(report)
+    def played(numbers: Iterator[int]) -> Iterator[Report]:
+        for report in sweep(options.seed, numbers, options.only, usual, jobs=options.jobs, keep=options.keep):
             for broken in report.broken:
                 print(f"{report.plan.number}: {broken.kind}: {broken.detail}", file=sys.stderr, flush=True)
+            yield report
+
+    broken_again: set[int] = set()
+    try:
+        for report in played(numbers()):
+            reports.append(report)
+        doubtful = [report.plan.number for report in reports if report.broken]
+        broken_again.update(report.plan.number for report in played(iter(doubtful * options.again)) if report.broken)
     except KeyboardInterrupt:
         print("broken off", file=sys.stderr)
+    tally = Tally()
+    for report in reports:
+        tally.add(report, is_chance=options.again > 0 and report.plan.number not in broken_again)
+    print(f"seed {options.seed}")
     tally.print(time.monotonic() - began)
     return 1 if tally.broken else 0
 
@@ -60,6 +71,8 @@ def _read(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="what all trials are drawn from (%(default)s)")
     parser.add_argument("--trial", type=int, help="play only the trial of this number")
     parser.add_argument("--times", type=int, default=1, help="how often, with --trial (%(default)s)")
+    again = "play a broken trial so often again; only one that breaks again makes the sweep fail (%(default)s: all do)"
+    parser.add_argument("--again", type=int, default=0, help=again)
     parser.add_argument("--only", type=_victims, default=[], help=f"victims, with commas: {', '.join(Victim)}")
     parser.add_argument("--kills", type=int, help="end after so many kills")
     parser.add_argument("--seconds", type=float, help=f"end after so long ({SECONDS:g}, unless --kills is given)")

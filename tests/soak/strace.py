@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +19,12 @@ FORK_TO_EXEC_US = 150_000
 _CALL = re.compile(rb"(?:\[pid +\d+\] )?(?:\d+ +)?(\w+)\(")
 
 
-def is_here() -> bool:
-    return shutil.which("strace") is not None
+def is_usable() -> bool:
+    """Return whether there is a strace that may trace: in some containers none may."""
+    if shutil.which("strace") is None:
+        return False
+    trial = ["strace", "-D", "-q", "-o", os.devnull, "-e", "inject=getppid:error=EIO", "true"]
+    return subprocess.run(trial, capture_output=True).returncode == 0
 
 
 def trapping(trap: Trap, log: Path) -> list[str]:
