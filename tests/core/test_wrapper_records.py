@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core.agents.pi.sentence import Sentence
+from subdeck.core.agents.sentence import Sentence
 from subdeck.core.engine import Engine
 from subdeck.core.run import artifacts
 from subdeck.core.run.events import Notice
@@ -398,18 +398,13 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (b"first\nsecond\n", []) == ((tmp_path / "events.jsonl").read_bytes(), troubles)
 
 
-def update(text: str) -> bytes:
-    event = f'{{"type":"text_delta","contentIndex":0,"delta":"{text}"}}'
-    return f'{{"type":"message_update","assistantMessageEvent":{event}}}'.encode()
-
-
 def test_a_piece_of_the_sentence_that_is_refused(tmp_path: Path, disk: Disk) -> None:
     """What is kept of the sentence that is being written has no gap where the disk refused a piece of it."""
     file, sentence = WritingFile(str(tmp_path)), Sentence()
     kept: list[str] = []
-    for room, text in ((1000, "So far"), (0, " so good"), (5, " and"), (1000, " so on")):
+    for room, text in ((1000, b"So far"), (0, b" so good"), (5, b" and"), (1000, b" so on")):
         disk.room = room
-        sentence.take(update(text))
+        sentence.add(text)
         file.write(1, sentence)
         kept.append(artifacts.read_writing(str(tmp_path), 1))
     assert ["So far", "So far", "", "So far so good and so on"] == kept
