@@ -21,6 +21,7 @@ COMMANDS = {
     "status": ("status", "List the runs: what is running, and how the last ones ended."),
     "wait": ("status", "Wait until runs have ended."),
     "logs": ("logs", "Print what a run did, or follow it."),
+    "answer": ("answer", "Print what a run answered, or a code block of it."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),

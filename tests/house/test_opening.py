@@ -46,13 +46,17 @@ PATHS = {
     "core/wrapper/containment.py": ({"os.mkdir"}, "/sys/fs/cgroup"),
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
+    "tui/commands/answers.py": ({"tempfile.TemporaryDirectory"}, "a copy for a command"),
     "tui/commands/transcript.py": ({"tempfile.TemporaryDirectory"}, "a copy for the pager"),
     "tui/launch/inputs.py": ({"os.scandir"}, "directories below what the operator types"),
     "tui/launch/memory.py": ({"open"}, "what the app remembers of this user"),
     "tui/launch/tasks.py": ({"open"}, "a task in a file that is named by the operator"),
     "tui/layout_file.py": ({"open"}, "what the app remembers of this user"),
     "tui/main.py": ({"os.open"}, "/dev/null"),
-    "tui/terminal/handover.py": ({"pathlib", "tempfile.TemporaryDirectory"}, "a text for the operator's editor"),
+    "tui/terminal/handover.py": (
+        {"open", "pathlib", "tempfile.TemporaryDirectory"},
+        "a text for the operator's editor, or for a command",
+    ),
 }
 """The modules that open paths by themselves, with what they call, and whose paths those are."""
 

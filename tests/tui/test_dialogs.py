@@ -29,16 +29,18 @@ WAYS: dict[str, tuple[str, ...]] = {
     "EarlierTasksScreen": ("n", "ctrl+r"),
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
+    "PipeScreen": ("|",),
     "PresetEditorScreen": ("1", "c"),
     "QuitScreen": ("q",),
     "ReadingScreen": ("M",),
     "RefusalScreen": ("C",),
     "RunDetailScreen": ("i",),
+    "SearchScreen": ("ctrl+f",),
 }
 """The keys by which each dialog is opened from the deck of `an_engine`."""
 
-ELSEWHERE = {"ActionPalette", "ChangedFileScreen", "LoadingScreen"}
-"""The palette is Textual's, LoadingScreen a base; the tests of the preset editor open the other one."""
+ELSEWHERE = {"ActionPalette", "ChangedFileScreen", "LoadingScreen", "PickScreen"}
+"""The palette is Textual's, LoadingScreen a base; the tests of the preset editor and of answers open the others."""
 
 
 def an_engine() -> FakeEngine:

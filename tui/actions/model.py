@@ -192,6 +192,10 @@ def needs_pager(context: ActionContext) -> str:
     return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to a pager.")
 
 
+def needs_terminal_to_lend(context: ActionContext) -> str:
+    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to another program.")
+
+
 def needs_conversation(context: ActionContext) -> str:
     if not context.run or context.run.foreign:
         return needs_own(context)

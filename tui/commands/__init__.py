@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
+from .answers import AnswerCommands
 from .deck import DeckCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
@@ -19,7 +20,7 @@ def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
-    finding = FindCommands(deck)
+    finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return {
         "create_preset": lambda: presets.spawn(presets.create),
@@ -64,7 +65,9 @@ def handlers(deck: MainScreen) -> Handlers:
         "previous_error": lambda: transcript.go_to_error(-1),
         "go_to_time": transcript.ask_time,
         "copy_entry": transcript.copy_entry,
-        "copy_answer": lambda: transcript.with_run(transcript.copy_answer),
+        "copy_answer": lambda: answers.with_run(answers.copy_answer),
+        "pipe": lambda: answers.with_run(answers.pipe),
+        "open_path": lambda: answers.with_run(answers.open_path),
         "page_transcript": lambda: transcript.with_run(transcript.page),
         "save_run": lambda: transcript.with_run(transcript.ask_path),
         "zoom": panes.toggle_zoom,

@@ -12,7 +12,6 @@ from ...core import paths
 from ...core.run.describe import size_text
 from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
-from ...core.text.plain import plain
 from ..deck.screen import MainScreen
 from ..dialogs.ask import AskScreen
 from ..feed.lines import View
@@ -101,20 +100,12 @@ class TranscriptCommands(Commands):
 
     def copy_entry(self) -> None:
         if text := self._deck.transcript.entry_text_at_cursor():
-            self._copy(text, "")
+            self.copy(text, "")
         else:
             self._say("There is nothing under the cursor.")
 
-    async def copy_answer(self, run: RunSnapshot) -> None:
-        result = await self._bridge.call(self._bridge.engine.result, run.run_id)
-        if result is None:
-            self._say(f"{name_of(run)} has no answer yet: it is {run.status}.")
-        elif not (result.final_text or "").strip():
-            self._say(f"{name_of(run)} ended without an answer ({result.status}: {result.reason}).")
-        else:
-            self._copy(plain(result.final_text or ""), f"the answer of {name_of(run)}, ")
-
-    def _copy(self, text: str, what: str) -> None:
+    def copy(self, text: str, what: str) -> None:
+        """Copy a text, and say how much it was; `what` names it, and ends with a comma."""
         self.app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
         said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."

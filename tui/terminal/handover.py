@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +21,105 @@ NO_TERMINAL = "This terminal cannot be lent to another program."
 
 
 def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
-    """Give the terminal to a program until it ends; return what went wrong, or an empty string.
+    """Give the terminal to a program until it ends; return what went wrong, or an empty string."""
+
+    def run() -> str:
+        code = subprocess.run(list(argv), check=False, env=environment).returncode
+        return f"{argv[0]} ended with exit code {code}" if code else ""
+
+    return _lent(app, argv[0], run)
+
+
+def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
+    """Do something without the app; return what it returns, or why it could not be done.
 
     An exception or an await inside `suspend()` would leave the app without its terminal for good.
     """
     problem = ""
+    # What ctrl-C ends is the program: a handler, unlike to ignore it, is not handed down.
+    former = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         with app.suspend():
             try:
-                code = subprocess.run(list(argv), check=False, env=environment).returncode
-                problem = f"{argv[0]} ended with exit code {code}" if code else ""
+                problem = run()
             except (OSError, ValueError) as error:
-                problem = f"{argv[0]} could not be started: {error}"
+                problem = f"{program} could not be started: {error}"
     except SuspendNotSupported:
         return NO_TERMINAL
+    finally:
+        signal.signal(signal.SIGINT, former)
     app.refresh(layout=True)
     return problem
 
 
-def edit_file(app: App[Any], path: str) -> str:
-    """Open a file in the operator's editor until that ends; return what went wrong, or an empty string."""
+def pipe_file(app: App[Any], path: str, command: str, *, cwd: str) -> str:
+    """Have the operator's shell run a command that reads a file on its stdin; return what went wrong.
+
+    What it prints stays on the screen until Enter is pressed.
+    """
+    shell = os.environ.get("SHELL") or "/bin/sh"
+
+    def run() -> str:
+        with open(path, "rb") as text:
+            code = subprocess.run((shell, "-c", command), check=False, stdin=text, cwd=cwd).returncode
+        _wait_for_enter(code)
+        return ""
+
+    return _lent(app, shell, run)
+
+
+def _wait_for_enter(code: int) -> None:
+    """Say on the lent terminal how a program ended, and wait there."""
+    ended = f"exit code {code}; " if code else ""
+    os.write(1, f"\n[{ended}Enter goes back to subdeck] ".encode())
+    while (typed := os.read(0, 1024)) and b"\n" not in typed:
+        continue
+
+
+def edit_file(app: App[Any], path: str, *, line: int | None = None) -> str:
+    """Open a file in the operator's editor, at a line where it can do that, until it ends; return what went wrong."""
     argv = _program(("VISUAL", "EDITOR"), EDITORS)
-    return hand_over(app, (*argv, path)) if argv else "No editor was found: set EDITOR to the one you use."
+    if not argv:
+        return "No editor was found: set EDITOR to the one you use."
+    return hand_over(app, (*argv, *_at_line(argv[0], path, line)))
+
+
+_PLUS_LINE = frozenset(
+    (
+        "vi",
+        "vim",
+        "nvim",
+        "view",
+        "gvim",
+        "nano",
+        "pico",
+        "emacs",
+        "emacsclient",
+        "kak",
+        "micro",
+        "joe",
+        "jed",
+        "mg",
+        "ne",
+    )
+)
+"""Editors that take `+40 file`."""
+_COLON_LINE = frozenset(("hx", "helix", "zed", "subl"))
+"""Those that take `file:40`."""
+_GOTO = frozenset(("code", "code-insiders", "codium", "cursor", "windsurf"))
+"""Those that take `--goto file:40`."""
+
+
+def _at_line(program: str, path: str, line: int | None) -> tuple[str, ...]:
+    """Return the arguments by which an editor opens a file at a line; an unknown one opens the file."""
+    name = os.path.basename(program)
+    if line is None:
+        return (path,)
+    if name in _PLUS_LINE:
+        return (f"+{line}", path)
+    if name in _COLON_LINE:
+        return (f"{path}:{line}",)
+    return ("--goto", f"{path}:{line}") if name in _GOTO else (path,)
 
 
 def edit_text(app: App[Any], text: str, *, name: str = "task.md") -> tuple[str, str]:

@@ -161,6 +161,15 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         cursor = self.cursor
         return self.document.full_text(cursor.offset) if cursor else ""
 
+    def row_text_at_cursor(self) -> str:
+        """Return what stands in the row under the cursor."""
+        cursor = self.cursor
+        found = self.document.entry_at(cursor.offset) if cursor else None
+        if cursor is None or found is None:
+            return ""
+        rows = found[0].cut(found[1])
+        return rows[min(cursor.part, len(rows) - 1)].text
+
     def show_offset(self, offset: int) -> None:
         """Let go of the end, and put the cursor on what begins at this byte, or on the next thing shown after it."""
         self.follow(False)

@@ -1,0 +1,60 @@
+"""`subdeck answer`: print what a run answered, or a code block of it."""
+
+from __future__ import annotations
+
+import click
+
+from ..engine import Engine
+from ..errors import UsageError
+from ..run.code_blocks import CodeBlock, code_blocks
+from .output import document, json_option, note, pass_on, run_argument
+
+NO_ANSWER = 1
+"""The exit code where there is none."""
+
+
+@click.command("answer")
+@run_argument
+@click.option("--code", "number", metavar="N", type=click.IntRange(min=1), help="Print the N-th code block only.")
+@json_option
+def answer(ref: str, number: int | None, as_json: bool) -> int:
+    """Print the answer of a run, as it was written.
+
+    The exit code is 1 where there is none: the run has not ended, or it ended without one. With --json, one document:
+    {"runId", "status", "reason", "answer", "partial", "error", "code": [{"language", "text"}]}.
+    """
+    engine = Engine.open()
+    run_id = engine.find((ref,))[0]
+    result = engine.result(run_id)
+    text = (result and result.final_text) or ""
+    blocks = code_blocks(text)
+    if number is not None and text.strip():
+        blocks = (_chosen(blocks, number),)
+    if as_json:
+        document(
+            {
+                "runId": run_id,
+                "status": result.status if result else None,
+                "reason": result.reason if result else None,
+                "answer": text or None,
+                "partial": result.partial if result else False,
+                "error": result.error_message if result else None,
+                "code": [block._asdict() for block in blocks],
+            }
+        )
+    elif result is None:
+        note(f"run {run_id[-6:]} has no answer yet; subdeck wait {run_id[-6:]} waits for its end")
+    elif not text.strip():
+        note(f"run {run_id[-6:]} ended without an answer ({result.status}: {result.reason})")
+    else:
+        pass_on(text if number is None else blocks[0].text)
+        if result.partial:
+            note("the answer breaks off: it was being written when the run ended")
+    return 0 if text.strip() else NO_ANSWER
+
+
+def _chosen(blocks: tuple[CodeBlock, ...], number: int) -> CodeBlock:
+    if number <= len(blocks):
+        return blocks[number - 1]
+    count = f"{len(blocks)} code block{'' if len(blocks) == 1 else 's'}" if blocks else "no code block"
+    raise UsageError(f"the answer has {count}", where="--code", hint="without --code the whole answer is printed")

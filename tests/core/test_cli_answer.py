@@ -1,0 +1,76 @@
+"""`subdeck answer`, and the code blocks of an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.run.code_blocks import code_blocks
+from subdeck.core.run.model import RunReason
+
+from tests.core.command_line import subdeck
+from tests.factories import make_finished, make_run
+
+ANSWER = "Do this:\n\n```python\nif a:\n\tprint(1)\n```\nthen\n~~~\nmake ``` test\n~~~\nand \x1b[31mred\n"
+
+
+@pytest.fixture
+def project(project_dir: Path) -> paths.Project:
+    return paths.Project(str(project_dir))
+
+
+def test_answer_is_printed_as_it_was_written(project: paths.Project) -> None:
+    """Into a pipe nothing is taken out of it; the N-th code block comes without its fences."""
+    run_id = make_finished(project, final_text=ANSWER).run_id
+    cwd = Path(project.root)
+    assert (0, ANSWER, "") == subdeck("answer", run_id[-6:], cwd=cwd)
+    assert "if a:\n\tprint(1)\n" == subdeck("answer", run_id, "--code", "1", cwd=cwd).out
+    assert "make ``` test\n" == subdeck("answer", run_id, "--code", "2", cwd=cwd).out
+    assert "the answer has 2 code blocks" in subdeck("answer", run_id, "--code", "3", cwd=cwd).err
+    assert 2 == subdeck("answer", run_id, "--code", "0", cwd=cwd).code
+
+
+def test_answer_as_json(project: paths.Project) -> None:
+    """A program gets all of it, with the code blocks taken out."""
+    run_id = make_finished(project, final_text=ANSWER, partial=True).run_id
+    document = subdeck("answer", run_id, "--json", cwd=Path(project.root)).document
+    assert (run_id, "completed", "done", ANSWER, True, None) == tuple(
+        document[key] for key in ("runId", "status", "reason", "answer", "partial", "error")
+    )
+    assert [
+        {"language": "python", "text": "if a:\n\tprint(1)\n"},
+        {"language": "", "text": "make ``` test\n"},
+    ] == document["code"]
+
+
+def test_run_without_an_answer_exits_with_1(project: paths.Project) -> None:
+    """One that ended without and one that has not ended say so, on stderr."""
+    cwd = Path(project.root)
+    failed = make_finished(project, reason=RunReason.MODEL_ERROR, final_text=None, error_message="401").run_id
+    done = subdeck("answer", failed, cwd=cwd)
+    assert (1, "") == (done.code, done.out)
+    assert "ended without an answer (failed: model_error)" in done.err
+    document = subdeck("answer", failed, "--json", cwd=cwd)
+    assert (1, None, "401") == (document.code, document.document["answer"], document.document["error"])
+    meta, lock = make_run(project)
+    assert lock
+    assert "has no answer yet" in subdeck("answer", meta.run_id, cwd=cwd).err
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("no code", []),
+        ("```\na\n```", [("", "a\n")]),
+        ("```sh title=x\na\n\nb\n```\n", [("sh", "a\n\nb\n")]),
+        ("````md\n```\na\n```\n````", [("md", "```\na\n```\n")]),
+        ("  ```c\n  a\n    b\n  ```", [("c", "a\n  b\n")]),
+        ("```x``` inline\n```\nopen", [("", "open\n")]),
+        ("```a\r\nb\r\n```\r\n", [("a", "b\n")]),
+        ("```\n```", [("", "")]),
+    ],
+)
+def test_code_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
+    """Fences are those of markdown: longer ones hold shorter ones, an open one goes on to the end."""
+    assert blocks == [tuple(block) for block in code_blocks(text)]

@@ -1,0 +1,47 @@
+"""Let the operator choose one of a few things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from ..actions import KeyContext, bindings
+
+
+class PickScreen(ModalScreen[int | None]):
+    """Returns the number of the row that was chosen, counted from 0."""
+
+    BINDINGS = bindings(KeyContext.PICK)
+    CSS_PATH = "dialogs.tcss"
+
+    def __init__(self, title: str, rows: Sequence[str], *, end: str) -> None:
+        """Offer rows of plain text; `end` says what Enter does with one."""
+        super().__init__()
+        self._title = title
+        self._rows = rows
+        self._end = end
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="pick") as dialog:
+            dialog.border_title = Content(self._title)
+            dialog.border_subtitle = Content(f"⏎ {self._end}   esc cancel")
+            yield OptionList(*(Option(Content(row)) for row in self._rows), markup=False, compact=True)
+
+    def on_mount(self) -> None:
+        rows = self.query_one(OptionList)
+        rows.highlighted = 0
+        rows.focus()
+
+    @on(OptionList.OptionSelected)
+    def take(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_index)
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
