@@ -23,6 +23,7 @@ COMMANDS = {
     "logs": ("logs", "Print what a run did, or follow it."),
     "answer": ("answer", "Print what a run answered, or a code block of it."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
+    "report": ("report", "Say what the runs cost, by preset, model and agent."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),

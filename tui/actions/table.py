@@ -247,6 +247,8 @@ ACTIONS: tuple[Action, ...] = (
            do="app.command_palette"),
     Action("how_to_quit", at(APP, "ctrl+c"), "", "Say how to quit.", do="app.how_to_quit"),
     *(_move(where, PANES, "move") for where in _MOVES),
+    Action("costs", at(DECK, "$"), "costs",
+           help="Show what the runs cost today, this week and in all, by preset, model and agent."),
     Action("doctor", at(DECK, "!"), "doctor",
            help="Check what is missing here, and see the command that fixes it."),
 

@@ -85,6 +85,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "back": around.go_back,
         "help": around.show_help,
         "messages": around.list_messages,
+        "costs": around.show_costs,
         "doctor": around.show_doctor,
         "quit": around.quit,
     }

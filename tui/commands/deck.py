@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
+from ...core.run.costs import HEADINGS, NOT_COUNTED, CostSheet, cost_sheet, sections, total_row
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import KeyContext
@@ -15,7 +17,7 @@ from ..dialogs.reading import HelpScreen, ReadingScreen
 from ..runs.filter_line import FilterLine
 from ..runs.listing import next_of
 from ..terminal.key_queue import KeyQueueApp
-from ..text.cells import wrap
+from ..text.cells import fit, wrap
 from ..text.format import farewell
 from ..theme import next_theme
 from .base import Commands
@@ -29,6 +31,8 @@ NAME_WIDTH = 10
 DETAIL_WIDTH = 70 - STATE_WIDTH - NAME_WIDTH
 """What the dialog leaves beside the two."""
 FIX_WIDTH = 64
+COST_WIDTH, COST_NAME_WIDTH = 10, 21
+"""Of a figure, and of what it is about: six columns fit into the dialog."""
 COLOURS = {"problem": "$text-error", "warn": "$text-warning", "ok": "$text-success"}
 """By the state of a check, the worst first."""
 
@@ -115,6 +119,10 @@ class DeckCommands(Commands):
         entries = self._deck.notices.entries()
         self.app.push_screen(ReadingScreen("Messages", entries, empty="There are no messages yet.", filterable=True))
 
+    def show_costs(self) -> None:
+        sheet = cost_sheet(self._deck.run_store.runs, datetime.now().astimezone())
+        self.app.push_screen(ReadingScreen("Costs", cost_lines(sheet), note=f"{NOT_COUNTED}   esc closes"))
+
     def show_doctor(self) -> None:
         screen = ReadingScreen("Doctor", empty="Checking …")
         self.app.push_screen(screen)
@@ -135,6 +143,20 @@ def what_goes_on(counts: Counts) -> str:
         return "No run is active."
     goes, it = ("goes", "it") if counts.running == 1 else ("go", "them")
     return f"{runs_word(counts.running)} {goes} on in the background; open subdeck again to see {it}."
+
+
+def cost_lines(sheet: CostSheet) -> list[Content]:
+    """Lay out the total, then a part for presets, models and agents."""
+    lines = [_cost_line(("", *HEADINGS), "$text-muted"), _cost_line(total_row(sheet), "bold")]
+    for title, rows in sections(sheet):
+        lines += [Content(""), Content.styled(f"by {title}", "bold $text-muted"), *map(_cost_line, rows)]
+    return lines
+
+
+def _cost_line(row: Sequence[str], style: str = "") -> Content:
+    name, *figures = row
+    cells = [fit(name, COST_NAME_WIDTH), *(fit(figure, COST_WIDTH, right=True) for figure in figures)]
+    return Content.styled("".join(cells), style)
 
 
 def verdict(checks: Sequence[Check]) -> str:

@@ -1,0 +1,135 @@
+"""What runs cost: by period, and by preset, model or agent; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, time, timedelta
+from enum import StrEnum
+
+from msgspec import Struct
+
+from ..text.plain import one_line
+from .describe import NOTHING, moment, tokens
+from .snapshot import RunSnapshot
+
+
+class Period(StrEnum):
+    TODAY = "today"
+    """Since midnight where the reader sits."""
+    WEEK = "week"
+    """Today and the six days before."""
+    ALL = "all"
+
+
+class Spent(Struct, frozen=True, rename="camel"):
+    """Sums over some runs; cost in dollars."""
+
+    runs: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    failed: int = 0
+
+    def plus(self, run: RunSnapshot) -> Spent:
+        return Spent(
+            self.runs + 1,
+            self.tokens + run.usage.tokens,
+            self.cost + run.usage.cost,
+            self.failed + (run.status == "failed"),
+        )
+
+
+class CostLine(Struct, frozen=True):
+    """What the runs of one preset, model or agent cost in each period."""
+
+    name: str
+    spent: dict[Period, Spent]
+
+
+class CostSheet(Struct, frozen=True, rename="camel"):
+    """A line for each name, the dearest of all time first."""
+
+    total: dict[Period, Spent]
+    by_preset: tuple[CostLine, ...]
+    by_model: tuple[CostLine, ...]
+    by_agent: tuple[CostLine, ...]
+
+
+NOT_COUNTED = "Deleted and foreign runs are not counted."
+NO_MODEL = "no model"
+_NAMES: tuple[Callable[[RunSnapshot], str], ...] = (
+    lambda run: run.meta.title,
+    lambda run: run.meta.resolved_model or run.meta.requested_model or NO_MODEL,
+    lambda run: run.meta.agent or "unknown",
+)
+
+
+def cost_sheet(runs: Iterable[RunSnapshot], now: datetime) -> CostSheet:
+    """Add up runs by when they were launched; foreign ones cost this user nothing. `now` has the reader's time zone."""
+    begins = period_begins(now)
+    own = [(run, periods_of(run, begins)) for run in runs if not run.foreign]
+    total = _added(own, lambda _: "")
+    lines = [
+        tuple(sorted((CostLine(name, spent) for name, spent in _added(own, named).items()), key=_dearest))
+        for named in _NAMES
+    ]
+    return CostSheet(total.get("", _nothing()), *lines)
+
+
+HEADINGS = (*(period.value for period in Period), "tokens", "runs")
+"""Of the figures in a row: cost by period, then tokens and runs of all time."""
+
+
+def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Lay the sheet out in words: `preset`, `model` and `agent`, each with rows of a name and its figures."""
+    return [
+        (title, [(line.name, *_figures(line.spent)) for line in lines])
+        for title, lines in (("preset", sheet.by_preset), ("model", sheet.by_model), ("agent", sheet.by_agent))
+    ]
+
+
+def total_row(sheet: CostSheet) -> tuple[str, ...]:
+    return ("total", *_figures(sheet.total))
+
+
+def money(cost: float) -> str:
+    """`$0.31`, `$1,204.50`, `<$0.01`; nothing is a dash."""
+    if cost <= 0:
+        return NOTHING
+    return f"${cost:,.2f}" if cost >= 0.005 else "<$0.01"
+
+
+def _figures(spent: dict[Period, Spent]) -> tuple[str, ...]:
+    whole = spent[Period.ALL]
+    return (*(money(spent[period].cost) for period in Period), tokens(whole.tokens), f"{whole.runs:,}")
+
+
+def period_begins(now: datetime) -> dict[Period, datetime]:
+    """Return when the periods begin that have a beginning."""
+    midnight = datetime.combine(now.date(), time()).astimezone()
+    week = datetime.combine(now.date() - timedelta(days=6), time()).astimezone()
+    return {Period.TODAY: midnight, Period.WEEK: week}
+
+
+def periods_of(run: RunSnapshot, begins: dict[Period, datetime]) -> list[Period]:
+    launched = moment(run.meta.created_at)
+    return [*(period for period, begin in begins.items() if launched and launched >= begin), Period.ALL]
+
+
+def _added(
+    own: Iterable[tuple[RunSnapshot, list[Period]]], named: Callable[[RunSnapshot], str]
+) -> dict[str, dict[Period, Spent]]:
+    sums: dict[str, dict[Period, Spent]] = {}
+    for run, periods in own:
+        spent = sums.setdefault(one_line(named(run), 100), _nothing())
+        for period in periods:
+            spent[period] = spent[period].plus(run)
+    return sums
+
+
+def _nothing() -> dict[Period, Spent]:
+    return {period: Spent() for period in Period}
+
+
+def _dearest(line: CostLine) -> tuple[float, int, str]:
+    spent = line.spent[Period.ALL]
+    return (-spent.cost, -spent.tokens, line.name)

@@ -1,0 +1,70 @@
+"""What runs cost, added up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from subdeck.core import paths
+from subdeck.core.run.costs import Period, Spent, cost_sheet, money
+from subdeck.core.run.model import Usage
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.core.command_line import subdeck
+from tests.factories import make_finished, make_meta
+from tests.tui.fake_engine import a_run
+
+NOW = datetime(2026, 11, 22, 12, 0).astimezone()
+
+
+def run(number: int, days: float, cost: float, status: str = "completed", **fields: object) -> RunSnapshot:
+    launched = (NOW - timedelta(days=days)).isoformat()
+    return a_run(number, status, usage=Usage(input=100, cost=cost), meta_created_at=launched, **fields)
+
+
+def test_costs_by_period() -> None:
+    """Today begins at midnight, the week six days before; what has no date counts in all, foreign runs nowhere."""
+    runs = [
+        run(1, 0.4, 1.0),
+        run(2, 0.6, 2.0, "failed"),
+        run(3, 6.4, 4.0),
+        run(4, 7, 8.0),
+        run(5, 0, 99.0, foreign=True),
+    ]
+    runs.append(a_run(6, "completed", usage=Usage(cost=16.0), meta_created_at="?"))
+    total = cost_sheet(runs, NOW).total
+    assert (1.0, 7.0, 31.0) == tuple(total[period].cost for period in Period)
+    assert Spent(runs=3, tokens=300, cost=7.0, failed=1) == total[Period.WEEK]
+
+
+def test_costs_by_name() -> None:
+    """Presets, models and agents have a line each, the dearest first; control characters of their names are gone."""
+    runs = [
+        run(1, 0, 1.0, meta_preset="a\x1b[31m", meta_resolved_model="m/1"),
+        run(2, 0, 3.0, meta_preset="", meta_resolved_model="", meta_requested_model=""),
+        run(3, 0, 1.5, meta_preset="a", meta_resolved_model="m/1", meta_agent="pi"),
+    ]
+    sheet = cost_sheet(runs, NOW)
+    assert ["ad hoc", "a"] == [line.name for line in sheet.by_preset]
+    assert ["no model", "m/1"] == [line.name for line in sheet.by_model]
+    assert [("offline", 4.0), ("pi", 1.5)] == [(line.name, line.spent[Period.ALL].cost) for line in sheet.by_agent]
+
+
+def test_money() -> None:
+    """Cents are enough, and less than one is not nothing."""
+    assert ["–", "<$0.01", "$0.31", "$1,204.50"] == [money(cost) for cost in (0, 0.001, 0.31, 1204.5)]
+
+
+def test_report(project_dir: Path) -> None:
+    """The command lists the same, also as JSON; without a run it is all dashes."""
+    project = paths.Project(str(project_dir))
+    assert "total" in subdeck("report", cwd=project_dir).out
+    make_finished(project, make_meta(preset="scout", resolved_model="m/1"), usage=Usage(input=1000, cost=1.25))
+    done = subdeck("report", cwd=project_dir)
+    assert (0, "") == (done.code, done.err)
+    assert ["total", "$1.25", "$1.25", "$1.25", "1.0k", "1"] in [line.split() for line in done.out.splitlines()]
+    assert ["scout", "$1.25", "$1.25", "$1.25", "1.0k", "1"] in [line.split() for line in done.out.splitlines()]
+    document = subdeck("report", "--json", cwd=project_dir).document
+    assert {"total", "byPreset", "byModel", "byAgent"} == document.keys()
+    (model,) = document["byModel"]
+    assert ("m/1", {"runs": 1, "tokens": 1000, "cost": 1.25, "failed": 0}) == (model["name"], model["spent"]["today"])
