@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from ..paths import Project, is_run_id
+from ..paths import Project, is_run_id, now_iso
 from ..run.snapshot import Counts, RunSnapshot
 from ..system.files import is_directory
 from ..system.imports import import_part
@@ -112,10 +112,12 @@ class Follower:
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
         self._complete = len(names) <= NEWEST
         yield self._update(first, presets_changed=True)
+        told_until = now_iso()  # who follows has asked by now what had ended unseen
         for start in range(NEWEST, len(names), BATCH):
             if stop.is_set():
                 return
             touched = self._registry.look(names[start : start + BATCH])
+            self._past.difference_update(run_id for run_id in touched if self._has_ended_since(told_until, run_id))
             self._complete = start + BATCH >= len(names)
             yield self._update(touched)
         for changes in watch(self._project, self._preset_dirs, stop):
@@ -128,6 +130,11 @@ class Follower:
             if time.monotonic() - self._swept >= SWEEP:
                 touched |= self._sweep()
             yield self._update(touched, presets_changed=changes.presets)
+
+    def _has_ended_since(self, moment: str, run_id: str) -> bool:
+        run = self._registry.get(run_id)
+        ended_at = run.end.ended_at if run and run.end else None
+        return ended_at is not None and moment <= ended_at <= now_iso()
 
     def _due(self) -> set[str]:
         """Return which of the waiting runs are to be looked at now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -365,6 +366,26 @@ def test_many_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [False, False, False, True] == [update.complete for update in followed.updates[:4]]
     assert ([], Counts(running=1, queued=1, completed=15, total=16)) == (followed.ended, followed.updates[3].counts)
     os.close(lock)
+
+
+def test_an_old_run_that_ends_meanwhile(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a run among the older ones is news where it comes after the first update; an earlier one is not."""
+    monkeypatch.setattr(follow, "NEWEST", 2)
+    monkeypatch.setattr(follow, "BATCH", 2)
+    ids = [f"20260101-0000{second:02}-abcdef" for second in range(6)]
+    for run_id in ids[2:]:
+        make_finished(engine.project, make_meta(run_id), ended_at=paths.now_iso())
+    for run_id in ids[:2]:
+        os.close(make_run(engine.project, make_meta(run_id), bell=False)[1])
+    Engine.open(engine.project.root).snapshots([ids[1]])
+    wait_until(lambda: paths.now_iso() > engine.result(ids[1]).ended_at, "a later moment")
+    stop = threading.Event()
+    updates = engine.updates(stop)
+    told = [run for update in itertools.islice(updates, 2) for run in update.ended]
+    engine.snapshots([ids[0]])
+    told += [run for update in itertools.takewhile(lambda update: not update.is_quiet, updates) for run in update.ended]
+    stop.set()
+    assert [ids[0]] == [run.run_id for run in told]
 
 
 def test_waiting_for_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
