@@ -192,8 +192,7 @@ def kill(pid: int | None) -> bool:
 def kill_all() -> bool:
     """Kill everything that lives below this process; return whether there was anything but what watches it."""
     killed = False
-    for _ in range(3):  # what was started meanwhile is found by the next look
-        there = below()
+    while there := below():  # what was started meanwhile is found by the next look
         for pid in there:
             processes.send(pid, signal.SIGSTOP)  # or one would still see another die
         for pid, command in there.items():
