@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KINDS: dict[str, str] = {
     "pi": "subdeck.core.agents.pi",
+    "acp": "subdeck.core.agents.acp",
     "offline": "subdeck.core.agents.offline",
 }
 """The package of each kind, in the order in which `auto` tries them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from msgspec import Struct
 
@@ -44,6 +45,7 @@ def resolve_model(
     settings: Settings,
     own_model: str = "",
     *,
+    has_default: bool = False,
     catalog: Catalog | None = None,
     resolvers: Sequence[Resolver] | None = None,
     levels: Sequence[str] = LEVELS,
@@ -51,17 +53,18 @@ def resolve_model(
 ) -> ResolvedModel:
     """Take the model of the call, else of the preset, else of the settings; blank counts as absent.
 
-    `own_model` is what an agent answers as that uses no model, `catalog` what is known of its models (None: any id is
-    taken), `resolvers` who is asked before the catalog (None: roles, then those of other packages), `levels` the
-    thinking levels it takes, `parent` the model of a known parent. Raises ModelError that names all three places when
-    none has one, or the place of one that cannot be resolved.
+    `own_model` is what an agent answers as that uses no model, `has_default` says that it takes one by itself where
+    none is named, `catalog` what is known of its models (None: any id is taken), `resolvers` who is asked before the
+    catalog (None: roles, then those of other packages), `levels` the thinking levels it takes, `parent` the model of a
+    known parent. Raises ModelError that names all three places when none has one, or the place of one that cannot be
+    resolved.
     """
     known = None if own_model else catalog
     if resolvers is None:
         resolvers = (RolesResolver(settings.roles, known), *installed_resolvers())
     reference = _chosen(call, preset, settings)
     if reference is None:
-        model = _without(preset, own_model)
+        model = ResolvedModel("", own_model, "agent") if own_model or has_default else _missing(preset)
     elif reference.source == "default_model" and reference.text == INHERIT:
         model = ResolvedModel(INHERIT, (parent or "").strip(), "default_model")
     else:
@@ -88,9 +91,7 @@ def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Ref
     return next((candidate for candidate in candidates if candidate.text), None)
 
 
-def _without(preset: Preset | None, own_model: str) -> ResolvedModel:
-    if own_model:
-        return ResolvedModel("", own_model, "agent")
+def _missing(preset: Preset | None) -> NoReturn:
     of_preset = f'the preset "{one_line(preset.name)}" names none' if preset else "there is no preset"
     raise ModelError(
         f"no model: the call names none, {of_preset}, and default_model is not set",

@@ -210,6 +210,7 @@ class Plan:
             self.preset,
             self._settings,
             agent.own_model,
+            has_default=agent.has_default_model,
             catalog=catalog_of(agent, self._settings),
             levels=agent.levels,
             parent=self._request.parent_model or self._model_of_parent(),

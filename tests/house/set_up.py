@@ -60,6 +60,13 @@ AGENTS = {
 }
 """Program -> npm package and version: other agents than pi, each a native program that needs no node."""
 
+ACP_AGENTS = {
+    "@agentclientprotocol/claude-agent-acp": "0.49.0",
+    "@agentclientprotocol/codex-acp": "2.6.0",
+}
+"""npm package -> version: agents of the Agent Client Protocol, which start the programs above."""
+ACP_HOME = CACHE / f"acp-{'-'.join(ACP_AGENTS.values())}"
+
 OLDEST_NODE = (20, 6)
 """What pi 0.73.1 asks for."""
 RETRY_S = 24 * 3600
@@ -170,7 +177,9 @@ def need_node() -> None:
         raise SetUpError(f"{error}\n  Or put Node.js {wanted} or newer, with npm, on PATH.") from error
 
 
-def need_npm(packages: dict[str, str], place: Path, what: str, *, empty: Sequence[str] = ()) -> None:
+def need_npm(
+    packages: dict[str, str], place: Path, what: str, *, empty: Sequence[str] = (), flags: Sequence[str] = ()
+) -> None:
     """Install npm packages in a directory of the cache, whole or not at all; those of `empty` as empty packages."""
     if place.exists():
         return
@@ -178,7 +187,7 @@ def need_npm(packages: dict[str, str], place: Path, what: str, *, empty: Sequenc
     part = place.with_name(place.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    quiet = ("--no-audit", "--no-fund", "--loglevel=error")
+    quiet = ("--no-audit", "--no-fund", "--loglevel=error", *flags)
     for number, name in enumerate(empty):
         stub = part / "empty" / str(number)
         stub.mkdir(parents=True)
@@ -211,6 +220,11 @@ def agent_program(program: str) -> Path:
 def need_agent(program: str) -> None:
     package, version = AGENTS[program]
     need_npm({package: version}, agent_home(program), f"{program} {version}")
+
+
+def need_acp_agents() -> None:
+    """Install agents of the Agent Client Protocol, without the programs that they would bring along once more."""
+    need_npm(ACP_AGENTS, ACP_HOME, "agents of the Agent Client Protocol", flags=["--omit=optional"])
 
 
 def try_to(install: Callable[[], None], place: Path) -> None:
@@ -277,6 +291,7 @@ def set_up_test() -> None:
     try_to(need_new_pi, NEW_PI_HOME)
     for program in AGENTS:
         try_to(partial(need_agent, program), agent_home(program))
+    try_to(need_acp_agents, ACP_HOME)
 
 
 def set_up_bench() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.replay import RECORDINGS
 
@@ -13,7 +14,7 @@ NEUTRAL = {b"srv", b"dev"}
 
 
 def recorded() -> Iterator[tuple[str, bytes]]:
-    for path in sorted(RECORDINGS.glob("*/*/*")):
+    for path in sorted(filter(Path.is_file, RECORDINGS.rglob("*"))):
         data = path.read_bytes()
         yield str(path.relative_to(RECORDINGS)), gzip.decompress(data) if path.suffix == ".gz" else data
 

@@ -1,0 +1,54 @@
+"""Put the task on stdin to an agent; every message of the agent goes to stdout, as it came, a line each."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from .options import OptionError
+from .task import Task
+
+
+def main() -> int:
+    task = _parse_flags()
+    try:
+        return asyncio.run(task.run())
+    except OptionError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parse_flags() -> Task:
+    """Return the task; exits with code 2 when the flags cannot be used."""
+    parser = argparse.ArgumentParser(
+        prog="python -P -E -m subdeck.core.acp_bridge",
+        usage="%(prog)s [options] -- PROGRAM [ARG…] <task.md",
+        description="Puts one task to an agent that speaks the Agent Client Protocol.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--model", default="", metavar="ID", help="choose this model by the agent's own option")
+    add("--thinking", default="", metavar="LEVEL", help="choose this level by the agent's own option")
+    add("--mode", default="", metavar="ID", help="choose this mode by the agent's own option")
+    add("--resume", default="", metavar="ID", help="continue this session of the agent")
+    add("--before", default="", metavar="FILE", help="text that is put before the task")
+    add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
+    add("--server", default=[], nargs="+", action="append", metavar="NAME", help="an MCP server: NAME PROGRAM [ARG…]")
+    add("command", nargs="+", help=argparse.SUPPRESS)
+    flags = parser.parse_args()
+    return Task(
+        command=flags.command,
+        prompt=sys.stdin.buffer.read().decode("utf-8", "replace"),
+        before=flags.before,
+        model=flags.model,
+        thinking=flags.thinking,
+        mode=flags.mode,
+        resume=flags.resume,
+        allowed=frozenset(filter(None, flags.allow.split(","))),
+        servers=tuple(map(tuple, flags.server)),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""One task, put to one agent: start, session, options, prompt, end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio import StreamReader
+from asyncio.subprocess import PIPE, Process
+from dataclasses import dataclass
+from typing import Any
+
+from acp import RequestError
+from acp.client.connection import ClientSideConnection
+from acp.connection import StreamDirection, StreamEvent
+from acp.schema import (
+    AllowedOutcome,
+    DeniedOutcome,
+    Implementation,
+    McpServerStdio,
+    NewSessionResponse,
+    PermissionOption,
+    RequestPermissionResponse,
+    TextContentBlock,
+)
+
+from .options import OptionError, Options
+
+PROTOCOL = 1
+LARGEST_LINE = 64 * 1024 * 1024
+CHUNK = 64 * 1024
+PATIENCE_S = 3.0
+"""How long an agent gets to end by itself when its stdin is closed, and then when it is told to."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of an agent. Empty texts stand for what the agent does by itself."""
+
+    command: list[str]
+    prompt: str
+    before: str
+    """A file whose text goes before the prompt: the protocol knows no other place for it."""
+    model: str
+    thinking: str
+    mode: str
+    resume: str
+    """The session to go on with, by the agent's own id."""
+    allowed: frozenset[str]
+    """The kinds of tool calls that are allowed when the agent asks."""
+    servers: tuple[tuple[str, ...], ...]
+    """MCP servers, each with its name, its program and the arguments."""
+
+    async def run(self) -> int:
+        """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages.
+
+        Raises OptionError for what the agent does not offer.
+        """
+        try:
+            agent = await asyncio.create_subprocess_exec(*self.command, stdin=PIPE, stdout=PIPE, limit=LARGEST_LINE)
+        except OSError as error:
+            print(f"Error: {self.command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+            return 1
+        reader = StreamReader(limit=LARGEST_LINE)
+        passing = asyncio.create_task(_pass_on(agent, reader))
+        client: Any = Client(self.allowed)  # it lacks what no agent may ask of it: files and terminals
+        connection = ClientSideConnection(client, agent.stdin, reader, observers=[_note_sent])
+        try:
+            await self._converse(connection)
+        except RequestError as error:
+            print(f"Error: {error}", file=sys.stderr)
+            return 1
+        except ConnectionError:
+            await agent.wait()
+            print(f"Error: {self.command[0]} ended with exit code {agent.returncode}", file=sys.stderr)
+            return 1
+        finally:
+            await _end(agent)
+            await passing
+            await connection.close()
+        return 0
+
+    async def _converse(self, connection: ClientSideConnection) -> None:
+        about = await connection.initialize(PROTOCOL, client_info=Implementation(name="subdeck", version="1"))
+        servers = [
+            McpServerStdio(name=name, command=command, args=args, env=[]) for name, command, *args in self.servers
+        ]
+        cwd = os.getcwd()
+        if not self.resume:
+            session: Any = await connection.new_session(cwd, mcp_servers=[*servers])
+            session_id = session.session_id
+        elif about.agent_capabilities and about.agent_capabilities.load_session:
+            session_id = self.resume
+            session = await connection.load_session(cwd, session_id, mcp_servers=[*servers])
+        else:
+            raise OptionError("this agent cannot go on with an earlier session")
+        options = Options(session or NewSessionResponse(session_id=session_id))
+        for category, wanted in (("mode", self.mode), ("model", self.model), ("thought_level", self.thinking)):
+            if wanted:
+                await options.choose(connection, session_id, category, wanted)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, _cancel, connection, session_id)
+        await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text())])
+
+    def _text(self) -> str:
+        if not self.before:
+            return self.prompt
+        with open(self.before, encoding="utf-8", errors="replace") as file:
+            return f"{file.read().strip()}\n\n{self.prompt}"
+
+
+class Client:
+    """What an agent may ask of its client: leave, and nothing else. It works on the disk itself."""
+
+    def __init__(self, allowed: frozenset[str]) -> None:
+        self._allowed = allowed
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        """Nothing: the line went to stdout as it came."""
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[PermissionOption], **_: Any
+    ) -> RequestPermissionResponse:
+        """Allow a call of an allowed kind once, refuse any other once; nothing is decided for longer."""
+        wanted = "allow_once" if tool_call.kind in self._allowed else "reject_once"
+        for option in options:
+            if option.kind == wanted:
+                return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option.option_id))
+        return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+
+
+async def _pass_on(agent: Process, reader: StreamReader) -> None:
+    """Write what the agent says to stdout, and give it to the connection."""
+    assert agent.stdout  # noqa: S101 - for the type: it is a pipe
+    while data := await agent.stdout.read(CHUNK):
+        _write(data)
+        reader.feed_data(data)
+    reader.feed_eof()
+
+
+def _note_sent(event: StreamEvent) -> None:
+    """Write down what the agent is asked and answered, without the text of the task, which has a file of its own."""
+    if event.direction is StreamDirection.OUTGOING:
+        message = event.message
+        if message.get("method") == "session/prompt":
+            message = {**message, "params": {"sessionId": message["params"]["sessionId"]}}
+        _write(json.dumps({"sent": message}, separators=(",", ":")).encode() + b"\n")
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def _cancel(connection: ClientSideConnection, session_id: str) -> None:
+    """Ask the agent to end its turn; it says so in the answer to the prompt."""
+    _cancelling.add(asyncio.ensure_future(connection.cancel(session_id)))
+
+
+_cancelling: set[asyncio.Future[None]] = set()
+"""Held, or they would be collected before they have run."""
+
+
+async def _end(agent: Process) -> None:
+    """Close the agent's stdin, and end it where that is not enough."""
+    assert agent.stdin  # noqa: S101 - for the type: it is a pipe
+    agent.stdin.close()
+    for end in (agent.terminate, agent.kill):
+        try:
+            await asyncio.wait_for(agent.wait(), PATIENCE_S)
+        except TimeoutError:
+            end()
+        else:
+            return
+    await agent.wait()

@@ -1,0 +1,85 @@
+"""An agent that speaks the Agent Client Protocol, as launchers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+
+from ...errors import AgentUnavailable, UsageError
+from ...models.catalog import Catalog, Listing, Model
+from ...run.model import PromptMode, ToolPolicy
+from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..program import executable
+
+READERS = frozenset({"read", "grep", "find", "ls"})
+"""Tools that change nothing: a list of them alone is asked for as the agent's mode `read-only`."""
+TOOLS = (*sorted(READERS), "bash", "edit", "write")
+
+
+class AcpAgent:
+    program = ""
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+        if find_spec("acp") is None:
+            raise AgentUnavailable(
+                "the client of the Agent Client Protocol is not installed",
+                where=f"agents.{name}",
+                hint='install it beside subdeck: pip install "subdeck[acp]"',
+            )
+        program = executable(
+            command,
+            where=f"agents.{name}.command",
+            install=f"name its program in the settings: agents: {{{name}: {{kind: acp, command: [gemini, --acp]}}}}",
+        )
+        return AgentChoice(
+            name, program, TOOLS, False, kind="acp", env=env, naming=Naming.TAKEN, has_default_model=True
+        )
+
+    def serves(self, provider: str) -> bool:
+        return False  # it is taken by name only: which models it has is not known before it runs
+
+    def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+        if problem := _problem(wanted):
+            field, what, hint = problem
+            raise UsageError(f"{choice.name} {what}", where=field, hint=hint)
+        advice: list[str] = []
+        if wanted.has_prompt:
+            advice.append("prompt: the protocol has no place for it, so it is put before the task")
+        if wanted.context_files is False:
+            advice.append("context_files: which files of the directory it reads is the agent's own affair")
+        return tuple(advice)
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield from ()
+
+    def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
+        return None
+
+    def list_key(self, choice: AgentChoice) -> object:
+        return None
+
+    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+        return ()
+
+
+def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
+    """Return field, sentence and way out for what no such agent can be held to."""
+    tools = wanted.tools
+    if tools.policy is ToolPolicy.DENY:
+        return "denied_tools", "cannot be told to leave tools out", "list the tools instead: read, grep, find, ls"
+    if tools.policy is ToolPolicy.ALLOW and not READERS.issuperset(tools.resolved or ("none",)):
+        return "tools", "takes no list of tools but one that only reads", "list read, grep, find, ls, or leave it out"
+    if wanted.has_prompt and wanted.prompt_mode is PromptMode.REPLACE:
+        return "prompt_mode", "keeps its own system prompt", "write prompt_mode: append"
+    if not wanted.keeps_session:
+        return "session", "keeps its conversations by itself", 'remove "session: none"'
+    if wanted.project_resources is False:
+        return "project_resources", "cannot be told to leave the project's settings alone", "remove the field"
+    if wanted.max_turns is not None:
+        return "max_turns", "does not say how many turns it took", "use timeout"
+    if wanted.finalize:
+        return "finalize", "cannot hand over a result by a tool", "remove the field, or choose another agent"
+    return None
+
+
+AGENT: Agent = AcpAgent()

@@ -1,0 +1,63 @@
+"""An agent that speaks the Agent Client Protocol, as the wrapper sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ...run.model import RunMeta, ToolPolicy
+from ..child import Child, Command, Start, child_environment, existing
+from ..json_lines import decode, mapping
+from .program import bridge_command
+from .stream import AcpStream
+
+ALLOWED_KINDS = "read,search"
+"""Calls that are allowed when an agent asks: those that change nothing. Nobody is there to answer for others."""
+
+READ_ONLY_MODE = "read-only"
+"""The mode of an agent in which it changes nothing; an agent that has none by this name is not started."""
+
+
+class AcpChild:
+    def knows(self, lines: Sequence[bytes]) -> bool:
+        return any(map(_is_acp, lines))
+
+    def command(self, start: Start) -> Command:
+        meta = start.meta
+        return Command((*bridge_command(), *_flags(start), "--", *meta.agent_command), child_environment(meta))
+
+    def stream(self, start: Start | None = None) -> AcpStream:
+        return AcpStream()
+
+    def explain(self, meta: RunMeta, stderr: str) -> str:
+        return ""
+
+
+def _flags(start: Start) -> list[str]:
+    meta = start.meta
+    flags = ["--allow", ALLOWED_KINDS]
+    if meta.resolved_model:
+        flags += ["--model", meta.resolved_model]
+    if meta.thinking:
+        flags += ["--thinking", meta.thinking]
+    if meta.tools.policy is ToolPolicy.ALLOW:
+        flags += ["--mode", READ_ONLY_MODE]
+    if meta.system_prompt_path:
+        path = os.path.join(start.run_dir, meta.system_prompt_path)
+        flags += ["--before", existing(path, "start the run again")]
+    if start.session_id:
+        flags += ["--resume", start.session_id]
+    return flags
+
+
+def _is_acp(line: bytes) -> bool:
+    fields = decode(line)
+    if fields is None:
+        return False
+    sent = mapping(fields.get("sent"))
+    result = mapping(fields.get("result"))
+    is_said = fields.get("method") == "session/update" or "agentCapabilities" in result
+    return is_said or sent.get("method") == "initialize"
+
+
+CHILD: Child = AcpChild()

@@ -1,0 +1,339 @@
+"""Read the messages of an agent that speaks the Agent Client Protocol, version 1, as the bridge passes them on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...run.events import (
+    ARGS_LIMIT,
+    CONTENT_LIMIT,
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    Retry,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UsageReported,
+    kept_args,
+)
+from ...run.fold import add_usage
+from ...run.model import NoticeLevel, RunReason
+from ...run.outcome import FINALIZE_TOOL, fault_of
+from ...text.plain import one_line
+from ..json_lines import amount, count, decode, error_words, items, mapping, string
+from ..stream import AgentStream
+
+WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
+"""Agents whose messages have ids, so that a text without one is no message but a warning of theirs."""
+
+_MOST_THOUGHT = 1024 * 1024
+"""Characters that are kept of one thought."""
+_MOST_OUTPUT = 2 * CONTENT_LIMIT
+"""Characters that are kept of what a call shows while it runs."""
+
+_STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "error", "cancelled": "aborted"}
+"""Why a turn ended, in the words of the protocol -> in those of our records."""
+
+
+class _Call:
+    """A tool call as far as its updates have told."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.title = ""
+        self.args: dict[str, Any] = {}
+        self.output = ""
+        self.exit_code: int | None = None
+        self.is_told = False
+
+
+class _Question(Struct, frozen=True):
+    """A call that the agent may not make by itself."""
+
+    about: str
+    allowing: frozenset[str]
+    """The options that let it."""
+
+
+class AcpStream(AgentStream):
+    """The messages of one agent for one prompt; between them those that it was sent, where they were written down."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
+        self.note(silent=True)
+        self._message = ""
+        """The id of the message that is being written."""
+        self._thought = ""
+        self._calls: dict[str, _Call] = {}
+        self._asked: dict[object, _Question] = {}
+        """What the agent asks and was not answered yet, by the ids of its requests."""
+        self._needs_ids = False
+        self._is_loading = False
+        """Whether the agent repeats an earlier conversation, none of which is news."""
+        self._requests: dict[object, str] = {}
+        """What the agent was asked, by the ids of the requests, where that was written down."""
+        self._cost = 0.0
+        self._warning = ""
+        """The last text of the agent that is no message."""
+        self._is_broken = False
+        """Whether the agent said that its turn ended by a fault."""
+        self._updates: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
+            "agent_message_chunk": self._text_came,
+            "agent_thought_chunk": self._thought_came,
+            "tool_call": self._call_came,
+            "tool_call_update": self._call_came,
+            "usage_update": self._usage_came,
+            "session_info_update": self._info_came,
+            "config_option_update": self._options_came,
+        }
+
+    def take(self, line: bytes) -> list[Event]:
+        fields = decode(line)
+        if fields is None:
+            return self.not_understood(line)
+        if "sent" in fields:
+            return self._sent(mapping(fields["sent"]))
+        method = fields.get("method")
+        params = mapping(fields.get("params"))
+        if method == "session/update":
+            update = mapping(params.get("update"))
+            read = self._updates.get(string(update.get("sessionUpdate")))
+            if read is None or self._is_loading:
+                return []
+            self.note(silent=False)
+            return read(update)
+        if method == "session/request_permission":
+            return self._asked_for(_key(fields), params)
+        if "error" in fields:
+            return self._failed(self._requests.pop(_key(fields), ""), mapping(fields["error"]))
+        if "result" in fields:
+            return self._answered(mapping(fields["result"]))
+        return [] if isinstance(method, str) else self.not_understood(line)
+
+    def end(self) -> list[Event]:
+        return [*self._thought_ended(), *self.broken_off()]
+
+    def _sent(self, message: dict[str, Any]) -> list[Event]:
+        """Take what the agent was sent: a request, or the answer to one of its own."""
+        method = string(message.get("method"))
+        if not method:
+            return self._decided(_key(message), mapping(mapping(message.get("result")).get("outcome")))
+        self._requests[_key(message)] = method
+        if method == "session/load":
+            self._is_loading = True
+            self.note(session_id=string(mapping(message.get("params")).get("sessionId")) or self.facts.session_id)
+        elif method == "session/prompt":
+            self._is_loading = False
+            self.note(silent=False)
+        return []
+
+    def _asked_for(self, key: object, params: dict[str, Any]) -> list[Event]:
+        """Take a question of the agent: whether a call may be made."""
+        call_id = string(mapping(params.get("toolCall")).get("toolCallId"))
+        events = self._call_came(mapping(params.get("toolCall")), is_asked=True)
+        call = self._calls.get(call_id, _Call())
+        options = map(mapping, items(params.get("options")))
+        self._asked[key] = _Question(
+            f"{call.name} {one_line(call.title, 120)}".strip() or "a call",
+            frozenset(string(each.get("optionId")) for each in options if string(each.get("kind")).startswith("allow")),
+        )
+        return events
+
+    def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
+        question = self._asked.pop(key, None)
+        if question is None or outcome.get("optionId") in question.allowing:
+            return []
+        return [_warning(f"denied: {question.about}")]
+
+    def _answered(self, result: dict[str, Any]) -> list[Event]:
+        if "agentCapabilities" in result or "protocolVersion" in result:
+            self._needs_ids = mapping(result.get("agentInfo")).get("name") in WITHOUT_IDS
+        if session_id := string(result.get("sessionId")):
+            self.note(session_id=session_id)
+        self._options_came(result)
+        return self._turn_ended(result) if "stopReason" in result else []
+
+    def _options_came(self, fields: dict[str, Any]) -> list[Event]:
+        for option in map(mapping, items(fields.get("configOptions"))):
+            if option.get("category") == "model" and (model := string(option.get("currentValue"))):
+                self.note(model=model)
+        return []
+
+    def _text_came(self, update: dict[str, Any]) -> list[Event]:
+        text, message = string(mapping(update.get("content")).get("text")), string(update.get("messageId"))
+        if self._needs_ids and not message:
+            self._warning = text.strip()
+            return [_warning(error_words(self._warning))] if self._warning else []
+        events = self._thought_ended()
+        if message != self._message:
+            events += self._text_ended()
+            self._message = message
+        if text:
+            self.finished_after = None
+            self.writing.add(msgspec.json.encode(text)[1:-1])
+        return events
+
+    def _text_ended(self) -> list[Event]:
+        text = self.writing.whole()
+        self.writing.clear()
+        if not text.strip():
+            return []
+        self.note(final_text=text, partial=False)
+        return [AssistantText(text=text)]
+
+    def _thought_came(self, update: dict[str, Any]) -> list[Event]:
+        events = self._text_ended()
+        if len(self._thought) < _MOST_THOUGHT:
+            self._thought += string(mapping(update.get("content")).get("text"))
+        return events
+
+    def _thought_ended(self) -> list[Event]:
+        thought, self._thought = self._thought.strip(), ""
+        return [Thinking(text=thought[:_MOST_THOUGHT])] if thought else []
+
+    def _call_came(self, update: dict[str, Any], *, is_asked: bool = False) -> list[Event]:
+        """Take what is new of a call; it is told once its arguments are there, and again when it has ended."""
+        call_id = string(update.get("toolCallId"))
+        if not call_id:
+            return []
+        call = self._calls.setdefault(call_id, _Call())
+        meta = mapping(update.get("_meta"))
+        call.name = (
+            string(mapping(meta.get("claudeCode")).get("toolName"))
+            or string(update.get("name"))
+            or call.name
+            or string(update.get("kind"))
+            or "tool"
+        )
+        call.title = string(update.get("title")) or call.title
+        call.args = mapping(update.get("rawInput")) or call.args
+        output = string(mapping(meta.get("terminal_output_delta")).get("data"))
+        call.output = (call.output + output)[:_MOST_OUTPUT]
+        if (code := mapping(meta.get("terminal_exit")).get("exit_code")) is not None and isinstance(code, int):
+            call.exit_code = code
+        status = update.get("status")
+        has_ended = status in ("completed", "failed")
+        events: list[Event] = []
+        if not call.is_told and (call.args or is_asked or has_ended or status == "in_progress"):
+            call.is_told = True
+            events += [*self._thought_ended(), *self._text_ended(), self._told(call_id, call)]
+        if has_ended:
+            events.append(self._call_ended(call_id, call, update))
+        return events
+
+    def _told(self, call_id: str, call: _Call) -> ToolCall:
+        self.tool_started(call_id)
+        args = call.args or ({"title": call.title} if call.title else {})
+        return ToolCall(tool_call_id=call_id, tool_name=call.name, args=kept_args(args, ARGS_LIMIT))
+
+    def _call_ended(self, call_id: str, call: _Call, update: dict[str, Any]) -> ToolResult:
+        del self._calls[call_id]
+        content = _content(update) or call.output
+        is_error = update.get("status") == "failed"
+        if call.name.endswith(FINALIZE_TOOL) and not is_error:
+            fault = fault_of(call.args)
+            self.note(**({"refused": fault} if fault else {"finalized": call.args, "refused": ""}))
+        return ToolResult(
+            tool_call_id=call_id,
+            tool_name=call.name,
+            is_error=is_error,
+            content=content[:CONTENT_LIMIT],
+            truncated=len(content) > CONTENT_LIMIT,
+            exit_code=call.exit_code,
+            duration_ms=self.tool_ended(call_id),
+        )
+
+    def _usage_came(self, update: dict[str, Any]) -> list[Event]:
+        cost = mapping(update.get("cost"))
+        if cost.get("currency") == "USD":
+            self._cost = amount(cost.get("amount"))
+        return []
+
+    def _info_came(self, update: dict[str, Any]) -> list[Event]:
+        """Take what codex-acp says beside the protocol: that it tries again, or that its turn failed."""
+        codex = mapping(mapping(update.get("_meta")).get("codex"))
+        if mapping(codex.get("threadStatus")).get("type") == "systemError":
+            self._is_broken = True
+        error = mapping(codex.get("error"))
+        if error.get("willRetry") is not True:
+            return []
+        reason = string(error.get("additionalDetails")) or string(error.get("message"))
+        return [Retry(attempt=1, max_attempts=0, delay_ms=0, reason=one_line(error_words(reason), 400))]
+
+    def _turn_ended(self, result: dict[str, Any]) -> list[Event]:
+        """Take the answer to the prompt: it says how the turn ended."""
+        reason = string(result.get("stopReason"))
+        is_cancelled = reason == "cancelled"
+        ended = self.broken_off() if is_cancelled else self._text_ended()
+        events = [*self._thought_ended(), *ended, *self._usage(mapping(result.get("usage")), reason)]
+        self.note(stop_reason=_STOPS.get(reason, reason), finished=True)
+        self.finished_after = 0.0
+        if reason == "max_turn_requests":
+            self.note(ended=RunReason.MAX_TURNS, finished=False)
+        elif reason == "refusal":
+            self.note(error_message="the model refused to answer")
+        elif self._is_broken and not is_cancelled:
+            message = error_words(self._warning) or "the agent ended its turn by an error and gave no message"
+            self.note(stop_reason="error", error_message=message)
+            events.append(ErrorReported(message=message))
+        return events
+
+    def _usage(self, usage: dict[str, Any], reason: str) -> list[Event]:
+        if not usage and not self._cost:
+            return []
+        event = UsageReported(
+            input=count(usage.get("inputTokens")),
+            output=count(usage.get("outputTokens")),
+            cache_read=count(usage.get("cachedReadTokens")),
+            cache_write=count(usage.get("cachedWriteTokens")),
+            cost=self._cost,
+            model=self.facts.model,
+            stop_reason=_STOPS.get(reason, reason),
+        )
+        self.note(usage=add_usage(self.facts.usage, event))
+        return [event]
+
+    def _failed(self, method: str, error: dict[str, Any]) -> list[Event]:
+        """Take an error of the agent: without a request that is known it is taken for the answer to the prompt."""
+        words = error_words(string(error.get("message")) or "the agent answered with an error and gave no message")
+        details = mapping(error.get("data")).get("details")
+        message = f"{words}: {details}" if isinstance(details, str) and details not in words else words
+        if method not in ("", "session/prompt"):
+            self.note(error_message=message)
+            return [ErrorReported(message=message)]
+        if self.writing.tail and self.writing.tail.strip() in message:
+            self.writing.clear()  # the agent said its error as if it were an answer
+        events = [*self._thought_ended(), *self._text_ended(), *self._usage({}, "refusal")]
+        self.note(stop_reason="error", error_message=message, finished=True)
+        self.finished_after = 0.0
+        return [*events, ErrorReported(message=message)]
+
+
+def _key(message: dict[str, Any]) -> object:
+    key = message.get("id")
+    return key if isinstance(key, int | str) else None
+
+
+def _warning(text: str) -> Notice:
+    return Notice(level=NoticeLevel.WARNING, text=text)
+
+
+def _content(update: dict[str, Any]) -> str:
+    """Return what a call brought, as text."""
+    raw = update.get("rawOutput")
+    if isinstance(raw, str):
+        return raw
+    parts: list[str] = []
+    for block in map(mapping, items(update.get("content"))):
+        if block.get("type") == "content":
+            parts.append(string(mapping(block.get("content")).get("text")))
+        elif block.get("type") == "diff":
+            parts.append(string(block.get("path")))
+    return "\n".join(filter(None, parts)) or ("" if raw is None else str(raw))

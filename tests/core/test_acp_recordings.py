@@ -1,0 +1,183 @@
+"""Recorded messages of two agents of the Agent Client Protocol, as the bridge wrote them, and how those runs ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subdeck.core.agents.acp.stream import AcpStream
+from subdeck.core.agents.kinds import recorded_kind
+from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, UsageReported
+from subdeck.core.run.outcome import ChildExit, Outcome, decide
+
+from tests.replay import RECORDINGS
+
+ACP = RECORDINGS / "acp"
+CASES = sorted(str(file.parent.relative_to(ACP)) for file in ACP.glob("*/*/exit.txt"))
+
+CUT = "Internal error: API Error: Claude's response exceeded the 64000 output token maximum."
+EMPTY = "the agent finished without writing any text"
+CANCELLED = "the agent aborted its own answer"
+EXPECTED: dict[str, tuple[str, str, str]] = {
+    "claude/api-400": ("failed", "model_error", "Internal error: API Error: 400 scripted status 400"),
+    "claude/bash-allowed": ("completed", "done", "It says hello."),
+    "claude/bash-fail": ("completed", "done", "It failed with 3."),
+    "claude/bash-refused": ("completed", "done", "I may not."),
+    "claude/cancel-in-bash": ("failed", "agent_exit", CANCELLED),
+    "claude/cancel-in-text": ("failed", "agent_exit", CANCELLED),
+    "claude/empty": ("failed", "empty_answer", EMPTY),
+    "claude/hostile": ("completed", "done", "\x1b[31mred"),
+    "claude/length": ("failed", "model_error", CUT),
+    "claude/read-edit": ("completed", "done", "Changed."),
+    "claude/resume-1": ("completed", "done", "First answer."),
+    "claude/resume-2": ("completed", "done", "Second answer."),
+    "claude/text-thinking": ("completed", "done", "The answer is 42, and that is all there is to it."),
+    "codex/api-400": ("failed", "model_error", "scripted status 400"),
+    "codex/bash-allowed": ("completed", "done", "It says hello."),
+    "codex/bash-fail": ("completed", "done", "It failed with 3."),
+    "codex/bash-refused": ("completed", "done", "I may not."),
+    "codex/cancel-in-bash": ("failed", "agent_exit", CANCELLED),
+    "codex/cancel-in-text": ("failed", "agent_exit", CANCELLED),
+    "codex/empty": ("failed", "empty_answer", EMPTY),
+    "codex/hostile": ("completed", "done", "\x1b[31mred"),
+    "codex/length": ("failed", "model_error", "Incomplete response returned, reason: max_output_tokens"),
+    "codex/resume-1": ("completed", "done", "First answer."),
+    "codex/resume-2": ("completed", "done", "Second answer."),
+    "codex/text-thinking": ("completed", "done", "The answer is 42, and that is all there is to it."),
+}
+
+
+class Replay:
+    """What a recording became."""
+
+    def __init__(self, case: str) -> None:
+        self.stream = AcpStream()
+        lines = (ACP / case / "stdout.jsonl").read_bytes().splitlines()
+        self.events: list[Event] = [event for line in lines for event in self.stream.feed(line)]
+        self.events += self.stream.end()
+
+    def outcome(self, code: int) -> Outcome:
+        return decide(self.stream.facts, exit=ChildExit.of(code))
+
+    def of(self, kind: type) -> list:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_recording_ends_as_it_did(case: str) -> None:
+    """The answer of a good run, the reason of a bad one; nothing in the recording is not understood."""
+    replay = Replay(case)
+    outcome = replay.outcome(int((ACP / case / "exit.txt").read_text()))
+    status, reason, words = EXPECTED[case]
+    assert (status, reason) == (outcome.status, outcome.reason)
+    said = replay.stream.facts.final_text if status == "completed" else outcome.message
+    assert words in (said or "")
+    assert 0 == replay.stream.facts.unreadable
+    assert 0 == replay.stream.running_tools or "cancel" in case
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_recording_is_known_by_its_first_lines(case: str) -> None:
+    lines = (ACP / case / "stdout.jsonl").read_bytes().splitlines()
+    assert "acp" == recorded_kind(lines[:20])
+    assert "acp" == recorded_kind([line for line in lines if not line.startswith(b'{"sent"')][:20])
+
+
+def test_expected_are_all() -> None:
+    assert CASES == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_a_thought_is_no_answer(agent: str) -> None:
+    replay = Replay(f"{agent}/text-thinking")
+    assert ["Let me think."] == [event.text for event in replay.of(Thinking)]
+    assert 1 == len(replay.of(AssistantText))
+
+
+def test_a_call_and_its_result() -> None:
+    """Both agents, who tell it differently: a call once with its arguments, its text and how it ended."""
+    for agent, name, code in (("claude", "Bash", None), ("codex", "exec_command", 3)):
+        replay = Replay(f"{agent}/bash-fail")
+        (call,), (result,) = replay.of(ToolCall), replay.of(ToolResult)
+        assert (name, "cat a.md; exit 3") == (call.tool_name, call.args["command"])
+        assert (call.tool_call_id, True, code) == (result.tool_call_id, result.is_error, result.exit_code)
+        assert "hello" in result.content
+
+
+def test_an_edit() -> None:
+    replay = Replay("claude/read-edit")
+    assert ["Read", "Edit"] == [call.tool_name for call in replay.of(ToolCall)]
+    assert ["1\thello\n2\t", "has been updated"] == [
+        result.content if number == 0 else result.content[result.content.index("has") :][:16]
+        for number, result in enumerate(replay.of(ToolResult))
+    ]
+    assert ["Now I change it.", "Changed."] == [text.text for text in replay.of(AssistantText)]
+
+
+def test_a_refused_call_is_a_warning() -> None:
+    """What nobody allowed is told on the run, beside the result of the call."""
+    replay = Replay("claude/bash-refused")
+    assert ["denied: Bash echo hi > b.txt"] == [notice.text for notice in replay.of(Notice)]
+    assert [True] == [result.is_error for result in replay.of(ToolResult)]
+
+
+def test_an_earlier_conversation_is_not_told_again() -> None:
+    """An agent that goes on with a session repeats it; only what is new counts."""
+    replay = Replay("codex/resume-2")
+    assert ["Second answer."] == [text.text for text in replay.of(AssistantText)]
+    first = Replay("codex/resume-1")
+    assert first.stream.facts.session_id == replay.stream.facts.session_id is not None
+
+
+def test_usage_of_a_turn() -> None:
+    """Tokens from the answer to the prompt; dollars where the agent tells them."""
+    (usage,) = Replay("claude/text-thinking").of(UsageReported)
+    assert (100, 20, 30, 7) == (usage.input, usage.output, usage.cache_read, usage.cache_write)
+    assert 0 < usage.cost < 0.1
+    (usage,) = Replay("codex/text-thinking").of(UsageReported)
+    assert (107, 20, 30, 0) == (usage.input, usage.output, usage.cache_read, usage.cost)
+
+
+def test_what_was_being_written_is_kept() -> None:
+    for agent in ("claude", "codex"):
+        replay = Replay(f"{agent}/cancel-in-text")
+        assert [("So far so go", True)] == [(event.text, event.partial) for event in replay.of(AssistantText)]
+        assert replay.stream.facts.partial
+
+
+def test_warnings_of_an_agent_are_no_answer() -> None:
+    """codex-acp says its warnings as messages without an id."""
+    replay = Replay("codex/empty")
+    assert [] == replay.of(AssistantText)
+    (notice,) = replay.of(Notice)
+    assert notice.text.startswith("Warning: Model metadata")
+
+
+def test_messages_without_ids_are_answers_of_others() -> None:
+    """Agents that give no message an id are understood: a text ends with whatever else follows."""
+    stream = AcpStream()
+
+    def update(**fields: object) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"update": fields}}).encode()
+
+    def text(words: str) -> bytes:
+        return update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": words})
+
+    lines = [text("I "), text("look."), update(sessionUpdate="tool_call", toolCallId="1", kind="read", title="a.md")]
+    lines += [update(sessionUpdate="tool_call_update", toolCallId="1", status="completed"), text("Fine.")]
+    lines += [b'{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}']
+    events = [event for line in lines for event in stream.feed(line)]
+    assert ["I look.", "Fine."] == [event.text for event in events if isinstance(event, AssistantText)]
+    assert [("read", {"title": "a.md"})] == [(e.tool_name, e.args) for e in events if isinstance(e, ToolCall)]
+    assert ("done", "Fine.") == (decide(stream.facts).reason, stream.facts.final_text)
+
+
+@pytest.mark.parametrize(
+    "line", [b"null", b"[]", b"{", b'{"sent":1}', b'{"method":"session/update","params":3}', b'{"id":1,"error":7}']
+)
+def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
+    stream = AcpStream()
+    stream.feed(line)
+    stream.end()
+    assert Path(ACP).is_dir()
