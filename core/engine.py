@@ -6,7 +6,6 @@ What only launching needs is loaded by it: half of what a plain `status` would o
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -258,6 +257,8 @@ class Engine:
 
         Return them as they stand, in the order asked. `on_update` is called with each update, as `updates` yields it.
         """
+        import threading  # which a list of runs does not need
+
         deadline = None if timeout is None else time.monotonic() + timeout
         standing: dict[str, RunSnapshot] = {}
         for update in self.updates(stop or threading.Event(), only=run_ids):

@@ -49,8 +49,13 @@ def _fill_closed_descriptors() -> None:
 
 
 def _command_line(failure: BaseException | None) -> int:
-    from ..core.system.imports import import_click
+    from ..core.system.imports import import_click, import_msgspec
 
+    if sys.argv[1:] in (["status"], ["status", "--all"]):  # called often, and read at a glance
+        import_msgspec()
+        from ..core.cli import listing
+
+        return listing.main(show_all=len(sys.argv) > 2)
     import_click()
     from ..core.cli.main import main as command_line
 

@@ -22,7 +22,8 @@ from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, prompt_mode_words
 from ..text.plain import one_line, plain
-from .output import document, json_option, note, say, terminal_width
+from .options import json_option
+from .output import document, note, say, terminal_width
 from .table import Column, table
 
 PRESET_COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))

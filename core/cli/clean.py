@@ -15,7 +15,8 @@ from ..paths import user_settings_file
 from ..project import trash
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
-from .output import Number, document, is_terminal, json_option, note, say
+from .options import Number, json_option
+from .output import document, is_terminal, note, say
 
 NAMED = 20
 """Runs that were not deleted which are named one by one."""

@@ -13,7 +13,8 @@ from ..errors import RunnerUnavailable, UnknownRun, UsageError
 from ..run.describe import runs_word
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .output import document, is_terminal, json_option, note, run_argument, runs_argument, say
+from .options import json_option, run_argument, runs_argument
+from .output import document, is_terminal, note, say
 
 
 @click.command("stop")

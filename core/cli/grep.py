@@ -10,7 +10,8 @@ from ..engine import Engine
 from ..run.describe import moment
 from ..search.pattern import Pattern
 from ..search.scan import Found, Hit, Place
-from .output import document, is_terminal, json_option, say, terminal_width
+from .options import json_option
+from .output import document, is_terminal, say, terminal_width
 from .table import fit
 
 NOT_FOUND = 1

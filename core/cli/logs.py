@@ -15,7 +15,8 @@ from ..run.model import RunStatus
 from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
-from .output import EXIT_CODES, document, json_option, note, pass_bytes, pass_on, report, run_argument
+from .options import json_option, run_argument
+from .output import EXIT_CODES, document, note, pass_bytes, pass_on, report
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""

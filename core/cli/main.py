@@ -1,19 +1,18 @@
-"""The command `subdeck`: a table of commands, each imported when it is called, and the one place where errors end."""
+"""The command `subdeck`: a table of commands, each imported when it is called."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
 import click
 
 from .. import __version__
-from ..errors import SubdeckError, UsageError, nearest
-from ..system.imports import import_msgspec
+from ..errors import UsageError, nearest
+from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
-from .output import NOT_PRINTED, NOTHING_STARTED, OutputError, drop_unwritten, show_error, terminal_width
+from .output import INTERRUPTED, run_to_end, terminal_width
 
 COMMANDS = {
     "run": ("run", "Start a run, show its progress and print its answer."),
@@ -46,9 +45,6 @@ OpenApp = Callable[[str | None, bool], int]
 app. Returns the exit code; raises SubdeckError for what keeps the app from opening.
 """
 
-INTERRUPTED = 130
-"""What a shell reports for a program that ctrl-C ended."""
-
 
 class CommandGroup(click.Group):
     """A group of the commands in `COMMANDS`, which its help lists without importing one."""
@@ -61,7 +57,7 @@ class CommandGroup(click.Group):
         if module is None:
             return None
         import_msgspec()
-        return getattr(import_module(f".{module}", __package__), cmd_name)
+        return getattr(load(f"{__package__}.{module}"), cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -79,27 +75,19 @@ class CommandGroup(click.Group):
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code; without a command, that of `open_app`.
-
-    Every SubdeckError ends here, as text or, with --json, as a document on stderr.
-    """
+    """Run one command and return the exit code; without a command, that of `open_app`."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in args[: args.index("--") if "--" in args else None]
-    try:
-        code: object = _deck(open_app).main(args, prog_name="subdeck", standalone_mode=False)
-        return code if isinstance(code, int) else 0
-    except click.Abort:
-        return INTERRUPTED
-    except click.ClickException as error:
-        show_error(_explained(error), as_json=as_json)
-    except OutputError as error:
-        show_error(error, as_json=as_json)
-        return NOT_PRINTED
-    except (SubdeckError, OSError) as error:
-        show_error(error, as_json=as_json)
-    finally:
-        drop_unwritten()
-    return NOTHING_STARTED
+
+    def command() -> object:
+        try:
+            return _deck(open_app).main(args, prog_name="subdeck", standalone_mode=False)
+        except click.Abort:
+            return INTERRUPTED
+        except click.ClickException as error:
+            raise _explained(error) from error
+
+    return run_to_end(command, as_json=as_json)
 
 
 def _deck(open_app: OpenApp) -> CommandGroup:

@@ -1,16 +1,13 @@
-"""What commands share: parameters, text that is fit for a terminal, one JSON document, errors, exit codes."""
+"""What commands share: text that is fit for a terminal, one JSON document, errors, exit codes."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
-
-import click
 
 from ..errors import SubdeckError
 from ..text.plain import UNSAFE, one_line, plain
@@ -24,35 +21,21 @@ WIDE = 110
 """Columns where there is no terminal."""
 LEAST = 20
 
+BLOCK = 50
+"""Lines that are written at once."""
+
 NOTHING_STARTED = 2
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
+
+INTERRUPTED = 130
+"""What a shell reports for a program that ctrl-C ended."""
 
 NOT_PRINTED = 1
 """The exit code of a command that did its work, but could not print what it found."""
 
 DELETED_CODE = 1
 """The exit code for a run that was started and then deleted, so that its end is not known."""
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-
-runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True)
-"""Ids, short ids or unambiguous beginnings of either; `Engine.find` turns them into ids."""
-
-run_argument = click.argument("ref", metavar="RUN")
-
-
-class Number(click.FloatRange):
-    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
-
-    def __init__(self, most: float) -> None:
-        super().__init__(min=0, max=most)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
-        return number
 
 
 class OutputError(OSError):
@@ -62,6 +45,12 @@ class OutputError(OSError):
 def say(text: str) -> None:
     """Print a text of our own, or one that went through `plain`, on stdout."""
     _write(sys.stdout, text + "\n")
+
+
+def say_lines(lines: Sequence[str]) -> None:
+    """Print many lines: a block at a time, for which the same memory does again and again."""
+    for start in range(0, len(lines), BLOCK):
+        say("\n".join(lines[start : start + BLOCK]))
 
 
 def note(text: str) -> None:
@@ -136,7 +125,7 @@ def worst(runs: Iterable[RunSnapshot]) -> int:
 def terminal_width() -> int:
     """Return COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
     named = os.environ.get("COLUMNS", "")
-    if re.fullmatch("0*[1-9][0-9]{0,4}", named):
+    if named and re.fullmatch("0*[1-9][0-9]{0,4}", named):
         return max(LEAST, int(named))
     try:
         return max(LEAST, os.get_terminal_size(1).columns or WIDE)
@@ -146,6 +135,26 @@ def terminal_width() -> int:
 
 def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
+
+
+def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
+    """Run a command and return its exit code. Every SubdeckError ends here, as text or as a document on stderr."""
+    try:
+        code = command()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        note("")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return NOT_PRINTED  # its reader has gone
+    except OutputError as error:
+        show_error(error, as_json=as_json)
+        return NOT_PRINTED
+    except (SubdeckError, OSError) as error:
+        show_error(error, as_json=as_json)
+        return NOTHING_STARTED
+    finally:
+        drop_unwritten()
 
 
 def drop_unwritten() -> None:

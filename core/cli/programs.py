@@ -21,7 +21,8 @@ from ..run.model import LauncherKind
 from ..system.log import log_thread_faults
 from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
-from .output import NOTHING_STARTED, error_fields, json_option, note, say
+from .options import json_option
+from .output import NOTHING_STARTED, error_fields, note, say
 from .stdio import Canceller, read_line, write_line
 
 RESOLVE_TIMEOUT_S = 5.0

@@ -20,19 +20,8 @@ from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line, plain
-from .output import (
-    DELETED_CODE,
-    EXIT_CODES,
-    document,
-    is_terminal,
-    json_option,
-    note,
-    pass_on,
-    report,
-    say,
-    show_error,
-    worst,
-)
+from .options import json_option
+from .output import DELETED_CODE, EXIT_CODES, document, is_terminal, note, pass_on, report, say, show_error, worst
 from .stdio import Canceller
 
 DELETED = "the run was deleted while it was waited for"

@@ -16,7 +16,8 @@ from ..errors import SubdeckError
 from ..paths import Project, agent_dir, user_settings_file
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
-from .output import document, json_option, note, say
+from .options import json_option
+from .output import document, note, say
 
 
 @click.command("doctor")

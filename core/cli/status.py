@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,33 +14,12 @@ from ..project.registry import count
 from ..run import describe
 from ..run.model import MOST_SECONDS, RunResult
 from ..run.snapshot import Queued, RunSnapshot
-from ..text.plain import one_line
-from .output import Number, document, json_option, note, runs_argument, say, show_error, terminal_width, worst
-from .table import Column, table
-
-LAST = 20
-"""Finished runs that are shown unless all are asked for."""
-
-DOING = 160
-"""Characters of what a run does or how it ended."""
+from .listing import listed, rows, show_list, totals
+from .options import Number, json_option, runs_argument
+from .output import document, note, say, say_lines, show_error, worst
 
 TIMED_OUT = 124
 """The exit code of `timeout(1)`."""
-
-COLUMNS = (
-    Column(11),
-    Column(6),
-    Column(20, least=8),
-    Column(60, least=10),
-    Column(DOING, least=12),
-    Column(9, right=True),
-    Column(6, right=True),
-)
-
-EMPTY = """\
-No runs in {place} yet.
-Start one with:  subdeck run PRESET "what to do"
-subdeck presets lists the presets; subdeck without a command opens the app."""
 
 
 @click.command("status")
@@ -58,18 +36,15 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
         raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")
     engine = Engine.open()
     run_ids = engine.find(refs) if refs else None
-    runs = engine.snapshots(run_ids, last=None if show_all else LAST)
+    runs = engine.snapshots(run_ids) if refs else listed(engine, show_all=show_all)
     if as_json:
         document({"counts": count(runs), "runs": [_run_document(engine, run) for run in runs]})
-    elif runs:
-        say("\n".join(_rows(runs)))
-        if refs:
-            lines = [f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}" for run in runs]
-            say("\n" + "\n".join(lines))
-        more = "; --all shows every run" if not refs and not show_all and len(runs) >= LAST else ""
-        say(f"\n{describe.counted(count(runs))}{_foreign(runs)}{more}")
+    elif refs and runs:
+        lines = [f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}" for run in runs]
+        say_lines([*rows(runs), "", *lines])
+        say(f"\n{totals(runs)}")
     else:
-        say(EMPTY.format(place=one_line(engine.project.root)))
+        show_list(engine, runs, show_all=show_all)
 
 
 @click.command("wait")
@@ -97,7 +72,7 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
         if as_json:
             document({"timedOut": bool(open_runs), "runs": [_run_document(engine, run) for run in runs]})
         else:
-            say("\n".join(_rows(runs)))
+            say_lines(rows(runs))
     except BrokenPipeError:
         pass  # its reader has gone; the exit code is that of the runs all the same
     except OSError as error:
@@ -107,29 +82,6 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
         note(f"subdeck: {unfinished} not ended after {timeout:g} s")
         return TIMED_OUT
     return worst(runs)
-
-
-def _rows(runs: Sequence[RunSnapshot]) -> list[str]:
-    now = datetime.now(UTC)
-    cells = [
-        (
-            describe.state(run),
-            run.meta.short_id,
-            run.meta.title,
-            run.meta.description or run.meta.task,
-            describe.doing(run, DOING),
-            describe.elapsed(run, now),
-            describe.tokens(run.usage.tokens),
-        )
-        for run in runs
-    ]
-    return table(COLUMNS, cells, terminal_width())
-
-
-def _foreign(runs: Sequence[RunSnapshot]) -> str:
-    """Say how many of the listed runs are not counted, because they are not this user's."""
-    foreign = sum(run.foreign for run in runs)
-    return f"; {foreign} foreign, not counted" if foreign else ""
 
 
 def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str:

@@ -129,16 +129,21 @@ class Registry:
 
     def _look_at(self, run_id: str, prove: bool, runs: Directory | None) -> None:
         run = self._open.get(run_id)
-        if run is None and (known := self._snapshots.get(run_id)) and not known.foreign:
-            return  # it has ended; a foreign one may have been adopted since
-        run_dir = self._project.run_dir(run_id)
-        if run is None and (finished := self._finished(runs, run_id)):
-            self._finish(*finished)
-        elif run is None or prove:
+        if run is None:
+            known = self._snapshots.get(run_id)
+            if known is not None and not known.foreign:
+                return  # it has ended; a foreign one may have been adopted since
+            finished = self._finished(runs, run_id)
+            if finished is not None:
+                self._finish(*finished)
+            else:
+                self._prove(run_id, None)
+            return
+        if prove:
             self._prove(run_id, run)
         elif run.drain():
             self._show(run)
-        if run and run.may_have_ended and (result := artifacts.read_result(run_dir)):
+        if run.may_have_ended and (result := artifacts.read_result(self._project.run_dir(run_id))):
             self._finish(run.meta, result, not run.is_foreign)
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
@@ -203,26 +208,29 @@ class Registry:
         self._put(finished_snapshot(_without_prompt(meta), result, foreign=not is_own))
 
     def _close(self, run_id: str) -> None:
-        self._open.pop(run_id, None)
+        if self._open:
+            self._open.pop(run_id, None)
         if self._wrappers is not None:
             self._wrappers.forget(run_id)
 
     def _put(self, snapshot: RunSnapshot) -> None:
-        former = self._snapshots.get(snapshot.run_id)
+        run_id = snapshot.meta.run_id
+        former = self._snapshots.get(run_id)
         if former is not None:
             if former == snapshot:
                 return
             self._tally_up(former, -1)
         self._tally_up(snapshot, +1)
-        self._snapshots[snapshot.run_id] = snapshot
-        self._changed.add(snapshot.run_id)
+        self._snapshots[run_id] = snapshot
+        self._changed.add(run_id)
 
     def _tally_up(self, snapshot: RunSnapshot, step: int) -> None:
         if snapshot.foreign:
             return
-        self._tally[snapshot.status] += step
+        status = snapshot.status
+        self._tally[status] += step
         if snapshot.meta.background:
-            self._background_tally[snapshot.status] += step
+            self._background_tally[status] += step
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""

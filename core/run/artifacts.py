@@ -136,7 +136,7 @@ def _owned_record(run_dir: str, verifier: Verifier, *, certain: bool = False) ->
 def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bytes, bool]:
     """Read `meta.json` as it stands in its file, and whether the run is this user's. Raises OSError."""
     owner, (record,) = runs.read_inside(run_id, paths.META)
-    return record, verifier.is_marked(run_id, record) and paths.is_own(owner)
+    return record, verifier.is_own(run_id, record, owner)
 
 
 def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
@@ -168,8 +168,7 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
     result = _result(run_dir, result_record)
     if result is None:
         return None
-    is_own = verifier.is_marked(run_id, record) and paths.is_own(owner)
-    return _meta(run_dir, record) or unreadable_meta(run_dir), result, is_own
+    return _meta(run_dir, record) or unreadable_meta(run_dir), result, verifier.is_own(run_id, record, owner)
 
 
 def _is_end(result: RunResult) -> bool:

@@ -33,17 +33,27 @@ def marked(run_id: str, record: bytes) -> bytes:
     Makes the key where there is none. Raises SubdeckError when that cannot be done.
     """
     head = record.removesuffix(b"\n}")
-    return head + _field(_keyed(make_key()), run_id, head)
+    return b"%b%b%b%b" % (head, _FIELD, _signature(_keyed(make_key()), run_id, head), _END)
 
 
 class Verifier:
     """Tells marked records from others, as of one look: the key is read once, with the first that has a mark."""
 
+    _user = -1
+    """The owner that was last found to be this user."""
+
     def is_marked(self, run_id: str, record: bytes) -> bool:
         """Return whether a record carries this user's mark for a run of that id; False where the key cannot be used."""
         if not is_mark_there(record) or self._keyed is None:
             return False
-        return record.endswith(_field(self._keyed, run_id, record[:-_FIELD_AT]))
+        head = memoryview(record)[:-_FIELD_AT]
+        return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
+
+    def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
+        """Return whether a record is marked like that in a directory of this user."""
+        if owner != self._user and paths.is_own(owner):
+            self._user = owner
+        return owner == self._user and self.is_marked(run_id, record)
 
     @cached_property
     def _keyed(self) -> blake2b | None:
@@ -133,11 +143,11 @@ def _keyed(key: bytes) -> blake2b:
     return blake2b(key=key, digest_size=_DIGEST_BYTES, person=_PURPOSE)
 
 
-def _field(keyed: blake2b, run_id: str, head: bytes) -> bytes:
+def _signature(keyed: blake2b, run_id: str, head: bytes | memoryview) -> bytes:
     signed = keyed.copy()
-    signed.update(os.fsencode(f"{run_id}\n"))
+    signed.update(b"%b\n" % run_id.encode("utf-8", "surrogateescape"))
     signed.update(head)
-    return b"%b%b%b" % (_FIELD, signed.hexdigest().encode(), _END)
+    return signed.hexdigest().encode()
 
 
 def _unmakable(why: str) -> SubdeckError:

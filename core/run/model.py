@@ -1,6 +1,7 @@
-"""The records of a run: what was asked, what was decided before its start, and how it ended."""
+"""The records of a run: what was asked, what was decided before its start, and how it ended.
 
-from __future__ import annotations
+Annotations are evaluated here: written as text, msgspec would compile each one in each process that reads a record.
+"""
 
 from msgspec import Struct, structs
 

@@ -6,31 +6,41 @@ what the library takes from it at once; asked for more, it answers with what the
 
 from __future__ import annotations
 
-import os
+import _thread
 import sys
-from importlib import import_module
 from types import ModuleType
 
 
 def import_click() -> None:
+    _take_native_datetime()
     _import(
         "click",
         # It looks on the disk for translations, which nobody has made.
         gettext=_StandIn("gettext", gettext=str, ngettext=_ngettext),
         inspect=_StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
-        platform=_PLATFORM,
+        threading=_StandIn("threading", local=vars(_thread)["_local"]),
+        uuid=_UUID,
+        weakref=_StandIn("weakref", WeakKeyDictionary=dict),  # of the three standard streams
     )
 
 
 def import_msgspec() -> None:
+    _take_native_datetime()
     _import(
         "msgspec",
         **{"msgspec.inspect": _StandIn("msgspec.inspect")},
         decimal=_StandIn("decimal", Decimal=type("Decimal", (), {})),  # no record of ours has one
-        platform=_PLATFORM,
         textwrap=_StandIn("textwrap"),
         typing_extensions=None,  # without it msgspec takes what Python itself has
+        uuid=_UUID,
     )
+
+
+def load(name: str) -> ModuleType:
+    """Import a module by its full name; `importlib`, with what it loads itself, takes longer than most modules."""
+    if name not in sys.modules:
+        __import__(name, fromlist=("__name__",))  # without one it would load the package around it, too
+    return sys.modules[name]
 
 
 def import_part(package: str, name: str) -> ModuleType:
@@ -40,7 +50,7 @@ def import_part(package: str, name: str) -> ModuleType:
     spec = None if package in sys.modules else find_spec(package)
     if spec is not None:
         _import(f"{package}.{name}", **{package: _StandIn(package, __path__=spec.submodule_search_locations)})
-    return import_module(f"{package}.{name}")
+    return load(f"{package}.{name}")
 
 
 class _StandIn(ModuleType):
@@ -53,11 +63,23 @@ class _StandIn(ModuleType):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
+        return getattr(load(self.__name__), name)
 
 
-_PLATFORM = _StandIn("platform", system=lambda: os.uname().sysname)
-"""All that uuid wants of it."""
+# Neither a record nor an option of ours is one.
+_UUID = _StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
+
+
+def _take_native_datetime() -> None:
+    """Let `datetime` be what the standard library has in C, as Python 3.12 does, which no longer defines all of it
+    twice.
+    """
+    if "datetime" in sys.modules:
+        return
+    try:
+        sys.modules["datetime"] = load("_datetime")
+    except ImportError:
+        pass  # the module itself is slower
 
 
 def _import(library: str, **instead: ModuleType | None) -> None:
@@ -65,7 +87,7 @@ def _import(library: str, **instead: ModuleType | None) -> None:
     added = {name: module for name, module in instead.items() if name not in sys.modules}
     sys.modules.update(added)  # pyright: ignore[reportArgumentType, reportCallIssue] - None keeps it from being found
     try:
-        import_module(library)
+        load(library)
     finally:
         for name, module in added.items():
             if sys.modules.get(name) is module:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.command_line import SUBDECK, run_dirs, start, subdeck, write_preset, write_settings
+from tests.core.command_line import SUBDECK, Done, run_dirs, start, subdeck, write_preset, write_settings
 from tests.factories import rewrite_meta
 from tests.replay import RECORDINGS
 from tests.waiting import wait_until
@@ -150,6 +150,37 @@ def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) ->
     assert "--all shows every run" in done.out
     assert 25 == len(subdeck("status", "--all", "--json", cwd=project).document["runs"])
     assert 2 == subdeck("status", "--all", run_id, cwd=project).code
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--all"]], ids=" ".join)
+def test_the_plain_list_is_what_the_whole_command_line_prints(project: Path, words: list[str]) -> None:
+    """It is read without the library for options; what is printed, errors and exit codes are the same."""
+
+    def same() -> Done:
+        done = subdeck(*words, cwd=project)
+        assert subdeck("-C", ".", *words, cwd=project) == done
+        return done
+
+    assert "No runs in" in same().out
+    run_id = finished(project)
+    (run_dir,) = run_dirs(project)
+    for number in range(24):
+        copied(run_dir, f"{run_id[:-6]}{number:06x}")
+    assert "25 runs" in same().out if "--all" in words else "--all shows every run" in same().out
+    settings = project / ".pi" / "subagents" / "config.yaml"
+    settings.write_text("nonsense: 1\n")
+    assert (2, "") == same()[:2]
+    assert "nonsense" in same().err
+
+
+def test_the_reader_of_the_plain_list_may_go(project: Path) -> None:
+    """Nothing is said to somebody who has read enough."""
+    finished(project)
+    with start("status", cwd=project) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        assert b"" == process.stderr.read()
+    assert 1 == process.returncode
 
 
 def test_runs_of_one_second_are_in_the_order_of_their_start(project: Path) -> None:

@@ -55,10 +55,18 @@ def test_help_loads_no_command(project_dir: Path) -> None:
 
 def test_status_loads_no_other_command(project_dir: Path) -> None:
     """Each command loads its own module only."""
-    loaded = modules("status", cwd=project_dir)
+    loaded = modules("status", "--json", cwd=project_dir)
     assert "subdeck.core.cli.status" in loaded
     assert not {f"subdeck.core.cli.{module}" for module, _ in COMMANDS.values() if module != "status"} & loaded
     assert not {"asyncio", "textual", "libtmux", "watchfiles", "yaml"} & loaded
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--all"]], ids=" ".join)
+def test_the_plain_list_loads_nothing_that_reads_options(project_dir: Path, words: list[str]) -> None:
+    """The list that people have in a prompt waits for no library that it can do without."""
+    loaded = modules(*words, cwd=project_dir)
+    assert "subdeck.core.cli.listing" in loaded
+    assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
 
 
 def test_version(project_dir: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_follower_loads_only_the_native_watcher(project_dir: Path) -> None:
         "while not next(updates).is_quiet: pass\n"
         "assert 'watchfiles._rust_notify' in sys.modules"
     )
-    assert set() == loaded(code, cwd=project_dir) & {
+    assert set() == loaded_modules(code, cwd=project_dir) & {
         "anyio",
         "asyncio",
         "json",

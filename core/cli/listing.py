@@ -1,0 +1,83 @@
+"""The list of runs that `subdeck status` prints, without what reads options: many people have it in a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ..engine import Engine
+from ..project.registry import count
+from ..run import describe
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+from .output import run_to_end, say, say_lines, terminal_width
+from .table import Column, table
+
+LAST = 20
+"""Finished runs that are shown unless all are asked for."""
+
+DOING = 160
+"""Characters of what a run does or how it ended."""
+
+COLUMNS = (
+    Column(11),
+    Column(6),
+    Column(20, least=8),
+    Column(60, least=10),
+    Column(DOING, least=12),
+    Column(9, right=True),
+    Column(6, right=True),
+)
+
+EMPTY = """\
+No runs in {place} yet.
+Start one with:  subdeck run PRESET "what to do"
+subdeck presets lists the presets; subdeck without a command opens the app."""
+
+
+def main(*, show_all: bool) -> int:
+    """Do what `subdeck status` does, with or without `--all`; return the exit code."""
+
+    def show() -> None:
+        engine = Engine.open()
+        show_list(engine, listed(engine, show_all=show_all), show_all=show_all)
+
+    return run_to_end(show)
+
+
+def listed(engine: Engine, *, show_all: bool) -> Sequence[RunSnapshot]:
+    """Return the runs that are listed where none is named."""
+    return engine.snapshots(last=None if show_all else LAST)
+
+
+def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) -> None:
+    """Print these runs, where none was named."""
+    if not runs:
+        say(EMPTY.format(place=one_line(engine.project.root)))
+        return
+    say_lines(rows(runs))
+    more = "; --all shows every run" if not show_all and len(runs) >= LAST else ""
+    say(f"\n{totals(runs)}{more}")
+
+
+def rows(runs: Sequence[RunSnapshot]) -> list[str]:
+    now = datetime.now(UTC)
+    cells = [
+        (
+            describe.state(run),
+            run.meta.short_id,
+            run.meta.title,
+            run.meta.description or run.meta.task,
+            describe.doing(run, DOING),
+            describe.elapsed(run, now),
+            describe.tokens(run.usage.tokens),
+        )
+        for run in runs
+    ]
+    return table(COLUMNS, cells, terminal_width())
+
+
+def totals(runs: Sequence[RunSnapshot]) -> str:
+    """Count these runs, and say how many are not counted because they are not this user's."""
+    foreign = sum(run.foreign for run in runs)
+    return describe.counted(count(runs)) + (f"; {foreign} foreign, not counted" if foreign else "")

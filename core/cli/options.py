@@ -1,0 +1,30 @@
+"""What several commands take: options, arguments and their types."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from ..text.plain import one_line
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True)
+"""Ids, short ids or unambiguous beginnings of either; `Engine.find` turns them into ids."""
+
+run_argument = click.argument("ref", metavar="RUN")
+
+
+class Number(click.FloatRange):
+    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__(min=0, max=most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
+        return number
