@@ -15,7 +15,7 @@ from ..errors import AgentUnavailable, SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, preset_places
 from ..project.follower import watch
 from ..text.plain import one_line
-from .protocol import Fields
+from .protocol import CLAUDE_CODE, Fields
 
 ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Claude Code keeps the description of a tool without it out of the conversation until the model searches for it."""
@@ -55,9 +55,9 @@ class Lists:
         """Read the prompts. Raises SubdeckError, OSError."""
         return self._give(PROMPTS, self._read_prompts)
 
-    def prompt(self, name: str, arguments: Mapping[str, str]) -> Fields:
-        """Fill in a prompt. Raises SubdeckError, OSError."""
-        return _prompt_text(self._engine.presets(), name, arguments)
+    def prompt(self, name: str, arguments: Mapping[str, str], client: str) -> Fields:
+        """Fill in a prompt for a client of that name. Raises SubdeckError, OSError."""
+        return _prompt_text(self._engine.presets(), name, arguments, client)
 
     def close(self) -> None:
         """Stop watching; it looks every few milliseconds."""
@@ -169,15 +169,21 @@ def _prompts(presets: Iterable[Preset]) -> list[Fields]:
     ]
 
 
-def _prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str]) -> Fields:
+def _prompt_text(catalog: PresetCatalog, name: str, arguments: Mapping[str, str], client: str) -> Fields:
     """Fill in a prompt. Raises PresetError for an unknown preset, UsageError for other arguments than the task."""
     preset = catalog.get(name)
     task = arguments.get(TASK, "").strip()
     if not task or set(arguments) != {TASK}:
         raise UsageError(f'the prompt "{one_line(name, 80)}" takes one argument: {TASK}', where="prompts/get")
-    text = (
-        f"Call the tool subagent with preset {one_line(preset.name)} for this task, "
-        f"then tell me what it found or did:\n\n{task}"
-    )
+    call = f"Call the tool subagent with preset {one_line(preset.name)} for"
+    if client == CLAUDE_CODE:
+        # It splits what was typed at blanks, hands over one word for each argument, and drops the others. Its model is
+        # shown the whole line as well.
+        text = (
+            f"{call} the task that I typed after the command: the whole line that stands above in command-args, word for "
+            f"word, of which only the first word was handed over here ({task}). Then tell me what it found or did."
+        )
+    else:
+        text = f"{call} this task, then tell me what it found or did:\n\n{task}"
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": one_line(preset.description, 200), "messages": [message]}

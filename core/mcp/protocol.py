@@ -39,6 +39,9 @@ _CAPABILITIES = f"{_META}clientCapabilities"
 _CLIENT = f"{_META}clientInfo"
 _SUBSCRIPTION = f"{_META}subscriptionId"
 
+CLAUDE_CODE = "claude-code"
+"""What Claude Code calls itself."""
+
 SERVER = {"name": "subdeck", "version": __version__}
 
 INSTRUCTIONS = """\

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import msgspec
 
-from .protocol import Fields
+from .protocol import CLAUDE_CODE, Fields
 
-LIMITS = {"claude-code": 60_000, "codex-mcp-client": 10_000}
+LIMITS = {CLAUDE_CODE: 60_000, "codex-mcp-client": 10_000}
 """Bytes of a result by the name of the client. Claude Code takes 25,000 tokens, unless `TOKENS` is set in its
 environment, Codex 12,000 bytes for a model that it does not know."""
 OTHER_LIMIT = 40_000
@@ -39,7 +39,7 @@ WriteWhole = Callable[[str, str], str]
 
 def limit_of(client: str) -> int:
     tokens = os.environ.get(TOKENS, "")
-    if client == "claude-code" and tokens.isascii() and tokens.isdecimal() and int(tokens):
+    if client == CLAUDE_CODE and tokens.isascii() and tokens.isdecimal() and int(tokens):
         return int(int(tokens) * TOKEN_BYTES)
     return LIMITS.get(client, OTHER_LIMIT)
 

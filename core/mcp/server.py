@@ -263,7 +263,7 @@ class Server:
             case "prompts/get":
                 params = asked.of(PromptParams)
                 try:
-                    return self._lists().prompt(params.name, params.arguments or {})
+                    return self._lists().prompt(params.name, params.arguments or {}, asked.client or self._client)
                 except SubdeckError as error:
                     raise ProtocolError(INVALID_PARAMS, str(error)) from error
             case _:

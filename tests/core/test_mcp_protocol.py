@@ -346,3 +346,20 @@ def test_no_line_ends_the_server(frames: list[Any], version: str, tmp_path_facto
         assert {} in [part["result"] for part in replies if isinstance(part, dict) and part.get("id") == "last"]
     finally:
         client.release()
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_claude_code_is_pointed_to_the_whole_task(client: Client, version: str) -> None:
+    """The client that hands over the first word only gets a prompt that does not take it for the task."""
+    about = {"name": "claude-code", "version": "2"}
+    if version in VERSIONS:
+        client.begin(version)
+        params = {"_meta": ENVELOPE | {f"{META}clientInfo": about}}
+    else:
+        client.ask("initialize", protocolVersion=version, clientInfo=about)
+        params = {}
+    asked = client.request("prompts/get", name="scout", arguments={"task": "find"})
+    asked["params"] |= params
+    client.send(asked)
+    (message,) = client.next()["result"]["messages"]
+    assert "command-args" in message["content"]["text"]
