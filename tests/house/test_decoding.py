@@ -36,6 +36,7 @@ ALLOWED = {
     "core/cli/stdio.py": "our own JSON",
     "core/launch/plan.py": "gives our own text back, without halves of surrogate pairs",
     "core/launch/child_session.py": "gives our own text back, without halves of surrogate pairs",
+    "core/mcp/clients.py": "the settings of clients, with words of its own",
     "core/wrapper/replay.py": "gives our own text back, without halves of surrogate pairs",
     "tui/launch/memory.py": "gives our own text back, without halves of surrogate pairs",
     "tui/launch/tasks.py": "the file of a task, with words of its own",

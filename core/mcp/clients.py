@@ -1,0 +1,193 @@
+"""Where Claude Code and Codex have their MCP servers: our entry put there, and taken away again."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any, cast
+
+from msgspec import Struct
+
+from ..errors import UsageError
+from ..pi_parent.installer import own_command
+from ..system.files import content, make_private_directory, open_regular, write_whole
+from ..text.decoding import UNDECODABLE, why
+from . import json_member, toml_table
+from .protocol import Fields
+
+NAME = "subdeck"
+
+CLAUDE = "claude"
+CODEX = "codex"
+
+BY_NAME = ("subdeck", "mcp")
+"""The command in a file of the project, which others have too."""
+
+FOR_CODEX: Fields = {
+    "startup_timeout_sec": 20,
+    "tool_timeout_sec": 3600,
+    # Without it the first request of a session does not wait for the tools.
+    "required": True,
+    # Without it Codex asks for each call, and where nobody answers refuses it.
+    "default_tools_approval_mode": "approve",
+}
+"""What is set beside the command, unless somebody has set it otherwise."""
+
+
+class Change(Struct, frozen=True):
+    """What was done to a file."""
+
+    path: str
+    entry: Fields | None
+    """The entry as it is now; None where there is none."""
+    changed: bool
+
+
+class Client(Struct, frozen=True):
+    """The file in which one client looks for servers."""
+
+    path: str
+    keys: tuple[str, ...]
+    """Where the entry stands in it."""
+    entry: Fields
+    """What it shall be."""
+    is_json: bool
+    of_project: bool
+
+    def install(self) -> Change:
+        """Put our entry in, or bring it up to date; an entry that works stays as it is. Raises UsageError, OSError."""
+        text, found = self._read()
+        entry = self._merged(found)
+        if entry == found:
+            return Change(self.path, entry, changed=False)
+        if self.is_json:
+            written = json_member.put(text, self.keys, entry) if text.strip() else _new_json(self.keys, entry)
+        else:
+            written = toml_table.put(text, self.keys, {name: entry[name] for name in self.entry})
+        self._write(text, written, entry)
+        return Change(self.path, entry, changed=True)
+
+    def uninstall(self) -> Change:
+        """Take our entry out. Raises UsageError, OSError."""
+        text, found = self._read()
+        if found is None:
+            return Change(self.path, None, changed=False)
+        self._check_ours(found)
+        editor = json_member if self.is_json else toml_table
+        self._write(text, editor.take(text, self.keys), None)
+        return Change(self.path, None, changed=True)
+
+    def _merged(self, found: Fields | None) -> Fields:
+        """Return the entry as it shall be; the command is left where it is ours by name, with whatever options."""
+        if found is None:
+            return self.entry
+        self._check_ours(found)
+        command = found.get("command")
+        if isinstance(command, str) and not os.path.isabs(command):
+            return self.entry | found
+        return self.entry | found | {name: self.entry[name] for name in ("command", "args")}
+
+    def _check_ours(self, found: Fields) -> None:
+        args = found.get("args")
+        words = [found.get("command"), *(cast("list[object]", args) if isinstance(args, list) else ())]
+        if words[-1:] != ["mcp"] or not any("subdeck" in str(word) for word in words):
+            raise self._refusal(
+                f"there is an entry {NAME} that does not start subdeck", "rename or remove it, then try again"
+            )
+
+    def _read(self) -> tuple[str, Fields | None]:
+        """Return the text of the file and our entry in it. Raises UsageError for what cannot be edited."""
+        directory = os.path.dirname(self.path)
+        if self.of_project and os.path.islink(directory):
+            raise self._refusal(f"{directory} is a link", "put a directory in its place, then try again")
+        if not os.path.lexists(self.path):
+            return "", None
+        # What comes with a checkout leads nowhere else; a user may link the files of a home.
+        if self.of_project and os.path.islink(self.path):
+            raise self._refusal("it is a link", "put a file in its place, then try again")
+        try:
+            descriptor, status = open_regular(self.path, follow=True)
+        except OSError as error:
+            raise self._refusal(error.strerror or str(error), "move it out of the way, then try again") from error
+        with open(descriptor, "rb") as file:
+            raw = file.read()
+        if not status.st_mode & stat.S_IWUSR:
+            raise self._refusal("the file may not be written", "make it writable, then try again")
+        try:
+            text = raw.decode()
+            return text, self._entry(text)
+        except UNDECODABLE as error:
+            said = why(error) if self.is_json else f"it is not valid TOML ({error})"
+            raise self._refusal(said, "mend the file, then try again") from error
+
+    def _entry(self, text: str) -> Fields | None:
+        """Find our entry. Raises UsageError, one of UNDECODABLE."""
+        place: Any = self._document(text)
+        for number, key in enumerate(self.keys):
+            if not isinstance(place, dict):
+                where = ".".join(self.keys[:number]) or "the whole"
+                raise self._refusal(f"{where} is not an object", "mend the file, then try again")
+            place = cast("Fields", place).get(key)
+            if place is None:
+                return None
+        if not isinstance(place, dict):
+            raise self._refusal(f"{'.'.join(self.keys)} is not an object", "mend the file, then try again")
+        return cast("Fields", place)
+
+    def _document(self, text: str) -> object:
+        if not text.strip():
+            return {}
+        if self.is_json:
+            return json_member.read(text)
+        import tomllib
+
+        return tomllib.loads(text)
+
+    def _write(self, before: str, after: str, entry: Fields | None) -> None:
+        """Replace the file, once it is sure that our entry is all that changes."""
+        try:
+            is_right = self._without(after) == self._without(before) and self._entry(after) == entry
+        except UNDECODABLE:
+            is_right = False
+        if not is_right:
+            what = f"the entry {NAME} is written in a form that is not edited here"
+            raise self._refusal(what, "change or remove it by hand")
+        path = self.path if self.of_project else os.path.realpath(self.path)
+        if content(path) != before.encode():
+            raise self._refusal("the file was changed at the same moment", "try again")
+        if not after.strip() and entry is None:
+            os.unlink(path)
+            return
+        make_private_directory(os.path.dirname(path))
+        write_whole(path, after.encode(), mode=0o644 if self.of_project else 0o600, durable=True)
+
+    def _without(self, text: str) -> object:
+        """Return a document without our entry, and without what is empty but for it."""
+        document: Any = self._document(text)
+        servers = document.get(self.keys[0], {})
+        others = {name: server for name, server in servers.items() if name != NAME}
+        rest = {name: value for name, value in document.items() if name != self.keys[0]}
+        return rest | ({self.keys[0]: others} if others else {})
+
+    def _refusal(self, what: str, hint: str) -> UsageError:
+        return UsageError(what, where=self.path, hint=hint)
+
+
+def client(name: str, *, project: str | None) -> Client:
+    """Return the file of a client: the user's own, or the one in the root of a project."""
+    program, *words = BY_NAME if project else (*own_command(), "mcp")
+    entry: Fields = {"command": program, "args": words}
+    home = os.path.expanduser("~")
+    if name == CLAUDE:
+        user = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or home, ".claude.json")
+        path = os.path.join(project, ".mcp.json") if project else user
+        return Client(path, ("mcpServers", NAME), {"type": "stdio", **entry}, is_json=True, of_project=bool(project))
+    user = os.environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    path = os.path.join(os.path.join(project, ".codex") if project else user, "config.toml")
+    return Client(path, ("mcp_servers", NAME), entry | FOR_CODEX, is_json=False, of_project=bool(project))
+
+
+def _new_json(keys: tuple[str, ...], entry: Fields) -> str:
+    servers, name = keys
+    return json.dumps({servers: {name: entry}}, ensure_ascii=False, indent=2) + "\n"
