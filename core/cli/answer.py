@@ -7,7 +7,8 @@ import click
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.code_blocks import CodeBlock, code_blocks
-from .output import document, json_option, note, pass_on, run_argument
+from .options import json_option, run_argument
+from .output import document, note, pass_on
 
 NO_ANSWER = 1
 """The exit code where there is none."""

@@ -8,7 +8,8 @@ import click
 
 from ..engine import Engine
 from ..run.costs import HEADINGS, NOT_COUNTED, cost_sheet, sections, total_row
-from .output import document, json_option, say, terminal_width
+from .options import json_option
+from .output import document, say, terminal_width
 from .table import Column, table
 
 COLUMNS = (Column(60, least=10), *(Column(12, right=True) for _ in HEADINGS))
