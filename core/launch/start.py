@@ -37,7 +37,7 @@ _PROJECT = "project"
 """The name of the slots that all runs of the project share; those of a group are called by its id."""
 
 _REMOVE_IT = "remove it if you did not make it"
-_IGNORED = b"runs/\nsessions/\nactive/\ntrash/\n"
+_IGNORED = b"/.gitignore\n/active/\n/runs/\n/sessions/\n/trash/\n"
 
 
 class _Launching(Struct):
