@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...core.run.code_blocks import CodeBlock, code_blocks
+from ...core.run.model import RunStatus
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
 from ..actions import KeyContext
@@ -90,8 +91,9 @@ class AnswerCommands(Commands):
         result = await self._bridge.call(self._bridge.engine.result, run.run_id)
         if result is None:
             self._say(f"{name_of(run)} has no answer yet: it is {run.status}.")
-        elif not (result.final_text or "").strip():
-            self._say(f"{name_of(run)} ended without an answer ({result.status}: {result.reason}).")
+        elif result.status is not RunStatus.COMPLETED or not (result.final_text or "").strip():
+            more = f" {self._key('detail')} shows what it said." if result.final_text else ""
+            self._say(f"{name_of(run)} ended without an answer ({result.status}: {result.reason}).{more}")
         else:
             return disarmed(result.final_text or "")
         return None

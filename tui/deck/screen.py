@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.events import DescendantFocus, Resize
 from textual.widget import Widget
 
+from ...core.paths import STDERR
 from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
 from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, said
@@ -24,6 +25,7 @@ from ..feed.messages import (
     TranscriptRead,
     UnseenFound,
 )
+from ..feed.reader import last_lines
 from ..notices import Notices
 from ..presets.list import PresetList
 from ..runs.filter_line import FilterLine
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from .toasts import Toasts
 
 
+LAST_WORDS = 6
+"""Lines of stderr that stand below the reason of a failure."""
 STARTUP_CLEANUP_DELAY_S = 3.0
 """The screen and the runs come first."""
 
@@ -207,6 +211,12 @@ class MainScreen(StyledOnceScreen):
         self.search.look()
         if message.piece.more:
             self.bridge.read_on()
+        elif self.transcript.wants_last_words:
+            self.bridge.spawn(self._read_last_words, message.reader.run_id)
+
+    async def _read_last_words(self, run_id: str) -> None:
+        file = self.bridge.engine.line_file(run_id, STDERR)
+        self.transcript.show_last_words(run_id, await self.bridge.call(last_lines, file, LAST_WORDS))
 
     @on(UnseenFound)
     def show_unseen(self, message: UnseenFound) -> None:

@@ -196,3 +196,17 @@ class RunReader:
             return ""
         start = max(self._end, size - CHUNK)
         return plain(self._file.read(start, size - start).decode("utf-8", "replace").rpartition("\r")[2])[-REST:]
+
+
+LAST = 16 * 1024
+"""Bytes in which the last lines of a file are looked for."""
+
+
+def last_lines(file: LineFile, most: int) -> list[str]:
+    """Return the last lines of a file that have something in them, fit for the screen. Reads the file."""
+    mark = file.mark()
+    if mark is None:
+        return []
+    start = max(0, mark.size - LAST)
+    lines = plain(file.read(start, LAST).decode("utf-8", "replace")).split("\n")[1 if start else 0 :]
+    return [line.rstrip() for line in lines if line.strip()][-most:]

@@ -14,6 +14,7 @@ from textual.strip import Strip
 
 from ...core.run.describe import doing
 from ...core.run.model import STATUS_OF, RunReason, RunStatus
+from ...core.run.outcome import REASONS
 from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
 from ..feed.lines import View
@@ -25,7 +26,7 @@ from .rows import TIME_STYLE
 from .view import DocumentView
 
 if TYPE_CHECKING:
-    from ...core.run.snapshot import RunSnapshot
+    from ...core.run.snapshot import Ended, RunSnapshot
     from ...core.system.line_file import LineFile
     from ..feed.reader import Piece
 
@@ -33,6 +34,8 @@ UNSAID = frozenset(reason for reason, status in STATUS_OF.items() if status is n
     RunReason.MODEL_ERROR
 }
 """Reasons that the last line of a file names, but does not explain; a model's error stands there in its own words."""
+FAULTS = frozenset(reason for reason in UNSAID if STATUS_OF[reason] is RunStatus.FAILED)
+"""Those of runs that nobody ended: what the agent wrote to its stderr may say more."""
 EDGES = 4
 """Cells of the frame that its lower line cannot be written on."""
 
@@ -80,6 +83,8 @@ class Transcript(DocumentView):
         """Of the events read so far."""
         self._loading = False
         self._state = ""
+        self._last_words: tuple[str, ...] | None = None
+        """The end of the stderr of a run that went wrong; None until it was read."""
 
     @property
     def run_id(self) -> str | None:
@@ -133,6 +138,18 @@ class Transcript(DocumentView):
         if not piece.more:
             freeze_once(self)
 
+    @property
+    def wants_last_words(self) -> bool:
+        """Whether the shown run ended by itself in a way that its stderr may explain, which was not read yet."""
+        end = self._run.end if self._run else None
+        return self._last_words is None and end is not None and end.reason in FAULTS and self.view is View.READABLE
+
+    def show_last_words(self, run_id: str, lines: Sequence[str]) -> None:
+        """Take the last lines that a run wrote to its stderr."""
+        if run_id == self.run_id:
+            self._last_words = tuple(lines)
+            self._take_sentence()
+
     def say_state(self, text: str) -> None:
         """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
         self._state = text
@@ -158,6 +175,7 @@ class Transcript(DocumentView):
         self.view = view
         self._loading = self._run is not None
         self._state = ""
+        self._last_words = None
         self._open(None)
         self.follow(True)
 
@@ -175,7 +193,7 @@ class Transcript(DocumentView):
             if not run.has_ended and run.last_seq >= self._last_seq:
                 said = run.sentence
             elif run.end and run.end.reason in UNSAID:
-                said, self.live_is_written = run.end.message, False
+                said, self.live_is_written = _reason(run.end, self._last_words), False
         self._set_live(said)
         self.settle()
 
@@ -218,6 +236,13 @@ class Transcript(DocumentView):
         if self.view is View.STDERR:
             return "This run wrote nothing to its stderr."
         return doing(self._run, 200) if self.view is View.READABLE else "This run has no events yet."
+
+
+def _reason(end: Ended, last_words: Sequence[str] | None) -> str:
+    """Say why a run ended so, and below it how its stderr ends, as far as that says more."""
+    message = end.message or REASONS[end.reason]
+    more = [line for line in last_words or () if line.strip() not in message]
+    return "\n".join((message, "", "The end of its stderr:", *(f"  {line}" for line in more))) if more else message
 
 
 def _title(run: RunSnapshot | None) -> str:
