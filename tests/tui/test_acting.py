@@ -25,10 +25,10 @@ from .fake_engine import FakeEngine, a_run, run_id
 
 
 async def test_stop_is_soft() -> None:
-    """`x` stops the highlighted run softly, without asking."""
+    """`x` stops the highlighted run softly, after a yes where it is dear."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
-        await deck.press("j", "x")
+        await deck.press("j", "x", "y")
         await deck.until(lambda: engine.stopped == [((run_id(1),), False)], "the engine to be asked")
         await deck.until(lambda: any("Stopping" in toast for toast in deck.toasts), "a word about it")
 
@@ -180,7 +180,7 @@ async def test_errors_become_toasts(error: Exception) -> None:
     engine = FakeEngine(a_run(1))
     engine.stop_error = error
     async with opened(engine) as deck:
-        await deck.press("x")
+        await deck.press("x", "y")
         await deck.until(lambda: deck.toasts, "the toast")
         assert str(error).split("\n")[0] in deck.toasts[0]
         assert deck.app.is_running
@@ -380,7 +380,7 @@ async def test_a_fault_of_a_worker_is_logged(tmp_path: Path, monkeypatch: pytest
 
     engine.stop = breaks  # type: ignore[method-assign]
     async with opened(engine) as deck:
-        await deck.press("2", "x")
+        await deck.press("2", "x", "y")
         await deck.until(lambda: any("a fault of ours" in toast for toast in deck.toasts), "the toast")
     written = log.read_text()
     assert "ZeroDivisionError: a fault of ours" in written and "in breaks" in written

@@ -81,7 +81,7 @@ async def test_own_keys_act_and_are_shown() -> None:
     engine.settings = Settings(keys={"stop": "k", "up": "ctrl+t"})
     async with opened(engine) as deck:
         await deck.until_text("k stop")
-        await deck.press("x", "j", "k")
+        await deck.press("x", "j", "k", "y")
         await deck.until(lambda: engine.stopped, "a stop")
         assert engine.stopped == [((run_id(1),), False)]
         await deck.press("?")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
-from ...core.run.describe import runs_word, size_text
+from ...core.run.describe import elapsed, moment, runs_word, size_text
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
 from ..deck.screen import MainScreen
 from ..deck.undo import Deletion
 from ..terminal.handover import NO_TERMINAL, hand_over
+from ..text.format import dollars
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from ...core.runners.tmux import AttachInfo
     from ..engine_api import EngineApi
 
+DEAR_COST, DEAR_SECONDS = 0.01, 60.0
+"""Dollars and seconds; a run that has cost more is not stopped by one key."""
 NAMED = 5
 """Runs that a question names; more are counted."""
 END_SECONDS = 10.0
@@ -67,13 +71,15 @@ class RunCommands(Commands):
     # --- ending and deleting -----------------------------------------------------------------------------------------
 
     async def stop(self, runs: Runs) -> None:
-        """Stop them, after asking where there are several."""
+        """Stop them, after asking where there are several, or where one has cost something."""
         active = self._active(runs)
         if not active:
             return
-        detail = f"{name_list(active)}\n\nEach keeps what it has done."
-        if len(active) > 1 and not await self._confirmed(f"Stop {runs_word(len(active))}?", detail, "Stop"):
+        question = "Stop this run?" if len(active) == 1 else f"Stop {runs_word(len(active))}?"
+        detail = f"{name_list(active)}\n\n{spent(active, datetime.now(UTC))}"
+        if (len(active) > 1 or is_dear(active[0])) and not await self._confirmed(question, detail, "Stop"):
             return
+        self._deck.runs.stay_beside(run.run_id for run in active)
         stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
         self._say(f"Stopping {who(active)}" if stopped else f"{who(active)} had already ended")
 
@@ -84,6 +90,7 @@ class RunCommands(Commands):
         question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
         detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
         if await self._confirmed(question, detail, "Kill"):
+            self._deck.runs.stay_beside(run.run_id for run in active)
             await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
             self._say(f"Killing {who(active)}")
 
@@ -181,6 +188,22 @@ class RunCommands(Commands):
 def can_be_stopped(run: RunSnapshot) -> bool:
     """Return whether a run has not ended, and is this user's to stop."""
     return not run.has_ended and not run.foreign
+
+
+def is_dear(run: RunSnapshot) -> bool:
+    """Return whether a run has cost more than a minute or a cent, so that one asks before it is stopped."""
+    if run.usage.cost > DEAR_COST:
+        return True
+    begin = moment(run.started_at or "")
+    return begin is not None and (datetime.now(UTC) - begin).total_seconds() > DEAR_SECONDS
+
+
+def spent(runs: Runs, now: datetime) -> str:
+    """Say what stopping would end, and what stays: `0:42 and $0.31 so far; it keeps what it has done.`"""
+    cost = dollars(sum(run.usage.cost for run in runs))
+    keeps = "it keeps what it has done." if len(runs) == 1 else "each keeps what it has done."
+    so_far = " and ".join(filter(None, (elapsed(runs[0], now) if len(runs) == 1 else "", cost)))
+    return f"{so_far} so far; {keeps}" if so_far else keeps.capitalize()
 
 
 def who(runs: Runs) -> str:

@@ -101,6 +101,8 @@ class RunList(RowList):
         self._selected: str | None = None
         self._wanted: str | None = None
         """A run to be selected as soon as it is there."""
+        self._left: set[str] = set()
+        """Runs that the operator ends: the cursor does not follow them."""
         self._seen_timer: Timer | None = None
         self._has_read = False
         """Whether it is known yet which runs there are."""
@@ -202,7 +204,7 @@ class RunList(RowList):
         if not self._has_read:
             self._has_read = True
             self.refresh()
-        self._keep_view(lambda: self.listing.take(update))
+        self._keep_view(partial(self._take, update))
         if self._wanted is not None and self._wanted in self._run_store:
             self.select(self._wanted)
         if len(update.runs) > self.size.height:
@@ -211,6 +213,19 @@ class RunList(RowList):
         for run in update.runs:
             self._refresh_row(Row(self.listing.group_key_of(run.run_id), run.run_id))
             self._refresh_row(Row(self.listing.group_key_of(run.run_id), ""))
+
+    def stay_beside(self, run_ids: Iterable[str]) -> None:
+        """Leave the cursor where it is when these runs, which the operator ends, go to another place."""
+        self._left.update(run_ids)
+
+    def _take(self, update: Update) -> None:
+        run = self._run_store.get(self.cursor_row.run_id) if self.cursor_row else None
+        self.listing.take(update)
+        if run is None or not run.has_ended or run.run_id not in self._left:
+            return
+        self._left.discard(run.run_id)
+        if self.cursor < self.row_count and self.listing.row(self.cursor) != self.cursor_row:
+            self._go(self.listing.row(self.cursor))
 
     def filter_by(self, text: str, prefer: str | None = None) -> Filter:
         """Show what passes a filter as far as it makes sense, with the cursor on `prefer` if that is shown."""
