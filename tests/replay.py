@@ -33,8 +33,8 @@ class Replay:
 
 
 def cases() -> list[str]:
-    """Return the names of all recordings, as `0.73.1/a_text`."""
-    return sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.glob("*/*/exit.txt"))
+    """Return the names of all recordings of pi, as `0.73.1/a_text`."""
+    return sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.glob("[0-9]*/*/exit.txt"))
 
 
 def stdout(case: str) -> bytes:

@@ -52,13 +52,15 @@ def replay(
     records = Records(run_dir, os.path.join(run_dir, ".activity"), caps=meta.log_caps, written=0, show=show)
     records.transcript(header(meta))
     started_at, started = paths.now_iso(), time.monotonic()
-    stream = running_side(kind).stream()
+    child = running_side(kind)
+    stream = child.stream()
     intake = Intake(stream, records)
     intake.stderr(complaints)
     for chunk in chain((first,), chunks):
         intake.stdout(chunk)
     intake.rest()
-    outcome = decide(stream.facts, exit=ChildExit.of(returncode), stderr=intake.last_words)
+    said = child.explain(meta, intake.last_words) or intake.last_words
+    outcome = decide(stream.facts, exit=ChildExit.of(returncode), stderr=said)
     duration_ms = round((time.monotonic() - started) * 1000)
     conclude(run_dir, records, result_of(meta, stream.facts, outcome, started=(started_at, duration_ms)))
     result = artifacts.read_result(run_dir)

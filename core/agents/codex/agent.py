@@ -1,0 +1,97 @@
+"""Codex as launchers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...errors import UsageError
+from ...models.catalog import LEVELS, Catalog, Listing, Model
+from ...run.model import PromptMode
+from ...text.plain import one_line
+from ..agent import Agent, AgentChoice, Naming, Wanted
+from .permissions import TOOL_NAMES, advice, denied_in_part
+from .program import codex_version, find_codex, has_credentials
+from .protocol import app_server_problem
+
+PROVIDER = "openai"
+
+
+class CodexAgent:
+    program = "codex"
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+        command = find_codex(command)
+        return AgentChoice(
+            name,
+            command,
+            TOOL_NAMES,
+            False,
+            default_tools=TOOL_NAMES,
+            excludes=True,
+            leaves_servers=True,
+            levels=LEVELS[:-1],
+            version=codex_version(command),
+            kind="codex",
+            env=env,
+            naming=Naming.TAKEN,
+        )
+
+    def serves(self, provider: str) -> bool:
+        return provider in ("", PROVIDER) and has_credentials()
+
+    def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+        provider, slash, _ = wanted.model.partition("/")
+        if slash and provider != PROVIDER:
+            raise UsageError(
+                f'{choice.name} has no model of the provider "{one_line(provider, 40)}"',
+                where=wanted.where or "model",
+                hint=f"write {PROVIDER}/id, which it takes from the provider that its settings name,"
+                " or choose another agent",
+            )
+        if fault := denied_in_part(wanted.tools):
+            raise UsageError(
+                f"{choice.name} cannot be kept from {', '.join(wanted.tools.excluded)} alone: {fault}",
+                where=wanted.where or "denied_tools",
+                hint="list what it may do with tools (read, grep, find, ls: it writes nothing), deny edit and write"
+                " together, or choose another agent",
+            )
+        return (*advice(wanted.tools), *_of_resources(wanted), *_of_exec(choice, wanted))
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield from ()
+
+    def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
+        return None
+
+    def list_key(self, choice: AgentChoice) -> object:
+        return None
+
+    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+        return ()
+
+
+def _of_resources(wanted: Wanted) -> tuple[str, ...]:
+    if wanted.project_resources is not False:
+        return ()
+    return ("project_resources: codex leaves out your own skills and the project's AGENTS.md, too",)
+
+
+def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+    """Say what differs without the app-server. Raises UsageError for what `codex exec` cannot do."""
+    problem = app_server_problem(choice.command)
+    if not problem:
+        return ()
+    for field, is_wanted in (("finalize", wanted.finalize), ("max_turns", wanted.max_turns is not None)):
+        if is_wanted:
+            raise UsageError(
+                f"{choice.name} cannot do {field}: {problem}",
+                where=wanted.where or field,
+                hint=f"install a newer codex, choose another agent, or leave out {field}",
+            )
+    notes = [f"codex exec is used, which shows no text before a message is complete: {problem}"]
+    if wanted.has_prompt and wanted.prompt_mode != PromptMode.REPLACE:
+        notes.append("prompt: codex exec takes no instructions beside its own; they stand before the task")
+    return tuple(notes)
+
+
+AGENT: Agent = CodexAgent()

@@ -1,0 +1,288 @@
+"""Read what `codex app-server` writes, and say to it what a run needs: one thread, one turn."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...run.events import ErrorReported, Event, Notice, Retry
+from ...run.model import NoticeLevel, RunReason
+from ...run.outcome import FINALIZE_TOOL, fault_of
+from ...text.plain import one_line
+from ..json_lines import decode, mapping, string
+from ..updates import Updates
+from .faults import CUT_OFF, fault_words, reconnecting
+from .items import command_of
+from .stream import CodexStream, warning
+from .talk import Talk, encoded
+from .tokens import Tokens
+
+_METHOD = re.compile(rb'\{"method":"([A-Za-z/]{1,80})",("id":)?')
+_DELTA = b'{"method":"item/agentMessage/delta","params":{"threadId":"'
+_TEXT = rb'"delta":"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)'
+UPDATES = Updates(
+    prefixes=(
+        b'{"method":"item/agentMessage/delta"',
+        b'{"method":"item/reasoning/summaryTextDelta"',
+        b'{"method":"item/reasoning/textDelta"',
+        b'{"method":"item/commandExecution/outputDelta"',
+        b'{"method":"item/fileChange/outputDelta"',
+        b'{"method":"item/plan/delta"',
+        b'{"method":"turn/diff/updated"',
+    ),
+    marker=b'"delta":"',
+    delta=re.compile(_TEXT, re.DOTALL),
+    several=re.compile(
+        re.escape(_DELTA) + rb'(?P<thread>[^"\n]*+)"[^\n]*+\n(?:' + re.escape(_DELTA) + rb'(?P=thread)"[^\n]*+\n)*+'
+    ),
+    deltas=re.compile(_TEXT.replace(b"?P<text>", b"") + b'"', re.DOTALL),
+)
+
+_DECLINED: dict[str, dict[str, Any]] = {
+    "item/commandExecution/requestApproval": {"decision": "decline"},
+    "item/fileChange/requestApproval": {"decision": "decline"},
+    "item/permissions/requestApproval": {"permissions": {}},
+    "item/tool/requestUserInput": {"answers": {}},
+    "mcpServer/elicitation/request": {"action": "decline"},
+    "execCommandApproval": {"decision": "denied"},
+    "applyPatchApproval": {"decision": "denied"},
+}
+"""The answers by which nothing is allowed and the turn goes on; nobody is there who could allow it."""
+
+_NO_SUCH_REQUEST = -32601
+"""JSON-RPC's code for a method that is not known."""
+
+
+class AppStream(CodexStream):
+    """The stream of one app-server, one turn long. Other threads than ours are those of agents that Codex starts."""
+
+    updates = UPDATES
+
+    def __init__(self, talk: Talk | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Without a `talk` the stream is a recorded one."""
+        super().__init__(clock)
+        self._talk = talk
+        self.is_stdin_done = talk is None
+        self.note(silent=True)
+        self._thread = ""
+        self._turn = ""
+        self._counted: dict[str, Tokens] = {}
+        """The last sum of each thread."""
+        self._readers: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
+            "thread/started": self._thread_started,
+            "turn/started": self._turn_started,
+            "item/started": lambda params: self.item_started(mapping(params.get("item"))),
+            "item/completed": lambda params: self.item_completed(mapping(params.get("item"))),
+            "turn/completed": self._turn_completed,
+            "error": self._error,
+            "warning": self._warning,
+            "guardianWarning": self._warning,
+            "configWarning": self._config_warning,
+            "deprecationNotice": self._config_warning,
+            "model/rerouted": self._rerouted,
+            "mcpServer/startupStatus/updated": self._server_started,
+        }
+        if talk:
+            self.say(talk.initialize())
+
+    def feed(self, line: bytes) -> list[Event]:
+        if not line.startswith(self.updates.prefixes):
+            return self.take(line)
+        if self._is_ours(line) and (text := self.updates.text(line)):
+            self.writing.add(text)
+        return []
+
+    def _is_ours(self, delta: bytes) -> bool:
+        """Tell whether a delta is of our thread; several at once are of one."""
+        thread = self._thread.encode()
+        return not thread or delta.startswith(thread, len(_DELTA))
+
+    def take(self, line: bytes) -> list[Event]:
+        found = _METHOD.match(line)
+        if (
+            found
+            and not found[2]
+            and found[1].decode("ascii", "replace") not in (*self._readers, "thread/tokenUsage/updated")
+        ):
+            return []
+        message = decode(line)
+        if message is None:
+            return self.not_understood(line)
+        self.note(silent=False)
+        method, params = string(message.get("method")), mapping(message.get("params"))
+        if not method:
+            return self._answered(message) if "id" in message else self.not_understood(line)
+        if "id" in message:
+            return self._asked(message["id"], method, params)
+        thread = string(params.get("threadId"))
+        if method == "thread/tokenUsage/updated":
+            return self._tokens(thread, params)
+        reader = self._readers.get(method)
+        is_ours = not thread or not self._thread or thread == self._thread
+        return reader(params) if reader and is_ours else []
+
+    # --- what our requests brought ---
+
+    def _answered(self, message: dict[str, Any]) -> list[Event]:
+        result = mapping(message.get("result"))
+        if "error" in message:
+            return self._refused(mapping(message["error"]))
+        if thread := mapping(result.get("thread")):
+            return self._thread_opened(thread, result)
+        if turn := mapping(result.get("turn")):
+            self._turn = string(turn.get("id")) or self._turn
+        elif self._talk:
+            self.say(self._talk.next_request(result))
+        return []
+
+    def _refused(self, error: dict[str, Any]) -> list[Event]:
+        """Give up where no turn could be begun; once there is one, nothing that is refused ends it."""
+        words = one_line(fault_words(error), 600)
+        if self._turn:
+            return warning(f"the agent refused a request: {words}")
+        self.finished_after = 0
+        self.is_stdin_done = True
+        self.note(ended=RunReason.START_FAILED, error_message=words)
+        return [ErrorReported(message=words)]
+
+    def _thread_opened(self, thread: dict[str, Any], result: dict[str, Any]) -> list[Event]:
+        self._thread_started({"thread": thread})
+        provider = string(result.get("modelProvider")) or string(thread.get("modelProvider"))
+        model = string(result.get("model")) or string(thread.get("model"))
+        self.note(model="/".join(filter(None, (provider, model))))
+        if self._talk and not self._turn:
+            self.say(self._talk.start_turn(self._thread))
+        return []
+
+    def _thread_started(self, params: dict[str, Any]) -> list[Event]:
+        thread = mapping(params.get("thread"))
+        if not self._thread and not thread.get("parentThreadId"):
+            self._thread = string(thread.get("id"))
+            kept = thread.get("ephemeral") is not True
+            self.note(
+                session_id=(self._thread or None) if kept else None,
+                conversation=(string(thread.get("path")) or None) if kept else None,
+            )
+        return []
+
+    # --- what it asks of us ---
+
+    def _asked(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
+        if method == "item/tool/call":
+            return self._reply(id_, _call_result(params))
+        answer = _DECLINED.get(method)
+        if answer is None:
+            error = {"code": _NO_SUCH_REQUEST, "message": f"there is no {method} here"}
+            if not self.is_stdin_done:
+                self.say(encoded({"id": id_, "error": error}))
+            return []
+        self._reply(id_, answer)
+        said = "declined, as nobody is there to allow it" if self._talk else "it asked whether it may"
+        return warning(f"{said}: {_what_is_asked(method, params)}")
+
+    def _reply(self, id_: object, result: dict[str, Any]) -> list[Event]:
+        if not self.is_stdin_done:
+            self.say(encoded({"id": id_, "result": result}))
+        return []
+
+    # --- the turn ---
+
+    def _turn_started(self, params: dict[str, Any]) -> list[Event]:
+        self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
+        return []
+
+    def _tokens(self, thread: str, params: dict[str, Any]) -> list[Event]:
+        """Count what was added; what a conversation had used before is told when it is resumed, by its old turn."""
+        usage = mapping(params.get("tokenUsage"))
+        total, last = Tokens.of(mapping(usage.get("total"))), Tokens.of(mapping(usage.get("last")))
+        before = self._counted.get(thread)
+        self._counted[thread] = total
+        if thread == self._thread and params.get("turnId") != self._turn:
+            return []
+        if before is None:
+            before = total if (known := total.since(last)) is None else known
+            before = before if last != Tokens() else Tokens()
+        added = total.since(before)
+        added = last if added is None else added
+        return [self.paid(added, is_nested=thread != self._thread)] if added != Tokens() else []
+
+    def _turn_completed(self, params: dict[str, Any]) -> list[Event]:
+        turn = mapping(params.get("turn"))
+        if self._turn and string(turn.get("id")) != self._turn:
+            return []
+        events = self.broken_off()
+        match turn.get("status"):
+            case "completed":
+                self.finished(error_message=None)
+            case "interrupted":
+                self.finished(stop_reason="aborted")
+            case _:
+                events += self._failed(mapping(turn.get("error")))
+        return events
+
+    def _failed(self, error: dict[str, Any]) -> list[Event]:
+        words = fault_words(error)
+        is_cut_off = CUT_OFF in words
+        self.broke_off()
+        partial = self.facts.partial or (is_cut_off and self.facts.final_text is not None)
+        self.finished(stop_reason="length" if is_cut_off else "error", error_message=words, partial=partial)
+        return [ErrorReported(message=words)]
+
+    def _error(self, params: dict[str, Any]) -> list[Event]:
+        """Take a retry; another error is repeated by the end of the turn, or is the last word where that is missing."""
+        error = mapping(params.get("error"))
+        self.broke_off()
+        if params.get("willRetry") is not True:
+            self.note(error_message=fault_words(error))
+            return []
+        attempt, most, _ = reconnecting(string(error.get("message"))) or (0, 0, "")
+        details = string(error.get("additionalDetails"))
+        reason = fault_words({**error, "message": details} if details else error)
+        return [Retry(attempt=attempt, max_attempts=most, delay_ms=0, reason=one_line(reason, 400))]
+
+    # --- notices ---
+
+    def _warning(self, params: dict[str, Any]) -> list[Event]:
+        return warning(string(params.get("message")))
+
+    def _config_warning(self, params: dict[str, Any]) -> list[Event]:
+        text = one_line(string(params.get("summary")), 600)
+        return [Notice(level=NoticeLevel.INFO, text=text)] if text else []
+
+    def _rerouted(self, params: dict[str, Any]) -> list[Event]:
+        return warning(f"the model answers in place of {params.get('fromModel')}: {params.get('toModel')}")
+
+    def _server_started(self, params: dict[str, Any]) -> list[Event]:
+        if params.get("status") != "failed":
+            return []
+        return warning(f"the MCP server {params.get('name')} could not be started: {params.get('error')}")
+
+
+def _call_result(params: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call of a tool of ours is answered with; the model corrects one that is refused."""
+    if params.get("tool") != FINALIZE_TOOL:
+        return _said("there is no such tool", success=False)
+    if fault := fault_of(mapping(params.get("arguments"))):
+        return _said(f"Refused: {fault}. Call {FINALIZE_TOOL} again.", success=False)
+    return _said("The result was handed over. End your turn now.", success=True)
+
+
+def _said(text: str, *, success: bool) -> dict[str, Any]:
+    return {"contentItems": [{"type": "inputText", "text": text}], "success": success}
+
+
+def _what_is_asked(method: str, params: dict[str, Any]) -> str:
+    if command := command_of(params):
+        return command
+    if message := string(params.get("message")):
+        return message
+    reason = string(params.get("reason"))
+    what = {
+        "item/fileChange/requestApproval": "a change of files",
+        "applyPatchApproval": "a change of files",
+        "item/permissions/requestApproval": "further permissions",
+        "item/tool/requestUserInput": "a question to the user",
+    }.get(method, method)
+    return f"{what} ({reason})" if reason else what

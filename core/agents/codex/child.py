@@ -1,0 +1,59 @@
+"""Codex as the wrapper sees it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...run.model import RunMeta
+from ..child import Child, Command, Start, Stream
+from .program import app_server_command
+from .protocol import app_server_problem
+
+_EXEC = b'{"type":"thread.started"'
+_APP_SERVER = (b'"userAgent"', b'"codexHome"', b'"thread":{', b'"method":"thread/', b'"method":"item/')
+_FAULT = "Error"
+_BACKTRACE = "Stack backtrace:"
+_COLOURS = r"\x1b\[[0-9;]*m"
+_LOGGED = r"(?i)\d{4}-\d\d-\d\dT\S+ +(ERROR|WARN|INFO|DEBUG|TRACE) |warning:"
+"""Lines that Codex writes in runs that end well, too."""
+
+
+class CodexChild:
+    def knows(self, lines: Sequence[bytes]) -> bool:
+        return any(line.startswith(_EXEC) or _is_of_app_server(line) for line in lines)
+
+    def command(self, start: Start) -> Command:
+        if not app_server_problem(start.meta.agent_command):
+            return app_server_command(start)
+        from .exec_run import exec_command  # few have a Codex that needs it
+
+        return exec_command(start)
+
+    def stream(self, start: Start | None = None) -> Stream:
+        if start is None:
+            from .recorded import RecordedStream
+
+            return RecordedStream()
+        if not app_server_problem(start.meta.agent_command):
+            from .app_stream import AppStream
+            from .talk import Talk
+
+            return AppStream(Talk(start))
+        from .exec_run import exec_stream
+
+        return exec_stream(start)
+
+    def explain(self, meta: RunMeta, stderr: str) -> str:
+        """Return its error, else its last words; entries of its log are written in runs that end well, too."""
+        said, _, _ = re.sub(_COLOURS, "", stderr).partition(_BACKTRACE)
+        lines = [line.strip() for line in said.splitlines() if line.strip() and not re.match(_LOGGED, line)]
+        faults = (number for number, line in enumerate(lines) if line.startswith(_FAULT))
+        return " ".join(lines[next(faults, -1) :]) or " "
+
+
+def _is_of_app_server(line: bytes) -> bool:
+    return line.startswith((b'{"id":', b'{"method":', b'{"jsonrpc":')) and any(mark in line for mark in _APP_SERVER)
+
+
+CHILD: Child = CodexChild()

@@ -1,0 +1,57 @@
+"""What Codex says of an error, in words for a person."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..json_lines import count, error_words, mapping, string
+
+_RECONNECTING = r"Reconnecting\.\.\. (\d{1,6})/(\d{1,6})(?: \((.*)\))?"
+
+_CLASSES = {
+    "contextWindowExceeded": "the conversation is longer than the model's context window",
+    "sessionBudgetExceeded": "the budget of the session is used up",
+    "usageLimitExceeded": "the usage limit of the account is reached",
+    "rateLimitExceeded": "the rate limit of the account is reached",
+    "serverOverloaded": "the model's server is overloaded",
+    "modelNotFound": "the model is not known to its provider",
+    "internalServerError": "the model's server failed",
+    "unauthorized": "the provider refused the login: codex login, or the API key",
+    "badRequest": "the provider refused the request",
+    "sandboxError": "the sandbox of Codex failed",
+    "tooManyDenials": "too much was denied to go on",
+    "cyberPolicy": "the provider's policy refused the request",
+    "httpConnectionFailed": "the provider could not be reached",
+    "responseStreamConnectionFailed": "the provider could not be reached",
+    "responseStreamDisconnected": "the connection to the model broke off",
+    "responseTooManyFailedAttempts": "it was tried too often",
+}
+"""By the app-server's `codexErrorInfo`."""
+
+CUT_OFF = "max_output_tokens"
+"""In the message of an answer that reached the model's length limit."""
+
+
+def fault_words(error: dict[str, Any]) -> str:
+    """Return the message of an error without the JSON of a provider in it, and what kind of error it is."""
+    words = error_words(string(error.get("message")).strip())
+    kind = _class_words(error.get("codexErrorInfo"))
+    if not words:
+        return kind or "the model ended with an error and gave no message"
+    return f"{words} ({kind})" if kind and kind not in words else words
+
+
+def _class_words(info: object) -> str:
+    if isinstance(info, str):
+        return _CLASSES.get(info, "")
+    name, detail = next(iter(mapping(info).items()), ("", None))
+    status = count(mapping(detail).get("httpStatusCode"))
+    words = _CLASSES.get(name, "")
+    return f"{words}, HTTP {status}" if words and status else words
+
+
+def reconnecting(message: str) -> tuple[int, int, str] | None:
+    """Read `Reconnecting... 1/5 (why)` as attempt, attempts at most, and why; None for another message."""
+    found = re.match(_RECONNECTING, message, re.DOTALL)
+    return (int(found[1]), int(found[2]), found[3] or "") if found else None

@@ -1,0 +1,104 @@
+"""What a child may do, in the words of Codex: it has no list of tools, but a sandbox and parts that can be left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ...run.model import ToolPolicy, Tools
+from ...run.outcome import FINALIZE_TOOL
+from ..json_lines import mapping
+
+READERS = frozenset({"read", "grep", "find", "ls"})
+WRITERS = frozenset({"bash", "edit", "write"})
+WEB_SEARCH = "web_search"
+TOOL_NAMES = ("read", "grep", "find", "ls", "bash", "edit", "write", WEB_SEARCH)
+"""One vocabulary for all agents, and what Codex has beside it."""
+
+READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
+
+_SHELL = ("shell_tool", "unified_exec")
+_OTHERS = ("multi_agent", "apps", "plugins", "goals")
+"""Features by which a child could do what is in no list: start agents of its own, reach services."""
+_LOOKING = ("view_image", "skill_search", "tool_suggest")
+
+
+class Permissions(Struct, frozen=True):
+    """What Codex is told; without a sandbox the user's own permissions hold."""
+
+    sandbox: str | None = None
+    features_off: tuple[str, ...] = ()
+    web_search_off: bool = False
+    servers_off: bool = False
+    """Whether no MCP server may be started."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Return it as settings of Codex, but for the sandbox and the servers."""
+        config: dict[str, Any] = {}
+        if self.features_off:
+            config["features"] = dict.fromkeys(self.features_off, False)
+        if self.web_search_off:
+            config["web_search"] = "disabled"
+        return config
+
+
+def permissions_of(tools: Tools) -> Permissions:
+    """Return what Codex is told about the tools of a run, of which `problem_with` found none."""
+    if tools.resolved is not None:
+        return _allowed(frozenset(tools.resolved) - {FINALIZE_TOOL})
+    if tools.policy != ToolPolicy.DENY:
+        return Permissions()
+    denied = frozenset(tools.excluded)
+    sandbox = READ_ONLY if denied >= {"edit", "write"} else None
+    return Permissions(sandbox, web_search_off=WEB_SEARCH in denied)
+
+
+def without_servers(servers: dict[str, Any]) -> dict[str, Any]:
+    """Return settings by which these MCP servers are not started.
+
+    Each keeps how it would be reached: without that Codex refuses the settings where it does not read the project's.
+    """
+    off: dict[str, Any] = {}
+    for name, server in servers.items():
+        fields = mapping(server)
+        off[name] = {"enabled": False, **{way: fields[way] for way in ("command", "url") if fields.get(way)}}
+    return {"mcp_servers": off} if off else {}
+
+
+def _allowed(names: frozenset[str]) -> Permissions:
+    uses_shell = bool(names & (READERS | WRITERS))
+    return Permissions(
+        sandbox=WORKSPACE_WRITE if names & WRITERS else READ_ONLY,
+        features_off=_OTHERS if uses_shell else (*_OTHERS, *_LOOKING, *_SHELL),
+        web_search_off=WEB_SEARCH not in names,
+        servers_off=True,
+    )
+
+
+def denied_in_part(tools: Tools) -> str:
+    """Say which denial Codex could not obey; empty where it can."""
+    if tools.resolved is not None or tools.policy != ToolPolicy.DENY:
+        return ""
+    denied = frozenset(tools.excluded)
+    if "bash" in denied or denied & READERS:
+        return "it reads and runs everything by shell commands, and cannot do without some of them"
+    if len(denied & {"edit", "write"}) == 1:
+        return "it writes files in one way, and cannot do without half of it"
+    return ""
+
+
+def advice(tools: Tools) -> tuple[str, ...]:
+    """Say what differs from the tools that are named."""
+    names = frozenset(tools.resolved or ()) - {FINALIZE_TOOL}
+    if tools.resolved is None:
+        if permissions_of(tools).sandbox == READ_ONLY:
+            return ("denied_tools: codex keeps commands from writing, too: all of it runs in a read-only sandbox",)
+        return ()
+    if not names & (READERS | WRITERS) or "bash" in names:
+        return ()
+    if names & WRITERS:
+        where = "in the project and in temporary directories alone"
+        return (f"tools: codex edits by shell commands; they run in a sandbox that writes {where}",)
+    return ("tools: codex reads by shell commands; they run in a sandbox that writes nothing and has no network",)

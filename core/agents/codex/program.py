@@ -1,0 +1,47 @@
+"""Codex as a program: where it is, what it keeps where, and how it is started as a child."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from ..child import Command, Start, child_environment, existing
+from ..program import executable, package, package_dir
+
+PACKAGE = "codex"
+"""Its name on npm, without the scope."""
+
+_INSTALL = "install it (npm install -g @openai/codex), or name its program in agents.codex.command"
+_KEYS = ("OPENAI_API_KEY", "CODEX_API_KEY")
+
+
+def find_codex(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
+    return executable(command, where="agents.codex.command", install=_INSTALL)
+
+
+def codex_version(command: Sequence[str]) -> str | None:
+    """Return the version in the package.json above the program; None where there is none to read."""
+    directory = package_dir(command, PACKAGE)
+    return (package(directory).version or None) if directory else None
+
+
+def home(environment: Mapping[str, str] = os.environ) -> str:
+    """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
+    return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
+
+
+def has_credentials(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether a key or a login is seen without starting it; a setting may name a provider that needs neither."""
+    if any(environment.get(name) for name in _KEYS):
+        return True
+    return any(os.path.isfile(os.path.join(home(environment), name)) for name in ("auth.json", "config.toml"))
+
+
+def app_server_command(start: Start) -> Command:
+    """Return how the app-server is started; what it has to do is said on its stdin."""
+    meta = start.meta
+    if meta.system_prompt_path:
+        existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
+    existing(start.prompt_path, "start the run again")
+    return Command((*meta.agent_command, "app-server"), child_environment(meta), pipe=True)

@@ -1,0 +1,141 @@
+"""Which way Codex is spoken to: its app-server where the protocol has what we use, else `codex exec`.
+
+The app-server is marked as experimental, so it is asked for its protocol, once for each version of the program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import paths
+from ...paths import hex_digest
+from ...system import files
+from ...text.decoding import UNDECODABLE, decode
+from ...text.plain import one_line
+from ..json_lines import mapping
+from .program import codex_version
+
+TIMEOUT_S = 30
+
+_USED: dict[str, tuple[str, ...]] = {
+    "ThreadStartParams": (
+        "cwd",
+        "model",
+        "approvalPolicy",
+        "approvalsReviewer",
+        "sandbox",
+        "developerInstructions",
+        "baseInstructions",
+        "config",
+        "ephemeral",
+        "dynamicTools",
+    ),
+    "ThreadResumeParams": ("threadId", "cwd", "model", "approvalPolicy", "sandbox", "developerInstructions", "config"),
+    "TurnStartParams": ("threadId", "input", "effort"),
+    "TurnCompletedNotification": ("threadId", "turn"),
+    "AgentMessageDeltaNotification": ("threadId", "itemId", "delta"),
+    "ItemStartedNotification": ("threadId", "item"),
+    "ItemCompletedNotification": ("threadId", "item"),
+    "ThreadTokenUsageUpdatedNotification": ("threadId", "turnId", "tokenUsage"),
+    "ErrorNotification": ("error", "willRetry"),
+    "ConfigReadParams": ("cwd",),
+    "DynamicToolCallParams": ("tool", "arguments"),
+    "DynamicToolCallResponse": ("contentItems", "success"),
+}
+"""The names of the protocol that `talk.py` and `app_stream.py` use."""
+
+
+class Verdict(Struct, frozen=True):
+    """What is known of a program, and of which state of it."""
+
+    key: str
+    problem: str = ""
+    """Why its app-server cannot be used; empty where it can."""
+
+
+def app_server_problem(command: Sequence[str]) -> str:
+    """Say why runs do without the app-server of a program; empty where it is used."""
+    key = _key(command)
+    file = _cache_file(command)
+    try:
+        known = decode(files.read(file), Verdict)
+        if known.key == key:
+            return known.problem
+    except (OSError, *UNDECODABLE):
+        pass
+    import tempfile  # only where the answer is not known yet
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="subdeck-codex-") as directory:
+            problem = _generated(command, directory) or _missing(directory)
+    except OSError as error:
+        return f"its protocol could not be written for us: {error.strerror}"
+    _keep(file, Verdict(key, problem))
+    return problem
+
+
+def _key(command: Sequence[str]) -> str:
+    """Return what tells one version of the program from another: npm gives each file the same date."""
+    program = os.path.realpath(command[0]) if command else ""
+    try:
+        status = os.stat(program)
+    except OSError:
+        return program
+    return f"{program} {status.st_mtime_ns} {status.st_size} {codex_version(command) or ''}"
+
+
+def _cache_file(command: Sequence[str]) -> str:
+    name = hex_digest("\0".join(command).encode("utf-8", "surrogateescape"), 16)
+    return os.path.join(paths.cache_dir(), f"codex-{name}.json")
+
+
+def _keep(file: str, verdict: Verdict) -> None:
+    try:
+        files.make_private_directory(paths.cache_dir())
+        files.write_whole(file, msgspec.json.encode(verdict))
+    except OSError:
+        pass  # it is asked again
+
+
+def _generated(command: Sequence[str], directory: str) -> str:
+    """Have the program write its protocol; return why it did not."""
+    import subprocess
+
+    words = [*command, "app-server", "generate-json-schema", "--experimental", "--out", directory]
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, cwd=directory, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not say what its app-server takes within {TIMEOUT_S} seconds"
+    except OSError as error:
+        return f"it could not be started: {error.strerror}"
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return f"it has no app-server that says what it takes: {one_line(said, 200)}"
+    return ""
+
+
+def _missing(directory: str) -> str:
+    """Name what the protocol lacks of that which is used; empty where nothing is missing."""
+    schemas = dict(_schemas(directory))
+    for name, fields in _USED.items():
+        known = mapping(schemas.get(name, {}).get("properties"))
+        if lacking := [field for field in fields if field not in known]:
+            return f"its app-server does not know {name}.{lacking[0]}"
+    return ""
+
+
+def _schemas(directory: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in (directory, *(os.path.join(directory, name) for name in files.names(directory))):
+        for title in _USED:
+            try:
+                schema = decode(files.read(os.path.join(part, f"{title}.json")))
+            except (OSError, *UNDECODABLE):
+                continue
+            yield title, mapping(schema)

@@ -1,0 +1,53 @@
+"""A recorded stream of Codex: its first line tells which of the two it is."""
+
+from __future__ import annotations
+
+from ...run.events import Event
+from ...run.outcome import StreamFacts
+from ..sentence import Sentence
+from .app_stream import UPDATES, AppStream
+from .exec_stream import ExecStream
+from .stream import CodexStream
+
+_EXEC = b'{"type":"'
+
+
+class RecordedStream:
+    """Reads one or the other; nothing is said to a child that is gone."""
+
+    updates = UPDATES
+    """No line of `exec` begins as one of these."""
+    is_stdin_done = True
+
+    def __init__(self) -> None:
+        self._stream: CodexStream = AppStream()
+        self._is_told = False
+
+    def feed(self, line: bytes) -> list[Event]:
+        if not self._is_told and line.strip():
+            self._is_told = True
+            if line.startswith(_EXEC):
+                self._stream = ExecStream()
+        return self._stream.feed(line)
+
+    def end(self) -> list[Event]:
+        return self._stream.end()
+
+    def replies(self) -> bytes:
+        return b""
+
+    @property
+    def facts(self) -> StreamFacts:
+        return self._stream.facts
+
+    @property
+    def writing(self) -> Sentence:
+        return self._stream.writing
+
+    @property
+    def finished_after(self) -> float | None:
+        return self._stream.finished_after
+
+    @property
+    def running_tools(self) -> int:
+        return self._stream.running_tools

@@ -1,0 +1,162 @@
+"""What is said to `codex app-server`: lines of JSON-RPC, for one run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import __version__
+from ...run.model import PromptMode, RunMeta
+from ...run.outcome import FINALIZE_TOOL
+from ...system.files import open_regular
+from ..child import Start, existing
+from ..json_lines import mapping
+from .permissions import permissions_of, without_servers
+
+EFFORTS = {"off": "none"}
+"""Words of presets that Codex has another word for; the others are the same."""
+
+UNHEARD = (
+    "account/rateLimits/updated",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/patchUpdated",
+    "remoteControl/status/changed",
+    "thread/readState/changed",
+    "turn/diff/updated",
+)
+"""What an app-server need not say, as nothing is made of it."""
+
+_INITIALIZE, _CONFIG, _THREAD, _TURN = range(1, 5)
+"""Ids of the requests, in their order."""
+
+_FINALIZE: dict[str, Any] = {
+    "type": "function",
+    "name": FINALIZE_TOOL,
+    "description": "Hand over the result of your task, as your final action and alone in its message.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "status": {"type": "string", "enum": ["SUCCESS", "ERROR"]},
+            "result": {"type": "string", "description": "With SUCCESS: the whole answer."},
+            "error": {"type": "string", "description": "With ERROR: the reason."},
+        },
+        "required": ["status"],
+        "additionalProperties": False,
+    },
+}
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
+
+class Talk(Struct, frozen=True):
+    """The requests of one run, in their order: each follows the answer of the one before."""
+
+    start: Start
+
+    @property
+    def _meta(self) -> RunMeta:
+        return self.start.meta
+
+    def initialize(self) -> bytes:
+        client = {"name": "subdeck", "version": __version__}
+        capabilities = {"experimentalApi": True, "optOutNotificationMethods": UNHEARD}
+        return _request(_INITIALIZE, "initialize", {"clientInfo": client, "capabilities": capabilities})
+
+    def next_request(self, result: dict[str, Any]) -> bytes:
+        """Return what follows `initialize`, then what follows `config/read`, each given its result."""
+        if "config" in result:
+            return self._open_thread(mapping(mapping(result["config"]).get("mcp_servers")))
+        if "userAgent" not in result and "codexHome" not in result:
+            return b""
+        initialized = encoded({"method": "initialized"})
+        if permissions_of(self._meta.tools).servers_off:
+            return initialized + _request(_CONFIG, "config/read", {"cwd": self._meta.cwd, "includeLayers": False})
+        return initialized + self._open_thread({})
+
+    def _open_thread(self, servers: dict[str, Any]) -> bytes:
+        """Begin or resume a thread; `servers` are those that must not be started."""
+        params = thread_params(self.start, servers)
+        if self.start.session_id:
+            resumed = {"threadId": self.start.session_id, "excludeTurns": True}
+            return _request(_THREAD, "thread/resume", resumed | params)
+        if not self._meta.keeps_session:
+            params["ephemeral"] = True
+        if self._meta.finalize:
+            params["dynamicTools"] = [_FINALIZE]
+        return _request(_THREAD, "thread/start", params)
+
+    def start_turn(self, thread: str) -> bytes:
+        params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": prompt_of(self.start)}]}
+        if self._meta.thinking:
+            params["effort"] = EFFORTS.get(self._meta.thinking, self._meta.thinking)
+        return _request(_TURN, "turn/start", params)
+
+
+def _request(number: int, method: str, params: dict[str, Any]) -> bytes:
+    return encoded({"id": number, "method": method, "params": params})
+
+
+def thread_params(start: Start, servers: dict[str, Any]) -> dict[str, Any]:
+    """Return what a thread is opened with, resumed or not."""
+    meta = start.meta
+    permissions = permissions_of(meta.tools)
+    params: dict[str, Any] = {"cwd": meta.cwd, "config": {**settings_of(meta), **without_servers(servers)}}
+    if meta.resolved_model:
+        params["model"] = own_name(meta.resolved_model)
+    if permissions.sandbox:
+        params |= {"sandbox": permissions.sandbox, "approvalPolicy": "never", "approvalsReviewer": "user"}
+    elif meta.project_resources is False:
+        # For a project that is not trusted Codex would ask before each command, whatever the user has set.
+        params |= {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
+    if prompt := system_prompt(start):
+        params["baseInstructions" if meta.prompt_mode == PromptMode.REPLACE else "developerInstructions"] = prompt
+    return params
+
+
+def settings_of(meta: RunMeta) -> dict[str, Any]:
+    """Return the settings of Codex that hold for this run alone, beside those of the user."""
+    config = permissions_of(meta.tools).config
+    replaced = meta.prompt_mode == PromptMode.REPLACE and bool(meta.system_prompt_path)
+    if meta.context_files is False or (meta.context_files is None and replaced):
+        config["project_doc_max_bytes"] = 0
+    if meta.project_resources is False:
+        config["projects"] = {path: {"trust_level": "untrusted"} for path in _projects(meta.cwd)}
+        config["skills"] = {"include_instructions": False}
+    return config
+
+
+def _projects(cwd: str) -> list[str]:
+    """Return the directories under which the user may have told Codex to trust the project."""
+    paths = [cwd, os.path.realpath(cwd)]
+    above = paths[1]
+    while above != os.path.dirname(above) and not os.path.lexists(os.path.join(above, ".git")):
+        above = os.path.dirname(above)
+    return list(dict.fromkeys((*paths, above)))
+
+
+def own_name(model: str) -> str:
+    """Return a model by the name that Codex has for it: without its provider."""
+    return model.removeprefix("openai/")
+
+
+def prompt_of(start: Start) -> str:
+    """Return what the child is told."""
+    with open(open_regular(start.prompt_path)[0], "rb") as file:
+        return file.read().decode("utf-8", "replace")
+
+
+def system_prompt(start: Start) -> str:
+    """Return the preset's words, and how a result is handed over; empty where there are none.
+
+    Raises LaunchError where the file is missing.
+    """
+    if not start.meta.system_prompt_path:
+        return ""
+    path = existing(os.path.join(start.run_dir, start.meta.system_prompt_path), "start the run again")
+    with open(open_regular(path)[0], "rb") as file:
+        return file.read().decode("utf-8", "replace")

@@ -1,0 +1,451 @@
+"""What the app-server of Codex writes, line by line, and what it is answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.codex.app_stream import UPDATES, AppStream
+from subdeck.core.agents.codex.talk import Talk
+from subdeck.core.run.events import (
+    AssistantText,
+    ErrorReported,
+    Event,
+    Notice,
+    Retry,
+    ToolCall,
+    ToolResult,
+    UsageReported,
+)
+from subdeck.core.run.model import AgentSession, LaunchedBy, RunMeta, RunReason, Tools
+from subdeck.core.run.outcome import FINALIZE_TOOL, decide
+from subdeck.core.wrapper.intake import LineSplitter
+
+THREAD, TURN = "t-1", "u-1"
+INITIALIZED = {"id": 1, "result": {"userAgent": "subdeck/0", "codexHome": "/srv/home/.codex"}}
+OPENED = {
+    "id": 3,
+    "result": {
+        "thread": {"id": THREAD, "path": "/srv/rollout.jsonl", "ephemeral": False, "parentThreadId": None},
+        "model": "gpt",
+        "modelProvider": "openai",
+    },
+}
+TURN_STARTED = {"method": "turn/started", "params": {"threadId": THREAD, "turn": {"id": TURN}}}
+
+
+def line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def told(method: str, thread: str = THREAD, **params: Any) -> dict[str, Any]:
+    return {"method": method, "params": {"threadId": thread, "turnId": TURN, **params}}
+
+
+def item(stage: str, kind: str, thread: str = THREAD, **fields: Any) -> dict[str, Any]:
+    return told(f"item/{stage}", thread, item={"type": kind, "id": "i-1", **fields})
+
+
+def delta(text: str, thread: str = THREAD) -> dict[str, Any]:
+    params = {"threadId": thread, "turnId": TURN, "itemId": "i-1", "delta": text}
+    return {"method": "item/agentMessage/delta", "params": params, "emittedAtMs": 1}
+
+
+def usage(total: int, last: int, turn: str = TURN, thread: str = THREAD) -> dict[str, Any]:
+    sums = {name: {"inputTokens": tokens} for name, tokens in (("total", total), ("last", last))}
+    return {
+        "method": "thread/tokenUsage/updated",
+        "params": {"threadId": thread, "turnId": turn, "tokenUsage": sums},
+    }
+
+
+def ended(status: str, thread: str = THREAD, turn: str = TURN, **fields: Any) -> dict[str, Any]:
+    return {
+        "method": "turn/completed",
+        "params": {"threadId": thread, "turn": {"id": turn, "status": status, **fields}},
+    }
+
+
+def fed(stream: AppStream, *messages: dict[str, Any]) -> list[Event]:
+    return [event for message in messages for event in stream.feed(line(message))]
+
+
+def begun() -> AppStream:
+    """A stream in the middle of its turn, of which nothing has come yet."""
+    stream = AppStream()
+    fed(stream, OPENED, TURN_STARTED)
+    return stream
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, AssistantText)]
+
+
+@pytest.fixture
+def talking(tmp_path: Path) -> AppStream:
+    return AppStream(Talk(start(tmp_path)))
+
+
+def start(run_dir: Path, session_id: str | None = None, **fields: Any) -> Start:
+    (run_dir / "prompt.md").write_text("Look.")
+    meta = RunMeta(
+        run_id="20261122-120000-abcdef",
+        task="Look.",
+        agent="codex",
+        agent_kind="codex",
+        agent_command=("codex",),
+        runner="process",
+        created_at="",
+        launched_by=LaunchedBy(session="operator", kind="cli"),
+        **({"cwd": "/srv/shop", "agent_session": AgentSession()} | fields),
+    )
+    return Start(meta, str(run_dir), session_id=session_id)
+
+
+def said(stream: AppStream) -> list[dict[str, Any]]:
+    return [json.loads(request) for request in stream.replies().splitlines()]
+
+
+# --- the talk ---
+
+
+def test_each_request_follows_the_answer_of_the_one_before(talking: AppStream) -> None:
+    """A run is one thread and one turn; stdin is closed when the turn has ended."""
+    assert ["initialize"] == [request["method"] for request in said(talking)]
+    fed(talking, INITIALIZED)
+    assert ["initialized", "thread/start"] == [request["method"] for request in said(talking)]
+    fed(talking, OPENED)
+    (turn,) = said(talking)
+    assert ("turn/start", THREAD, "Look.") == (
+        turn["method"],
+        turn["params"]["threadId"],
+        turn["params"]["input"][0]["text"],
+    )
+    assert not talking.is_stdin_done
+    fed(talking, TURN_STARTED, ended("completed"))
+    assert (True, 0, b"") == (talking.is_stdin_done, talking.finished_after, talking.replies())
+
+
+def test_a_thread_is_resumed_by_its_id(tmp_path: Path) -> None:
+    """What holds for a new thread holds for a resumed one, but for what the thread keeps itself."""
+    stream = AppStream(Talk(start(tmp_path, "t-0", finalize=True)))
+    said(stream)
+    fed(stream, INITIALIZED)
+    _, resume = said(stream)
+    assert ("thread/resume", "t-0") == (resume["method"], resume["params"]["threadId"])
+    assert "dynamicTools" not in resume["params"]
+
+
+def test_no_server_is_started_that_no_list_names(tmp_path: Path) -> None:
+    """With a list of tools the MCP servers of the user's settings, and of the project's, are switched off by name."""
+    stream = AppStream(Talk(start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))))
+    said(stream)
+    fed(stream, INITIALIZED)
+    assert ["initialized", "config/read"] == [request["method"] for request in said(stream)]
+    fed(stream, {"id": 2, "result": {"config": {"mcp_servers": {"shop": {"command": "x"}}}}})
+    (opening,) = said(stream)
+    assert {"shop": {"enabled": False, "command": "x"}} == opening["params"]["config"]["mcp_servers"]
+    assert ("read-only", "never") == (opening["params"]["sandbox"], opening["params"]["approvalPolicy"])
+
+
+def test_a_request_that_is_refused_ends_the_run(talking: AppStream) -> None:
+    """A conversation that is gone is the reason, in Codex's words."""
+    said(talking)
+    fed(talking, INITIALIZED)
+    refused = {"error": {"code": -32600, "message": "no rollout found for thread id t-0"}, "id": 3}
+    (event,) = fed(talking, refused)
+    assert isinstance(event, ErrorReported)
+    assert (RunReason.START_FAILED, True) == (talking.facts.ended, talking.is_stdin_done)
+    outcome = decide(talking.facts)
+    assert ("failed", "start_failed", "no rollout found for thread id t-0") == (
+        outcome.status,
+        outcome.reason,
+        outcome.message,
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "result"),
+    [
+        ("item/commandExecution/requestApproval", {"command": "/bin/bash -lc 'rm x'"}, {"decision": "decline"}),
+        ("item/fileChange/requestApproval", {"reason": "outside"}, {"decision": "decline"}),
+        ("item/permissions/requestApproval", {}, {"permissions": {}}),
+        ("item/tool/requestUserInput", {}, {"answers": {}}),
+        ("mcpServer/elicitation/request", {"message": "Allow it?"}, {"action": "decline"}),
+        ("execCommandApproval", {"command": ["rm", "x"]}, {"decision": "denied"}),
+    ],
+)
+def test_a_question_is_declined(talking: AppStream, method: str, params: dict[str, Any], result: object) -> None:
+    """Nobody is there to answer: what is asked for is not allowed, and the run says so in a warning."""
+    said(talking)
+    (notice,) = fed(talking, {"method": method, "id": 7, "params": {"threadId": THREAD, **params}})
+    assert isinstance(notice, Notice) and "warning" == notice.level
+    assert notice.text.startswith("declined")
+    assert [{"id": 7, "result": result}] == said(talking)
+
+
+def test_an_unknown_question_is_answered_with_an_error(talking: AppStream) -> None:
+    """Codex does not wait for ever for what a newer version asks."""
+    said(talking)
+    fed(talking, {"method": "item/newThing/request", "id": "a", "params": {}})
+    (answer,) = said(talking)
+    assert ("a", -32601) == (answer["id"], answer["error"]["code"])
+
+
+def test_a_result_is_handed_over_by_a_tool_of_ours(talking: AppStream) -> None:
+    """A call that is no result is refused with the reason, and the corrected one is taken."""
+    said(talking)
+    fed(talking, OPENED, TURN_STARTED)
+    said(talking)
+    for payload, success in (({"status": "DONE"}, False), ({"status": "SUCCESS", "result": "42"}, True)):
+        call = {"type": "dynamicToolCall", "id": "c", "tool": FINALIZE_TOOL, "arguments": payload}
+        fed(talking, told("item/started", item=call))
+        fed(talking, {"method": "item/tool/call", "id": 0, "params": {"tool": FINALIZE_TOOL, "arguments": payload}})
+        (answer,) = said(talking)
+        assert success is answer["result"]["success"]
+        fed(talking, told("item/completed", item={**call, "success": success, **answer["result"]}))
+        fed(talking, usage(100 if not success else 200, 100))
+        assert success is talking.facts.handing_over
+    fed(talking, ended("completed"))
+    assert {"status": "SUCCESS", "result": "42"} == talking.facts.finalized
+    assert ("completed", "finalized") == tuple(map(str, (decide(talking.facts, finalize=True).status, "finalized")))
+    assert "neither SUCCESS nor ERROR" in talking.facts.refused
+
+
+# --- the turn ---
+
+
+def test_only_the_own_thread_is_read() -> None:
+    """Agents that Codex starts write to the same pipe: their words are not the answer, their end is not the run's."""
+    stream = begun()
+    events = fed(
+        stream,
+        delta("ours "),
+        delta("theirs", "t-2"),
+        item("completed", "agentMessage", "t-2", text="theirs"),
+        ended("completed", "t-2", "u-2"),
+        delta("too"),
+    )
+    assert ("ours too", [], None) == (stream.writing.tail, texts(events), stream.finished_after)
+    assert ["ours too"] == texts(fed(stream, item("completed", "agentMessage", text="ours too"), ended("completed")))
+    assert ("ours too", True) == (stream.facts.final_text, stream.facts.finished)
+
+
+def test_what_agents_of_codex_cost_is_counted() -> None:
+    """Their tokens are paid by this run, and do not end the turn of ours."""
+    stream = begun()
+    fed(stream, item("started", "commandExecution", command="ls"), usage(300, 300, "u-2", "t-2"))
+    assert 300 == stream.facts.usage.input
+    fed(stream, usage(100, 100))
+    assert (400, "toolUse") == (stream.facts.usage.input, stream.facts.stop_reason)
+
+
+def test_usage_of_earlier_runs_is_left_out() -> None:
+    """A resumed thread first tells what it has used so far, by its old turn."""
+    stream = AppStream()
+    fed(stream, OPENED, usage(900, 100, "u-0"), TURN_STARTED)
+    (paid,) = fed(stream, usage(1000, 100))
+    assert isinstance(paid, UsageReported)
+    assert (100, 1) == (paid.input, stream.facts.usage.turns)
+
+
+def test_the_same_sum_twice_is_one_message() -> None:
+    stream = begun()
+    assert [1, 0] == [len(fed(stream, usage(100, 100))), len(fed(stream, usage(100, 100)))]
+
+
+def test_an_answer_cut_by_its_length_is_a_model_error() -> None:
+    """What had been written is kept, as a part."""
+    stream = begun()
+    words = "Incomplete response returned, reason: max_output_tokens"
+    fed(
+        stream,
+        item("completed", "agentMessage", text="It begins and"),
+        usage(100, 0),
+        told("error", error={"message": words, "codexErrorInfo": "other"}, willRetry=False),
+        ended("failed", error={"message": words, "codexErrorInfo": "other"}),
+    )
+    outcome = decide(stream.facts)
+    assert ("failed", "model_error", words, "length") == (
+        outcome.status,
+        outcome.reason,
+        outcome.message,
+        outcome.stop_reason,
+    )
+    assert ("It begins and", True, 100) == (stream.facts.final_text, stream.facts.partial, stream.facts.usage.input)
+
+
+def test_a_retry_is_told_with_its_reason() -> None:
+    stream = begun()
+    fault = {
+        "message": "Reconnecting... 2/5",
+        "additionalDetails": 'unexpected status 529: {"error":{"message":"busy"}}',
+        "codexErrorInfo": {"responseStreamDisconnected": {"httpStatusCode": 529}},
+    }
+    (retry,) = fed(stream, told("error", error=fault, willRetry=True))
+    assert isinstance(retry, Retry)
+    assert (2, 5) == (retry.attempt, retry.max_attempts)
+    assert "unexpected status 529: busy (the connection to the model broke off, HTTP 529)".replace(":", "") == (
+        retry.reason.replace(":", "")
+    )
+    assert None is stream.facts.error_message
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"message": '{"error": {"message": "too many things"}}', "codexErrorInfo": "other"}, "too many things"),
+        (
+            {"message": "Quota exceeded", "codexErrorInfo": "usageLimitExceeded"},
+            "Quota exceeded (the usage limit of the account is reached)",
+        ),
+        (
+            {"message": "401 Unauthorized", "codexErrorInfo": {"httpConnectionFailed": {"httpStatusCode": 401}}},
+            "401 Unauthorized (the provider could not be reached, HTTP 401)",
+        ),
+        ({"message": "", "codexErrorInfo": "contextWindowExceeded"}, "the conversation is longer than"),
+        ({}, "the model ended with an error and gave no message"),
+        ({"message": "x", "codexErrorInfo": {"newKind": None}}, "x"),
+    ],
+)
+def test_an_error_of_the_provider_is_told_in_words(fault: dict[str, Any], words: str) -> None:
+    """No raw JSON; the class of the error where Codex gives one."""
+    stream = begun()
+    fed(stream, ended("failed", error=fault))
+    outcome = decide(stream.facts)
+    assert ("failed", "model_error") == (outcome.status, outcome.reason)
+    assert outcome.message and outcome.message.startswith(words)
+
+
+def test_no_text_is_an_empty_answer() -> None:
+    stream = begun()
+    fed(stream, usage(100, 100), ended("completed"))
+    assert ("failed", "empty_answer") == (decide(stream.facts).status, decide(stream.facts).reason)
+
+
+def test_an_end_in_the_middle_of_a_message_keeps_what_was_written() -> None:
+    stream = begun()
+    fed(stream, item("started", "agentMessage", text=""), delta("Half a sen"))
+    (event,) = stream.end()
+    assert ("Half a sen", True) == (stream.facts.final_text, stream.facts.partial)
+    assert isinstance(event, AssistantText) and event.partial
+
+
+def test_nothing_counts_without_the_end_of_the_turn() -> None:
+    """A whole message is no completed run: Codex may have been about to call a tool."""
+    stream = begun()
+    fed(stream, item("completed", "agentMessage", text="Done."), usage(100, 100))
+    assert not stream.facts.finished and None is stream.finished_after
+
+
+def test_calls_of_all_kinds() -> None:
+    stream = begun()
+    events = fed(
+        stream,
+        item("completed", "webSearch", query="shops"),
+        item("completed", "mcpToolCall", server="a", tool="b", arguments={"c": 1}, result={"content": []}),
+        item(
+            "completed",
+            "mcpToolCall",
+            server="a",
+            tool="b",
+            status="failed",
+            error={"message": "MCP tool call requires approval, but approval policy is never"},
+        ),
+        item("completed", "collabAgentToolCall", tool="spawnAgent", prompt="look", status="completed"),
+        item(
+            "completed", "fileChange", changes=[{"path": "a", "kind": {"type": "add"}, "diff": "+x"}], status="declined"
+        ),
+    )
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert ["web_search", "mcp__a__b", "mcp__a__b", "spawn_agent", "edit"] == [call.tool_name for call in calls]
+    results = [event for event in events if isinstance(event, ToolResult)]
+    assert [False, False, True, False, True] == [result.is_error for result in results]
+    (denied,) = [event for event in events if isinstance(event, Notice)]
+    assert denied.text.startswith("mcp__a__b was denied")
+    assert (0, 5) == (stream.running_tools, stream.facts.usage.tool_uses)
+
+
+# --- bytes ---
+
+
+def test_many_deltas_are_read_at_once() -> None:
+    """Lines of one thread that follow one another come as one; a line of another thread does not come with them."""
+    ours = [line(delta(f'"{number}"\n')) for number in range(50)]
+    theirs = [line(delta("x", "t-2"))] * 3
+    data = b"\n".join([*ours, *theirs, *ours]) + b"\n"
+    pieces = list(LineSplitter(UPDATES).split(data))
+    assert 3 == len(pieces)
+    stream = begun()
+    for piece in pieces:
+        stream.feed(piece)
+    assert "".join(f'"{number}"\n' for number in range(50)) * 2 == stream.writing.whole()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100, 4096])
+def test_deltas_in_chunks_of_any_size(size: int) -> None:
+    """Where a chunk ends changes nothing."""
+    text = 'ab"c\\d\nü€𝄞' * 20
+    data = b"".join(line(delta(part)) + b"\n" for part in (text[:9], text[9:100], text[100:]))
+    stream, splitter = begun(), LineSplitter(UPDATES)
+    for position in range(0, len(data), size):
+        for piece in splitter.split(data[position : position + size]):
+            stream.feed(piece)
+    assert text == stream.writing.whole()
+
+
+HOSTILE = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"1",
+    b'"x"',
+    b"\xff\xfe",
+    b'{"method":1}',
+    b'{"method":"item/completed"}',
+    b'{"method":"item/completed","params":[]}',
+    b'{"method":"item/completed","params":{"item":{"type":["x"],"id":{}}}}',
+    b'{"method":"item/started","params":{"item":{"type":"commandExecution","command":["a"],"id":null}}}',
+    b'{"method":"item/completed","params":{"item":{"type":"commandExecution","exitCode":1e300,"durationMs":"x"}}}',
+    b'{"method":"item/completed","params":{"item":{"type":"fileChange","changes":[1,{"path":[],"kind":3}]}}}',
+    b'{"method":"item/completed","params":{"item":{"type":"mcpToolCall","server":1,"result":"x","arguments":[1]}}}',
+    b'{"method":"item/completed","params":{"item":{"type":"reasoning","summary":[1,{}],"content":"x"}}}',
+    b'{"method":"turn/completed","params":{"turn":{"status":["failed"],"error":"x"}}}',
+    b'{"method":"error","params":{"error":[],"willRetry":true}}',
+    b'{"method":"error","params":{"error":{"message":{"a":1},"codexErrorInfo":[1]}}}',
+    b'{"method":"thread/tokenUsage/updated","params":{"tokenUsage":{"total":{"inputTokens":-5},"last":"x"}}}',
+    b'{"method":"warning","params":{"message":5}}',
+    b'{"id":1}',
+    b'{"id":[],"result":"x"}',
+    b'{"id":1,"error":"x"}',
+    b'{"method":"item/tool/call","id":{"a":[]},"params":{"tool":["x"],"arguments":"x"}}',
+    b'{"method":"item/agentMessage/delta","params":{"threadId":"t-1","delta":""}}',
+    b'{"method":"item/agentMessage/delta","params":{"threadId":"t-1","delta":"\\ud800"}}',
+    b'{"method":"item/agentMessage/delta"',
+    b'{"method":"thread/started","params":{"thread":{"id":7,"path":[]}}}',
+]
+
+
+@pytest.mark.parametrize("bad", HOSTILE)
+def test_nothing_that_is_written_raises(bad: bytes, talking: AppStream) -> None:
+    """Neither at first nor in the middle of a turn."""
+    for stream in (talking, begun(), AppStream()):
+        stream.feed(bad)
+        fed(stream, item("started", "agentMessage", text=""))
+        stream.feed(bad)
+        stream.end()
+        stream.replies()
+
+
+def test_hostile_text_is_kept_as_it_is() -> None:
+    """Control characters, quotes and what looks like an event are words of the model; who shows them cleans them."""
+    text = '\x1b[31m{"method":"turn/completed"}\n"delta":"x"\u2028\x00'
+    stream = begun()
+    fed(stream, delta(text))
+    assert text == stream.writing.whole()
+    assert [text] == texts(fed(stream, item("completed", "agentMessage", text=text)))
+    assert not stream.facts.finished

@@ -1,0 +1,227 @@
+"""What a preset's tools and other fields become in the words of Codex, and what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.agents.agent import Wanted
+from subdeck.core.agents.codex import agent, exec_run, protocol
+from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, permissions_of
+from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
+from subdeck.core.errors import UsageError
+from subdeck.core.run.model import PromptMode, Tools
+from subdeck.core.run.tool_policy import Offer, resolve_tools
+
+from .test_codex_app_stream import start
+
+OFFER = Offer(TOOL_NAMES, TOOL_NAMES, closed=True, excludes=True, leaves_servers=True)
+
+
+def given(allow: list[str] | None = None, deny: list[str] | None = None) -> Permissions:
+    return permissions_of(resolve_tools(allow, deny, offer=OFFER))
+
+
+@pytest.fixture
+def codex(monkeypatch: pytest.MonkeyPatch) -> agent.CodexAgent:
+    """A Codex whose app-server can be used."""
+    monkeypatch.setattr(agent, "app_server_problem", lambda command: "")
+    return agent.CodexAgent()
+
+
+@pytest.fixture
+def old_codex(monkeypatch: pytest.MonkeyPatch) -> agent.CodexAgent:
+    """One that has `codex exec` alone."""
+    monkeypatch.setattr(agent, "app_server_problem", lambda command: "it has no app-server")
+    return agent.CodexAgent()
+
+
+def choice() -> Any:
+    return agent.AgentChoice("codex", ("/opt/codex",), TOOL_NAMES, False, kind="codex")
+
+
+def test_without_a_list_the_users_own_permissions_hold() -> None:
+    """Codex is told nothing, and above all not to do without its sandbox."""
+    assert Permissions() == given()
+
+
+def test_a_list_of_readers_writes_nothing() -> None:
+    permissions = given(["read", "grep"])
+    assert ("read-only", True, True) == (permissions.sandbox, permissions.web_search_off, permissions.servers_off)
+    assert "shell_tool" not in permissions.features_off
+
+
+@pytest.mark.parametrize("name", ["bash", "edit", "write"])
+def test_a_list_with_a_writer_writes_in_the_project(name: str) -> None:
+    assert "workspace-write" == given(["read", name]).sandbox
+
+
+def test_no_tools_are_no_tools() -> None:
+    """The shell, the web and what could start other agents are switched off."""
+    permissions = given([])
+    assert ("read-only", True, True) == (permissions.sandbox, permissions.web_search_off, permissions.servers_off)
+    assert {"shell_tool", "unified_exec", "multi_agent", "view_image"} <= set(permissions.features_off)
+
+
+def test_only_the_web() -> None:
+    """A list may name what Codex alone has."""
+    permissions = given(["web_search"])
+    assert not permissions.web_search_off
+    assert "shell_tool" in permissions.features_off
+
+
+def test_denied_writing_is_a_read_only_sandbox() -> None:
+    assert ("read-only", False) == (given(deny=["edit", "write"]).sandbox, given(deny=["edit", "write"]).web_search_off)
+    assert (None, True) == (given(deny=["web_search"]).sandbox, given(deny=["web_search"]).web_search_off)
+
+
+@pytest.mark.parametrize("denied", [["bash"], ["read"], ["edit"], ["write", "bash"], ["grep", "edit", "write"]])
+def test_a_denial_that_cannot_be_kept_is_refused(codex: agent.CodexAgent, denied: list[str]) -> None:
+    """The error names the field, the agent and a way out."""
+    tools = resolve_tools(None, denied, offer=OFFER)
+    with pytest.raises(UsageError) as refused:
+        codex.settle(choice(), Wanted(tools=tools))
+    assert ("denied_tools", True) == (refused.value.where, "codex" in refused.value.what)
+    assert "tools" in refused.value.hint
+
+
+@pytest.mark.parametrize("allow", [["read"], ["read", "edit"]])
+def test_commands_that_no_list_names_are_told_of(codex: agent.CodexAgent, allow: list[str]) -> None:
+    (warning,) = codex.settle(choice(), Wanted(tools=resolve_tools(allow, offer=OFFER)))
+    assert warning.startswith("tools: codex") and "sandbox" in warning
+
+
+def test_a_model_of_another_provider_is_refused(codex: agent.CodexAgent) -> None:
+    with pytest.raises(UsageError, match='no model of the provider "anthropic"'):
+        codex.settle(choice(), Wanted(model="anthropic/sonnet"))
+    assert () == codex.settle(choice(), Wanted(model="openai/gpt"))
+    assert () == codex.settle(choice(), Wanted(model="gpt"))
+    assert ["gpt", "gpt"] == [own_name("openai/gpt"), own_name("gpt")]
+
+
+def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
+    """Without it a run says what is less, and what is missing altogether is refused by its field."""
+    (notice,) = old_codex.settle(choice(), Wanted())
+    assert "shows no text before a message is complete" in notice
+    for field, wanted in (("finalize", Wanted(finalize=True)), ("max_turns", Wanted(max_turns=3))):
+        with pytest.raises(UsageError) as refused:
+            old_codex.settle(choice(), wanted)
+        assert field == refused.value.where
+    notes = old_codex.settle(choice(), Wanted(has_prompt=True))
+    assert any(note.startswith("prompt: ") for note in notes)
+
+
+# --- settings ---
+
+
+def test_context_files(tmp_path: Path) -> None:
+    """AGENTS.md is left out where the preset says so, and where its own words take the place of Codex's."""
+    assert {} == settings_of(start(tmp_path).meta)
+    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, context_files=False).meta)
+    replaced = {"system_prompt_path": "system-prompt.md", "prompt_mode": PromptMode.REPLACE}
+    assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, **replaced).meta)
+    assert {} == settings_of(start(tmp_path, context_files=True, **replaced).meta)
+
+
+def test_project_resources(tmp_path: Path) -> None:
+    """A project that the user trusts is not trusted for this run, wherever in it the run is."""
+    below = tmp_path / "shop" / "below"
+    below.mkdir(parents=True)
+    (tmp_path / "shop" / ".git").mkdir()
+    params = thread_params(start(tmp_path, project_resources=False, cwd=str(below)), {})
+    assert {str(below), str(tmp_path / "shop")} == set(params["config"]["projects"])
+    assert ({"include_instructions": False}, "on-request") == (params["config"]["skills"], params["approvalPolicy"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "field"), [(PromptMode.APPEND, "developerInstructions"), (PromptMode.REPLACE, "baseInstructions")]
+)
+def test_prompts(tmp_path: Path, mode: PromptMode, field: str) -> None:
+    (tmp_path / "system-prompt.md").write_text("You are a scout.")
+    params = thread_params(start(tmp_path, system_prompt_path="system-prompt.md", prompt_mode=mode), {})
+    assert "You are a scout." == params[field]
+
+
+# --- exec ---
+
+
+def flags(words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings in an argv as Codex reads them."""
+    pairs = [words[number + 1] for number, word in enumerate(words) if word == "-c"]
+    return tomllib.loads("\n".join(pairs))
+
+
+def test_exec_says_the_same(tmp_path: Path, world: Path) -> None:
+    """Everything but the prompts stands in argv."""
+    tools = Tools(policy="allow", resolved=("read",), starts_servers=False)
+    begun = start(
+        tmp_path,
+        "t-0",
+        tools=tools,
+        thinking="off",
+        resolved_model="openai/gpt",
+        project_resources=False,
+        cwd='/srv/a "b"',
+    )
+    command = exec_run.exec_command(begun)
+    words = command.argv
+    assert ("codex", "exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-m", "gpt") == words[:8]
+    assert ("resume", "t-0", "-") == words[-3:]
+    settings = flags(words)
+    assert ("none", "disabled", False) == (
+        settings["model_reasoning_effort"],
+        settings["web_search"],
+        settings["features"]["multi_agent"],
+    )
+    assert {"trust_level": "untrusted"} == settings["projects"]['/srv/a "b"']
+    assert not command.pipe
+    assert "danger" not in " ".join(words)
+
+
+def test_no_prompt_stands_in_an_argv(tmp_path: Path, world: Path) -> None:
+    """What `codex exec` takes beside its own words it takes in argv only: then they come before the task, by stdin."""
+    (tmp_path / "system-prompt.md").write_text("SECRET WORDS")
+    appended = start(tmp_path, system_prompt_path="system-prompt.md")
+    command, stream = exec_run.exec_command(appended), exec_run.exec_stream(appended)
+    assert (True, b"SECRET WORDS\n\nLook.") == (command.pipe, stream.replies())
+    replaced = start(tmp_path, system_prompt_path="system-prompt.md", prompt_mode=PromptMode.REPLACE)
+    command, stream = exec_run.exec_command(replaced), exec_run.exec_stream(replaced)
+    assert (False, b"") == (command.pipe, stream.replies())
+    assert str(tmp_path / "system-prompt.md") == flags(command.argv)["model_instructions_file"]
+    assert not any("SECRET" in word for word in command.argv)
+
+
+def test_a_session_that_is_not_kept(tmp_path: Path, world: Path) -> None:
+    assert "--ephemeral" in exec_run.exec_command(start(tmp_path, agent_session=None)).argv
+
+
+def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a list of tools the MCP servers in the user's settings are switched off by name."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text('[mcp_servers.shop]\ncommand = "x"\n')
+    listed = start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))
+    assert {"shop": {"enabled": False, "command": "x"}} == flags(exec_run.exec_command(listed).argv)["mcp_servers"]
+    assert "mcp_servers" not in flags(exec_run.exec_command(start(tmp_path)).argv)
+
+
+# --- which of the two ---
+
+
+def program(directory: Path, *lines: str) -> tuple[str, ...]:
+    path = directory / "codex"
+    path.write_text("\n".join(["#!/bin/sh", f"echo asked >> {directory}/asked", *lines, ""]))
+    path.chmod(0o755)
+    return (str(path),)
+
+
+def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -> None:
+    """The answer is kept until the program is another one."""
+    command = program(tmp_path, "echo unknown subcommand >&2", "exit 2")
+    problems = [protocol.app_server_problem(command) for _ in range(3)]
+    assert ["it has no app-server that says what it takes: unknown subcommand"] * 3 == problems
+    assert "asked\n" == (tmp_path / "asked").read_text()
+    program(tmp_path, "exit 0")
+    assert "its app-server does not know ThreadStartParams.cwd" == protocol.app_server_problem(command)
+    assert "asked\nasked\n" == (tmp_path / "asked").read_text()

@@ -1,0 +1,366 @@
+"""The real Codex, started as each run starts it, against a scripted model server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.agents.codex import protocol
+from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
+from subdeck.core.run.outcome import FINALIZE_TOOL
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import events_of, result_of
+from tests.waiting import wait_until
+
+from .real_codex import RealCodex, called, command, offered, real_codex, said, texts
+
+pytestmark = pytest.mark.agents
+
+LONG = "echo begun; sleep 300"
+
+
+@pytest.fixture
+def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
+    with real_codex(project_dir, home, codex_executable) as ready:
+        yield ready
+
+
+@pytest.fixture
+def by_exec(codex: RealCodex) -> RealCodex:
+    """A Codex whose app-server cannot be used, as one of another version."""
+    command = tuple(codex.engine.settings.agents["codex"].command)
+    assert "" == protocol.app_server_problem(command)
+    file = protocol._cache_file(command)
+    verdict = json.loads(Path(file).read_text())
+    Path(file).write_text(json.dumps({**verdict, "problem": "its app-server does not know a thing"}))
+    return codex
+
+
+def of(kind: type, codex: RealCodex, run: RunSnapshot) -> list[Any]:
+    return [event for event in events_of(codex.engine, run) if isinstance(event, kind)]
+
+
+def test_a_run(codex: RealCodex) -> None:
+    """A task that begins with a dash and an at sign is worked on with a command, thought about and answered."""
+    codex.preset("thinking: high", "tools: read", prompt="You are a scout.")
+    thinking = {"steps": [{"thinking": "A look will do."}, *command("cat notes.md", "Let me look.")["steps"]]}
+    codex.script(thinking, said("Seen."))
+    (codex.project / "notes.md").write_text("a note\n")
+    run = codex.run("- @look at it")
+    assert ("completed", "done", "Seen.") == (run.status, run.reason, result_of(codex.engine, run).final_text)
+    assert ["A look will do."] == [event.text for event in of(Thinking, codex, run)]
+    assert ["Let me look.", "Seen."] == [event.text for event in of(AssistantText, codex, run)]
+    (call,), (result,) = of(ToolCall, codex, run), of(ToolResult, codex, run)
+    assert ("bash", {"command": "cat notes.md"}) == (call.tool_name, call.args)
+    assert ("a note\n", 0, False) == (result.content, result.exit_code, result.is_error)
+    ended = result_of(codex.engine, run)
+    assert (2, 1, 200) == (ended.usage.turns, ended.usage.tool_uses, ended.usage.input)
+    assert "mock/mock-model" == ended.resolved_model
+    (first, _) = codex.requests
+    assert ["- @look at it"] == texts(first)
+    assert any("You are a scout." in text for text in texts(first, "developer"))
+    assert ("high", "mock-model") == (first["reasoning"]["effort"], first["model"])
+
+
+def test_a_conversation_goes_on_by_its_id(codex: RealCodex, home: Path) -> None:
+    """Codex keeps it; the run says by which id and where, and counts what it used itself."""
+    codex.preset()
+    codex.script(said("One."), said("Two."))
+    first = result_of(codex.engine, codex.run("Say one."))
+    assert first.conversation and first.conversation.startswith(str(home / ".codex" / "sessions"))
+    assert os.path.isfile(first.conversation)
+    second = result_of(codex.engine, codex.run("Say two.", child_session=first.child_session_id))
+    assert [["Say one."], ["Say one.", "Say two."]] == [texts(request) for request in codex.requests]
+    assert (first.child_session_id, first.conversation) == (second.child_session_id, second.conversation)
+    assert (1, 100) == (second.usage.turns, second.usage.input)
+
+
+def test_a_session_that_is_not_kept(codex: RealCodex, home: Path) -> None:
+    """Nothing of it is left anywhere."""
+    codex.preset("session: none")
+    codex.script(said("One."))
+    ended = result_of(codex.engine, codex.run())
+    assert (None, None) == (ended.child_session_id, ended.conversation)
+    assert [] == list((home / ".codex" / "sessions").rglob("*.jsonl"))
+
+
+def test_a_sticky_session_is_shared(codex: RealCodex) -> None:
+    """Runs that are launched together share one conversation, one after the other; our file holds its id alone."""
+    codex.preset("sticky: true")
+    codex.script(said("One."), said("Two."), said("Three."))
+    together = codex.launch("Say it.", "Say it too.")
+    last = codex.run("Say it again.")
+    asked = [texts(request) for request in codex.requests]
+    assert [1, 2, 3] == [len(prompts) for prompts in asked]
+    assert [*asked[1], "Say it again."] == asked[2]
+    ids = {result_of(codex.engine, run).child_session_id for run in (*together, last)}
+    assert 1 == len(ids)
+    id_file = last.meta.agent_session and last.meta.agent_session.id_file
+    assert id_file and {Path(id_file).read_text().strip()} == ids
+
+
+def test_a_sticky_session_that_is_gone_begins_anew(codex: RealCodex) -> None:
+    """The run that finds it gone says so; the next one does not stumble over it again."""
+    codex.preset("sticky: true")
+    codex.script(said("One."), said("Two."))
+    first = result_of(codex.engine, codex.run())
+    assert first.conversation
+    os.unlink(first.conversation)
+    for file in (codex.home / ".codex").glob("*.sqlite*"):
+        file.unlink()
+    gone = codex.run()
+    assert ("failed", "start_failed") == (gone.status, gone.reason)
+    assert "no rollout found" in (result_of(codex.engine, gone).error_message or "")
+    assert "done" == codex.run().reason
+
+
+def test_a_result_is_handed_over(codex: RealCodex) -> None:
+    """A call that is refused is corrected by the model in its turn; a turn without one is asked again."""
+    codex.preset("finalize: true")
+    codex.script(
+        called(FINALIZE_TOOL, status="DONE"),
+        said("I think I am done."),
+        called(FINALIZE_TOOL, status="SUCCESS", result="It is in a.py."),
+        said("Bye."),
+    )
+    run = codex.run()
+    ended = result_of(codex.engine, run)
+    assert ("completed", "finalized", "It is in a.py.", 2) == (
+        run.status,
+        run.reason,
+        ended.final_text,
+        ended.attempts,
+    )
+    (retry,) = of(Retry, codex, run)
+    assert "neither SUCCESS nor ERROR" in retry.reason
+    assert FINALIZE_TOOL in offered(codex.requests[0])
+    assert FINALIZE_TOOL in offered(codex.requests[2]), "a resumed conversation has the tool, too"
+
+
+def test_readers_write_nothing(codex: RealCodex) -> None:
+    """The sandbox denies it, the model reads why, and the run goes on."""
+    codex.preset("tools: read, grep")
+    codex.script(command("sleep 0.5; touch made.txt"), said("I could not write."))
+    run = codex.run()
+    (result,) = of(ToolResult, codex, run)
+    assert result.is_error and "Read-only file system" in result.content
+    assert not (codex.project / "made.txt").exists()
+    assert "done" == run.reason
+    assert {"web_search", "multi_agent_v1", "create_goal"}.isdisjoint(offered(codex.requests[0]))
+
+
+def test_a_writer_writes_in_the_project_alone(codex: RealCodex) -> None:
+    """And in temporary directories, below which the project of a test lies."""
+    codex.preset("tools: read, bash")
+    outside = Path(__file__).with_name("outside.txt")
+    codex.script(command(f"sleep 0.5; touch made.txt; touch {outside}"), said("Done."))
+    codex.run()
+    assert (codex.project / "made.txt").exists()
+    assert not outside.exists()
+
+
+def test_no_tools(codex: RealCodex) -> None:
+    """What is left cannot do anything: a question to a user who is not there."""
+    codex.preset("tools: []")
+    codex.script(said("Done."))
+    codex.run()
+    assert offered(codex.requests[0]) <= {"request_user_input"}
+
+
+def test_a_question_is_declined(codex: RealCodex) -> None:
+    """Without a list of tools the user's own permissions hold; what they would ask for is declined, and warned of."""
+    codex.configure('approval_policy = "on-request"\nsandbox_mode = "read-only"')
+    codex.preset()
+    asking = {"sandbox_permissions": "require_escalated", "justification": "It is needed."}
+    codex.script(called("exec_command", cmd="touch made.txt", **asking), said("I was not allowed."))
+    run = codex.run()
+    assert not (codex.project / "made.txt").exists()
+    assert any(
+        "warning" == event.level and "declined" in event.text and "touch made.txt" in event.text
+        for event in of(Notice, codex, run)
+    )
+    assert ("done", True) == (run.reason, of(ToolResult, codex, run)[0].is_error)
+
+
+def test_what_a_project_brings_along(codex: RealCodex) -> None:
+    """`context_files` and `project_resources` keep it out, even where the user trusts the project."""
+    codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"')
+    (codex.project / "AGENTS.md").write_text("MARK-AGENTS")
+    skill = codex.project / ".agents" / "skills" / "shop" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: shop\ndescription: MARK-SKILL\n---\n")
+    (codex.project / ".codex").mkdir()
+    (codex.project / ".codex" / "config.toml").write_text('developer_instructions = "MARK-CONFIG"\n')
+    found: list[set[str]] = []
+    for field in ("isolated: false", "context_files: false", "project_resources: false"):
+        codex.preset(field, prompt="")
+        codex.script(said("Done."))
+        codex.run()
+        asked = json.dumps(codex.requests[0])
+        found.append({mark for mark in ("MARK-AGENTS", "MARK-SKILL", "MARK-CONFIG") if mark in asked})
+    assert [{"MARK-AGENTS", "MARK-SKILL", "MARK-CONFIG"}, {"MARK-SKILL", "MARK-CONFIG"}, set()] == found
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> None:
+    """Stopped or killed, nothing of it is left, and what it had said is kept."""
+    codex.preset("tools: read, bash")
+    codex.script(command(LONG, "Let me wait."), said("Done."))
+    run = codex.begin()
+    wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
+    codex.engine.stop([run.run_id], force=force)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("aborted", "killed" if force else "stopped") == (ended.status, ended.reason)
+    result = result_of(codex.engine, ended)
+    assert ("Let me wait.", ()) == (result.final_text, result.not_ended)
+    assert result.child_session_id
+    codex.script(said("Going on."))
+    again = codex.run("Go on.", child_session=result.child_session_id)
+    assert "done" == again.reason
+
+
+def test_a_limit_of_turns(codex: RealCodex) -> None:
+    codex.preset("max_turns: 2", "tools: read")
+    codex.script(command("sleep 0.3; ls"))
+    run = codex.run()
+    assert ("aborted", "max_turns") == (run.status, run.reason)
+    assert 2 <= result_of(codex.engine, run).usage.turns <= 3
+
+
+def test_a_limit_of_time(codex: RealCodex) -> None:
+    """What was being written then is kept."""
+    codex.preset("timeout: 3")
+    codex.script({"steps": [{"text": {"repeat": ["ab", 10_000]}}], "chunk_size": 2, "chunk_delay": 0.1})
+    run = codex.run()
+    assert ("aborted", "timeout") == (run.status, run.reason)
+    ended = result_of(codex.engine, run)
+    assert ("abababab", True) == ((ended.final_text or "")[:8], ended.partial)
+
+
+def test_a_limit_of_silence(codex: RealCodex) -> None:
+    """A model that says nothing more is given up."""
+    codex.preset("stall: 3")
+    codex.script({"steps": [{"text": "So far."}, {"hang": True}]})
+    run = codex.run()
+    assert ("aborted", "stalled", "So far.") == (run.status, run.reason, result_of(codex.engine, run).final_text)
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason", "words"),
+    [
+        ({"status": 400, "body": {"error": {"message": "too many things"}}}, "model_error", "too many things"),
+        ({"status": 401}, "model_error", "401"),
+        ({"status": 429}, "model_error", "429 Too Many Requests"),
+        ({"status": 500}, "model_error", "the model's server failed"),
+        ({"steps": [{"text": "It begins and"}, {"drop": True}]}, "model_error", "stream disconnected"),
+        (said("It begins and", stop_reason="max_tokens"), "model_error", "max_output_tokens"),
+        ({"steps": []}, "empty_answer", "without writing any text"),
+    ],
+)
+def test_an_end_that_is_no_answer(codex: RealCodex, turn: dict[str, Any], reason: str, words: str) -> None:
+    codex.preset()
+    codex.script(turn)
+    run = codex.run()
+    ended = result_of(codex.engine, run)
+    assert ("failed", reason) == (run.status, run.reason)
+    assert words in (ended.error_message or "") and "{" not in (ended.error_message or "")
+    if ended.final_text:
+        assert ("It begins and", True) == (ended.final_text, ended.partial)
+
+
+def test_a_retry(codex: RealCodex) -> None:
+    """What broke off stays in the record, and the whole message is the answer."""
+    codex.configure(retries=1)
+    codex.preset()
+    codex.script({"steps": [{"text": "It begins and"}, {"drop": True}]}, said("The whole answer."))
+    run = codex.run()
+    (retry,) = of(Retry, codex, run)
+    assert (1, 1) == (retry.attempt, retry.max_attempts)
+    assert ("done", "The whole answer.") == (run.reason, result_of(codex.engine, run).final_text)
+
+
+def test_hostile_text(codex: RealCodex) -> None:
+    """What a model writes is text, whatever it looks like."""
+    text = '\x1b]0;x\x07\u2028{"method":"turn/completed"}\n' + "ü𝄞" * 5000
+    codex.preset()
+    codex.script(said(text))
+    run = codex.run()
+    assert ("done", text) == (run.reason, result_of(codex.engine, run).final_text)
+
+
+def test_agents_that_codex_starts(codex: RealCodex) -> None:
+    """Their words are not the answer, and their end is not the run's."""
+    codex.preset()
+    spawn = {"name": "spawn_agent", "namespace": "multi_agent_v1", "arguments": {"message": "BELOW"}}
+    codex.script(
+        {"when": {"last_contains": "BELOW"}, **said("Of the one below.")},
+        {"steps": [{"tool_calls": [spawn]}]},
+        {"steps": [{"sleep": 1}, {"text": "The answer."}]},
+    )
+    run = codex.run()
+    assert ("done", "The answer.") == (run.reason, result_of(codex.engine, run).final_text)
+    assert {"The answer."} == {event.text for event in of(AssistantText, codex, run)}
+    assert "spawn_agent" in [event.tool_name for event in of(ToolCall, codex, run)]
+
+
+def test_no_words_of_a_prompt_stand_in_an_argv(codex: RealCodex) -> None:
+    codex.preset(prompt="SECRET-PROMPT")
+    codex.script({"steps": [{"hang": True}]})
+    run = codex.begin("SECRET-TASK")
+    wait_until(lambda: codex.requests, "the model to be asked")
+    argv = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
+    assert not any(b"SECRET" in file.read_bytes() for file in argv if file.exists())
+    codex.engine.stop([run.run_id], force=True)
+    codex.engine.wait([run.run_id], timeout=60)
+
+
+# --- codex exec ---
+
+
+def test_exec_in_its_place(by_exec: RealCodex) -> None:
+    """Where the app-server lacks what is used the same run is made without live text, and says so."""
+    by_exec.preset("tools: read", "thinking: low", prompt="You are a scout.")
+    by_exec.script(command("sleep 0.5; cat notes.md"), said("Seen."), said("Again."))
+    (by_exec.project / "notes.md").write_text("a note\n")
+    run = by_exec.run("Look.")
+    ended = result_of(by_exec.engine, run)
+    assert ("done", "Seen.", 200) == (run.reason, ended.final_text, ended.usage.input)
+    assert ["a note\n"] == [event.content for event in of(ToolResult, by_exec, run)]
+    notices = [event.text for event in of(Notice, by_exec, run)]
+    assert any("codex exec is used" in text for text in notices)
+    assert any(text.startswith("prompt:") for text in notices)
+    assert ended.conversation and os.path.isfile(ended.conversation)
+    assert "You are a scout." in texts(by_exec.requests[0])[0]
+    again = by_exec.run("Look again.", child_session=ended.child_session_id)
+    assert (1, 100) == (result_of(by_exec.engine, again).usage.turns, result_of(by_exec.engine, again).usage.input)
+
+
+def test_exec_that_cannot_begin(by_exec: RealCodex) -> None:
+    """With nothing on stdout its exit code and stderr say why."""
+    by_exec.configure(settings="no toml at all")
+    by_exec.preset()
+    run = by_exec.run()
+    assert ("failed", "start_failed") == (run.status, run.reason)
+    assert "config.toml" in (result_of(by_exec.engine, run).error_message or "")
+
+
+def test_exec_is_stopped(by_exec: RealCodex) -> None:
+    by_exec.preset("tools: read, bash")
+    by_exec.script(command(LONG, "Let me wait."))
+    run = by_exec.begin()
+    wait_until(lambda: of(ToolCall, by_exec, run), "the command to begin")
+    by_exec.engine.stop([run.run_id])
+    (ended,) = by_exec.engine.wait([run.run_id], timeout=60)
+    assert ("aborted", "stopped") == (ended.status, ended.reason)
+
+
+def test_exec_fails(by_exec: RealCodex) -> None:
+    by_exec.preset()
+    by_exec.script({"status": 400, "body": {"error": {"message": "too many things"}}})
+    run = by_exec.run()
+    assert ("model_error", "too many things") == (run.reason, result_of(by_exec.engine, run).error_message)
