@@ -1,6 +1,7 @@
-"""Reading and writing the files of a run directory; what most of them hold is in `model`."""
+"""Reading and writing the files of a run directory; what most of them hold is in `model`.
 
-from __future__ import annotations
+Annotations are evaluated here, as there.
+"""
 
 import os
 import stat

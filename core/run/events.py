@@ -1,9 +1,8 @@
 """Normalized child events, and the bytes of `events.jsonl`, of which each event is one line.
 
 Durations and limits are never computed from `ts`: it is wall-clock time, for show. `seq` orders.
+Annotations are evaluated here, as in `model`.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable

@@ -36,6 +36,15 @@ def import_msgspec() -> None:
     )
 
 
+def import_subprocess() -> None:
+    _import(
+        "subprocess",
+        locale=_StandIn("locale"),  # for pipes of text
+        selectors=_StandIn("selectors", PollSelector=lambda: load("selectors").PollSelector()),  # for `communicate`
+        threading=_StandIn("threading", Lock=_thread.allocate_lock),
+    )
+
+
 def load(name: str) -> ModuleType:
     """Import a module by its full name; `importlib`, with what it loads itself, takes longer than most modules."""
     if name not in sys.modules:

@@ -152,9 +152,10 @@ def _stand_by() -> tuple[list[str], Group | None]:
 def _load() -> Callable[..., None]:
     """Load what starts and supervises a child, which who waits in a queue does without."""
     gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
-    from ..system.imports import import_msgspec
+    from ..system.imports import import_msgspec, import_subprocess
 
     import_msgspec()
+    import_subprocess()
     from .supervise import supervise
 
     processes.become_subreaper()
