@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
-from .project.registry import Registry
+from .project.registry import Registry, queue_line
 from .run import artifacts
 from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, newer_schema
 from .run.snapshot import RunSnapshot
@@ -292,6 +292,39 @@ class Engine:
         for run in active:
             ask_to_stop(self.project, run, force=force, by=self._name, reason=reason)
         return tuple(run.run_id for run in active)
+
+    def move_in_queue(self, run_id: str, step: int) -> int:
+        """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
+
+        Raises SubdeckError for one that is foreign, or does not wait in a queue.
+        """
+        from .project.ownership import check_own, ring
+        from .project.queue_order import moved, write_order
+
+        check_own(self.project, run_id)
+        registry = Registry(self.project, by=self._looks_by)
+        registry.look(registry.active_names(), prove=True)
+        waiting = [(meta.run_id, queue_line(meta)) for meta in registry.queued()]
+        if (run_id, "") in waiting or run_id not in dict(waiting):
+            raise SubdeckError(f"run {run_id[-6:]} does not wait in a queue", where=run_id)
+        order = moved(waiting, run_id, step)
+        write_order(self.project.slots, order)
+        ring(self.project)
+        line = dict(waiting)[run_id]
+        return [name for name in order if dict(waiting)[name] == line].index(run_id)
+
+    def is_queue_held(self) -> bool:
+        from .project.queue_order import read_state
+
+        return read_state(self.project.slots).held
+
+    def hold_queue(self, held: bool) -> None:
+        """Keep all runs that wait for a slot from starting, or let them go on; runs that wait for none just start."""
+        from .project.ownership import ring
+        from .project.queue_order import hold
+
+        hold(self.project.slots, held)
+        ring(self.project)
 
     def attach_command(self, run_id: str) -> AttachInfo:
         """Return how to show the run's tmux pane in this terminal, and to leave it. Raises SubdeckError without one."""

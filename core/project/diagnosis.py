@@ -126,6 +126,8 @@ def _queue(queued: Queued) -> str:
     match queued.waits_for:
         case WaitsFor.SESSION:
             return "waits for its child session, which another run is using"
+        case _ if queued.held:
+            return "the operator holds the queue that it waits in"
         case WaitsFor.SLOT:
             return f"waits for a slot, {f'{queued.ahead} ahead' if queued.ahead else 'next in line'}"
         case _:

@@ -88,7 +88,7 @@ def adopt(project: paths.Project, run_id: str) -> None:
         artifacts.rewrite_meta(run_dir, meta)
     except OSError as error:
         raise SubdeckError(f"its record could not be written: {error.strerror}", where=run_dir) from error
-    _ring(project)
+    ring(project)
 
 
 def _adoptable(run_dir: str, run_id: str) -> RunMeta:
@@ -118,8 +118,8 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
     return meta
 
 
-def _ring(project: paths.Project) -> None:
-    """Have those who follow the project look at its foreign runs again: they see that the list of runs has changed."""
+def ring(project: paths.Project) -> None:
+    """Have those who follow the project look again: they see that the list of runs has changed."""
     try:
         with opened(project.runs) as runs:
             runs.touch(".")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
 from ..text.plain import one_line
+from .queue_order import read_state
 
 if TYPE_CHECKING:
     from ..run.fold import OpenRun
@@ -237,12 +238,20 @@ class Registry:
         ours = [run for run in self._open.values() if run.stands_in_queue]
         if not ours:
             return
+        state = read_state(self._project.slots)
+        place = {run_id: number for number, run_id in enumerate(state.order)}
         lines: Counter[str] = Counter()
-        for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta)):
-            line = _line(run.meta)
+        for run in sorted((*ours, *self._queued_siblings()), key=lambda run: _turn(run.meta, place)):
+            line = queue_line(run.meta)
             if run.meta.run_id in self._open:
-                self._put(run.snapshot(lines[line] if line else 0))
+                self._put(run.snapshot(lines[line] if line else 0, held=bool(line) and state.held))
             lines[line] += 1
+
+    def queued(self) -> list[RunMeta]:
+        """Return the runs that wait, in their turn as of the last look."""
+        place = {run_id: number for number, run_id in enumerate(read_state(self._project.slots).order)}
+        waiting = [run.meta for run in self._open.values() if run.stands_in_queue]
+        return sorted(waiting, key=lambda meta: _turn(meta, place))
 
     def _queued_siblings(self) -> list[OpenRun]:
         """Return the queued runs that this registry was not asked for: they count for those that it was."""
@@ -324,7 +333,7 @@ def _counts(tally: Counter[RunStatus]) -> Counts:
     )
 
 
-def _line(meta: RunMeta) -> str:
+def queue_line(meta: RunMeta) -> str:
     """Name the queue a run stands in; empty for one that waits for nobody."""
     if meta.max_running is not None:
         return "project"
@@ -335,5 +344,6 @@ def _is_unfinished(run_dir: str) -> bool:
     return os.path.isdir(run_dir) and not os.path.exists(f"{run_dir}/{paths.RESULT}")
 
 
-def _turn(meta: RunMeta) -> tuple[str, int, str]:
-    return (meta.created_at, meta.group.index if meta.group else 0, meta.run_id)
+def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:
+    """Compare by the operator's order; those who are not in it go after it, in the order of their launch."""
+    return (place.get(meta.run_id, len(place)), meta.created_at, meta.group.index if meta.group else 0, meta.run_id)

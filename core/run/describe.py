@@ -75,6 +75,8 @@ def _doing(run: RunSnapshot, limit: int) -> str:
             return _how_it_ended(end, limit)
         case Running() as running:
             now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
+        case Queued(held=True, ahead=ahead):
+            now = f"queue held, {f'{ahead} ahead' if ahead else 'next'}"
         case Queued(ahead=0):
             now = "queued, next"
         case Queued(ahead=ahead):

@@ -194,11 +194,13 @@ class OpenRun:
         """Whether it is queued and its place counts; a foreign one gets no place among ours."""
         return self.is_queued and not self.is_foreign
 
-    def snapshot(self, ahead: int = 0) -> RunSnapshot:
-        """Return the run as it was last drained; `ahead` is how many go first while it is queued."""
+    def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
+        """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
+        the queue is.
+        """
         fold = self.fold
         if fold.started_at is None:
-            state = Queued(fold.waits_for, ahead)
+            state = Queued(fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
             state = Running(started_at=fold.started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)

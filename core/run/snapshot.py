@@ -25,6 +25,8 @@ class Queued(Struct, frozen=True):
     """None until its wrapper says that it has to wait."""
     ahead: int = 0
     """How many runs go first."""
+    held: bool = False
+    """Whether the operator holds the queue that it waits in."""
 
 
 class Running(Struct, frozen=True, kw_only=True):

@@ -174,7 +174,7 @@ def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], 
         option = options.pop(0)
         if option == "--slots":
             limit, directory = options.pop(0), options.pop(0)
-            reservations.append(SlotReservation(directory, int(limit)))
+            reservations.append(SlotReservation(directory, int(limit), os.path.basename(run_dir)))
         elif option == "--session":
             reservations.append(SessionReservation(options.pop(0), run_dir))
         elif option == "--tmux":

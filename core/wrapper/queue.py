@@ -12,10 +12,17 @@ import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from ..system.files import lock, make_private_directory, open_lock, try_lock
+from ..project.queue_order import QueueState, read_state
+from ..system.files import lock, make_private_directory, open_file, open_lock, remove, try_lock
+
+DOOR = "door"
+TICKET = "waits-"
+"""Begins the name of the lock file of each run that waits."""
 
 LOOK_AGAIN_S = 0.05
 """Between two looks at the slots by the one at the door."""
+LET_BY_S = 0.01
+"""How long who goes later stays away from the door: longer than the next one takes to get it."""
 
 
 LOOK_FOR_STOP_S = 1.0
@@ -79,30 +86,83 @@ class Queue:
 
 
 class SlotReservation:
-    """One of `limit` lock files in a directory."""
+    """One of `limit` lock files in a directory.
 
-    def __init__(self, directory: str, limit: int) -> None:
+    Who waits holds a ticket, by which it is known that a run which was moved to the front is still there to go first.
+    """
+
+    def __init__(self, directory: str, limit: int, run_id: str) -> None:
         self._directory = directory
         self._limit = limit
+        self._run_id = run_id
 
     def take(self, queue: Queue) -> int:
         """Return the descriptor that holds the slot until it is closed."""
         make_private_directory(self._directory)
-        door = open_lock(os.path.join(self._directory, "door"))
+        door, ticket = self._open(DOOR), -1
         try:
             if not try_lock(door):
                 queue.enter("slot")
+                ticket = self._take_ticket()
                 lock(door)
-            while (slot := self._free_slot()) is None:
+            while (slot := self._slot_in_turn()) is None:
                 queue.enter("slot")
-                time.sleep(LOOK_AGAIN_S)
+                ticket = self._take_ticket() if ticket < 0 else ticket
+                if not self._state.held and self._goes_later():
+                    os.close(door)
+                    door = -1
+                    time.sleep(LET_BY_S)
+                    door = self._open(DOOR)
+                    lock(door)
+                else:
+                    time.sleep(LOOK_AGAIN_S)
             return slot
         finally:
-            os.close(door)
+            if door >= 0:
+                os.close(door)
+            if ticket >= 0:
+                remove(os.path.join(self._directory, TICKET + self._run_id))
+                os.close(ticket)
+
+    def _open(self, name: str) -> int:
+        return open_lock(os.path.join(self._directory, name))
+
+    def _take_ticket(self) -> int:
+        ticket = self._open(TICKET + self._run_id)
+        try_lock(ticket)
+        return ticket
+
+    @property
+    def _state(self) -> QueueState:
+        return read_state(os.path.dirname(self._directory))
+
+    def _slot_in_turn(self) -> int | None:
+        """Return a free slot, unless the queue is held or another run goes first."""
+        return None if self._state.held or self._goes_later() else self._free_slot()
+
+    def _goes_later(self) -> bool:
+        """Return whether a run that was moved before this one waits here, too."""
+        order = self._state.order
+        before = order[: order.index(self._run_id)] if self._run_id in order else order
+        return any(map(self._is_waiting, before))
+
+    def _is_waiting(self, run_id: str) -> bool:
+        path = os.path.join(self._directory, TICKET + run_id)
+        try:
+            ticket = open_file(path, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            if not try_lock(ticket):
+                return True
+            remove(path)  # its wrapper has died
+            return False
+        finally:
+            os.close(ticket)
 
     def _free_slot(self) -> int | None:
         for number in range(self._limit):
-            slot = open_lock(os.path.join(self._directory, str(number)))
+            slot = self._open(str(number))
             if try_lock(slot):
                 return slot
             os.close(slot)

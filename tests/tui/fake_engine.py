@@ -150,6 +150,8 @@ class FakeEngine:
         self.problems: tuple[SubdeckError, ...] = ()
         self.attach: AttachInfo | SubdeckError = SubdeckError("it has no pane")
         self.deaf = False
+        self.held = False
+        self.moved: list[tuple[str, int]] = []
         self.files: dict[str, str] = {}
         """Of every run, name to path."""
         self._queue: queue.Queue[Update] = queue.Queue()
@@ -229,6 +231,16 @@ class FakeEngine:
         told = tuple(name for name in names if not self.runs[name].has_ended)
         self.stopped.append((told, force))
         return told
+
+    def move_in_queue(self, name: str, step: int) -> int:
+        self.moved.append((name, step))
+        return len(self.moved)
+
+    def is_queue_held(self) -> bool:
+        return self.held
+
+    def hold_queue(self, held: bool) -> None:
+        self.held = held
 
     def delete(self, names: Iterable[str]) -> tuple[str, ...]:
         gone = tuple(names)

@@ -184,6 +184,14 @@ def needs_active(context: ActionContext) -> str:
     return f"This run has already ended ({context.run.status})." if context.run.has_ended else ""
 
 
+def needs_queued(context: ActionContext) -> str:
+    """Refuse a run that waits in no queue."""
+    if obstacle := needs_own(context):
+        return obstacle
+    is_queued = context.run is not None and context.run.status == "queued"
+    return "" if is_queued else "This run does not wait in a queue."
+
+
 def needs_terminal(context: ActionContext) -> str:
     return needs_run(context) or ("" if context.can_suspend else "There is no terminal to attach from.")
 

@@ -20,6 +20,7 @@ from .model import (
     needs_own_preset,
     needs_pager,
     needs_preset_file,
+    needs_queued,
     needs_readable_record,
     needs_run,
     needs_run_to_search,
@@ -150,6 +151,13 @@ ACTIONS: tuple[Action, ...] = (
            footer=7),
     Action("previous_unseen", at(DECK, "["), "previous failed", "Go to the previous run that needs your attention.",
            needs_unseen),
+
+    Action("queue_up", at(RUNS, "shift+up"), "go sooner", needs=needs_queued, changes=True,
+           help="Let the queued run go before the one ahead of it."),
+    Action("queue_down", at(RUNS, "shift+down"), "go later", needs=needs_queued, changes=True,
+           help="Let the next run in the queue go first."),
+    Action("hold_queue", at(DECK, "H"), "hold queue", changes=True,
+           help="Hold the queue: nothing that waits for a slot starts; again lets it go on."),
 
     # --- runs ---
     Action("attach", at(DECK, "a"), "attach", needs=needs_terminal, footer=4, name_here=_attach_name,

@@ -12,6 +12,7 @@ from .deck import DeckCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
 from .presets import PresetCommands
+from .queue import QueueCommands
 from .runs import RunCommands
 from .transcript import TranscriptCommands
 
@@ -20,6 +21,7 @@ def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
+    queue = QueueCommands(deck)
     finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return {
@@ -47,6 +49,9 @@ def handlers(deck: MainScreen) -> Handlers:
         "kill": lambda: runs.with_targets(runs.kill),
         "delete": lambda: runs.with_targets(runs.delete),
         "undo": lambda: runs.spawn(runs.undo, deck.undo.pop()),
+        "queue_up": lambda: queue.with_run(queue.move_up),
+        "queue_down": lambda: queue.with_run(queue.move_down),
+        "hold_queue": lambda: queue.spawn(queue.hold_or_release),
         "copy_id": runs.copy_ids,
         "attach": runs.attach_or_zoom,
         "detail": lambda: runs.with_run(runs.show_detail),

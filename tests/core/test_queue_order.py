@@ -1,0 +1,140 @@
+"""The queue at the operator's hands: moved in it, held, released; proven with wrappers that really wait."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
+from subdeck.core.project.queue_order import moved, read_state
+from subdeck.core.run import describe
+from subdeck.core.run.model import RunStatus
+from subdeck.core.run.snapshot import Queued, RunSnapshot
+
+from tests.factories import open_engine, request, start, wait_for_end
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(project_dir, max_running=1)
+
+
+def standing(engine: Engine, run_id: str) -> RunSnapshot:
+    (run,) = engine.snapshots((run_id,))
+    return run
+
+
+def in_queue(engine: Engine, count: int, project_dir: Path) -> tuple[str, list[str]]:
+    """Start a run that holds the only slot until a file is there, and some that wait; return their ids in turn."""
+    first = start(engine, f"wait-for {project_dir}/gate", "answer ok").run_id
+    waiting: list[str] = []
+    for _ in range(count):
+        waiting.append(start(engine, "answer ok").run_id)
+        wait_until(lambda: waits(engine, waiting[-1]), "the run to wait")
+    return first, waiting
+
+
+def waits(engine: Engine, run_id: str) -> bool:
+    state = standing(engine, run_id).state
+    return isinstance(state, Queued) and state.waits_for is not None
+
+
+def ahead(engine: Engine, run_ids: list[str]) -> list[int]:
+    states = {run.run_id: run.state for run in engine.snapshots(tuple(run_ids))}
+    return [state.ahead for run_id in run_ids if isinstance(state := states[run_id], Queued)]
+
+
+def started_in_order(engine: Engine, run_ids: list[str]) -> list[str]:
+    for run_id in run_ids:
+        wait_for_end(engine, run_id)
+    return sorted(run_ids, key=lambda run_id: standing(engine, run_id).started_at or "")
+
+
+def test_run_that_was_moved_goes_first(engine: Engine, project_dir: Path) -> None:
+    """The last of three is moved to the front; they run in the new order, and every reader counts by it."""
+    _, (one, two, three) = in_queue(engine, 3, project_dir)
+    assert [0, 1, 2] == ahead(engine, [one, two, three])
+    assert 1 == engine.move_in_queue(three, -1)
+    assert 0 == engine.move_in_queue(three, -1)
+    assert 0 == engine.move_in_queue(three, -1)
+    assert [1, 2, 0] == ahead(engine, [one, two, three])
+    assert 1 == engine.move_in_queue(three, 1)
+    assert 0 == engine.move_in_queue(three, -1)
+    (project_dir / "gate").touch()
+    assert [three, one, two] == started_in_order(engine, [one, two, three])
+    assert not [name for name in os.listdir(f"{engine.project.slots}/project") if name.startswith("waits")]
+
+
+def test_run_that_was_stopped_keeps_nobody_back(engine: Engine, project_dir: Path) -> None:
+    """Who was moved to the front and then went away is not waited for, not even where its wrapper was killed."""
+    _, (one, two, three) = in_queue(engine, 3, project_dir)
+    engine.move_in_queue(three, -1)
+    engine.move_in_queue(three, -1)
+    engine.move_in_queue(two, -1)
+    engine.stop((three,))
+    wait_for_end(engine, three)
+    from subdeck.core.run import artifacts
+
+    facts = artifacts.read_runner(engine.project.run_dir(two))
+    assert facts is not None
+    os.kill(facts.pid, 9)
+    (project_dir / "gate").touch()
+    assert RunStatus.COMPLETED == wait_for_end(engine, one).status
+
+
+def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_dir: Path) -> None:
+    """What runs goes on; what waits, or comes, waits until the queue is released, and says so."""
+    first, (one, two) = in_queue(engine, 2, project_dir)
+    engine.hold_queue(True)
+    assert engine.is_queue_held()
+    (project_dir / "gate").touch()
+    wait_for_end(engine, first)
+    late = start(engine, "answer ok").run_id
+    wait_until(lambda: waits(engine, late), "the new run to wait")
+    run = standing(engine, one)
+    assert ("queue held, next", RunStatus.QUEUED) == (describe.doing(run), run.status)
+    engine.hold_queue(False)
+    assert not engine.is_queue_held()
+    assert [one, two, late] == started_in_order(engine, [one, two, late])
+
+
+def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Path) -> None:
+    """One that runs has no place in the queue."""
+    first, _ = in_queue(engine, 0, project_dir)
+    with pytest.raises(SubdeckError, match="does not wait in a queue"):
+        engine.move_in_queue(first, -1)
+    (project_dir / "gate").touch()
+    wait_for_end(engine, first)
+
+
+def test_group_keeps_to_its_own_queue(project_dir: Path) -> None:
+    """Where each group has slots of its own, a run is moved among those of its group."""
+    engine = open_engine(project_dir, max_parallel=1)
+    scripts = [f"wait-for {project_dir}/gate", "answer ok"]
+    runs = engine.launch([request(*scripts), request("answer ok"), request("answer ok")], background=True)
+    _, one, two = (run.run_id for run in runs)
+    wait_until(lambda: waits(engine, one) and waits(engine, two), "both to wait")
+    assert 0 == engine.move_in_queue(two, -1)
+    (project_dir / "gate").touch()
+    assert [two, one] == started_in_order(engine, [one, two])
+
+
+def test_moving_in_one_queue_leaves_the_others() -> None:
+    """Only the neighbour in the same queue is passed."""
+    waiting = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")]
+    assert ["c", "a", "b", "d"] == moved(waiting, "c", -1)
+    assert ["b", "c", "a", "d"] == moved(waiting, "a", 1)
+    assert ["a", "b", "c", "d"] == moved(waiting, "b", -1)
+    assert ["a", "b", "c", "d"] == moved(waiting, "d", 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"../..\n", b"x" * 100_000])
+def test_order_that_makes_no_sense_is_none(project_dir: Path, content: bytes) -> None:
+    """What a checkout brought as an order has no effect."""
+    place = project_dir / "slots" / "project"
+    place.mkdir(parents=True)
+    (place / "order").write_bytes(content)
+    assert () == tuple(read_state(str(place.parent)).order)

@@ -1,0 +1,58 @@
+"""The queue at the keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.run.describe import doing
+from subdeck.core.run.snapshot import Queued
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_run, run_id
+
+
+async def test_queued_run_is_moved() -> None:
+    """The arrows with shift ask the engine, and where the run is then is said."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine) as deck:
+        await deck.press("2", "shift+up", "shift+down")
+        await deck.until(lambda: len(engine.moved) == 2, "both moves")
+        assert [(run_id(1), -1), (run_id(1), 1)] == engine.moved
+        await deck.until(lambda: len(deck.toasts) == 2, "the words")
+        assert ["repo-scout 000001: 1 ahead", "repo-scout 000001: 2 ahead"] == deck.toasts
+
+
+async def test_run_that_does_not_wait_is_not_moved() -> None:
+    """The reason is said instead."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine) as deck:
+        await deck.press("2", "shift+up")
+        assert (["This run does not wait in a queue."], []) == (deck.toasts, engine.moved)
+
+
+async def test_queue_is_held_and_released() -> None:
+    """One key does both, and says what holds now."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine) as deck:
+        await deck.press("H")
+        await deck.until(lambda: deck.toasts, "the word")
+        assert engine.held and "H releases it" in deck.toasts[0]
+        await deck.press("H")
+        await deck.until(lambda: not engine.held, "the release")
+
+
+@pytest.mark.parametrize("key", ["shift+up", "shift+down", "H"])
+async def test_queue_is_left_alone_when_readonly(key: str) -> None:
+    """Who only looks moves nothing."""
+    engine = FakeEngine(a_run(1, "queued"))
+    async with opened(engine, readonly=True) as deck:
+        await deck.press("2", key)
+        await deck.until(lambda: deck.toasts, "the refusal")
+        assert "--readonly" in deck.toasts[0] and not engine.held and not engine.moved
+
+
+def test_held_queue_is_said_in_the_row() -> None:
+    """A run that waits says that nothing moves."""
+    run = a_run(1, "queued")
+    from msgspec.structs import replace
+
+    assert "queue held, 2 ahead" == doing(replace(run, state=Queued(ahead=2, held=True)))
