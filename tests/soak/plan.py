@@ -199,7 +199,7 @@ ERRORS: Mapping[str, Sequence[str]] = {
 STOPPED = frozenset(Victim) - {Victim.LOOKER, Victim.TMUX_CLIENT, Victim.STANDBY, Victim.ALL}
 """Who lives long enough to be stopped."""
 MORE_DISTURBANCES = (0, 0, 1, 2)
-MORE_HITS = (0, 0, 1, 2, 3, 4)
+MORE_HITS = (0, 1, 2, 3, 4, 6)
 """How many processes are hit in a trial besides the first."""
 LATEST = {Anchor.LAUNCHED: 0.8, Anchor.BEGUN: 0.6, Anchor.ENDING: 0.15, Anchor.ENDED: 0.05}
 """The longest delay after each, in seconds."""
