@@ -221,7 +221,8 @@ def draw(seed: int, number: int, only: Sequence[Victim], usual: Usual) -> Plan:
         run = chance.randrange(runs)
         if _can_be_trapped(victim, run, traps, usual) and chance.random() < 0.5:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
-            traps.append(_trap(chance, victim, run, usual[victim], anchor, delay))
+            of_its_own = random.Random(chance.random())  # what is counted differs a little from time to time
+            traps.append(_trap(of_its_own, victim, run, usual[victim], anchor, delay))
         elif victim is not Victim.TMUX_CLIENT:
             anchor, delay = moment if together else _moment(chance, victim, behaviours[run])
             kills.append(Kill(victim, run, anchor, delay, life=chance.uniform(0.02, 0.4)))

@@ -69,6 +69,7 @@ def play(plan: Plan, keep: Path) -> Report:
     try:
         report = _played(plan, root)
         if report.broken:
+            (root / "plan").write_text(f"{plan}\n")
             kept = _keep(root, keep / f"{plan.seed}-{plan.number}")
         return structs.replace(report, kept=kept)
     except Exception:  # a fault of the sweep itself must not look like one of the program, nor be overlooked

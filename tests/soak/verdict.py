@@ -88,7 +88,7 @@ def _concerns(plan: Plan, hit: Hit, run: RunRecords) -> bool:
         return True  # the server starts all its wrappers in the same way
     if hit.victim in (Victim.WRAPPER, Victim.CHILD, Victim.LAUNCHER):
         return hit.run == run.number
-    return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP, Victim.ALL)
+    return hit.victim in (Victim.TMUX_SERVER, Victim.TMUX_CLIENT, Victim.MCP, Victim.STANDBY, Victim.ALL)
 
 
 def _one(plan: Plan, run: RunRecords, hits: list[Hit], outcome: Outcome) -> Iterator[Broken]:
