@@ -19,9 +19,11 @@ class RunHold:
         """Device and inode of the file that is locked."""
 
     def take(self) -> bool:
-        """Take the run's lock; False when the run is gone, or somebody finished it or took it meanwhile."""
+        """Take the run's lock, made anew where somebody took it away; False when the run is gone, or somebody finished
+        it or took it meanwhile.
+        """
         try:
-            lock = files.open_file(self._path, os.O_RDWR)
+            lock = files.open_lock(self._path)
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._locks.append(lock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners import standby
 from subdeck.core.system import processes
+from subdeck.core.wrapper.hold import RunHold
 
 from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until
@@ -81,6 +83,22 @@ def test_without_lock_and_wrapper(project_dir: Path) -> None:
     os.kill(wrapper, signal.SIGKILL)
     wait_until_gone(wrapper)
     assert ("failed", "lost") == (wait_for_end(engine, run.run_id).status, engine.result(run.run_id).reason)
+
+
+def test_a_lock_that_goes_before_the_wrapper_comes(project_dir: Path) -> None:
+    """A wrapper makes the lock of its run anew where it is not there, but not the run."""
+    project = Project(str(project_dir))
+    meta, launcher = make_run(project)
+    directory = Path(project.run_dir(meta.run_id))
+    (directory / paths.LOCK).unlink()
+    hold = RunHold(str(directory))
+    assert hold.take()
+    assert is_held(directory / paths.LOCK)
+    hold.close()
+    os.close(launcher)
+    shutil.rmtree(directory)
+    assert not RunHold(str(directory)).take()
+    assert not directory.exists()
 
 
 def test_a_deleted_run_is_not_made_again(project_dir: Path) -> None:
