@@ -10,6 +10,7 @@ import pytest
 
 from tests.soak import __main__ as command
 from tests.soak.plan import Calls, Scene, Victim, draw
+from tests.soak.puppet import text_of
 from tests.soak.records import Journal
 from tests.soak.strace import usual_calls
 from tests.soak.sweep import Report
@@ -78,6 +79,15 @@ def test_a_log_of_strace(tmp_path: Path) -> None:
         'openat(AT_FDCWD, "/lib/a") = 3\nread(3, "", 1) = 0\nopenat(AT_FDCWD, "/here/b") = 3\n+++ exited +++\n'
     )
     assert {"openat": Calls(1, 2), "read": Calls(1, 1)} == usual_calls(log, ["/here"])
+
+
+def test_a_text_that_may_be_whole(tmp_path: Path) -> None:
+    """What a child was about to note as written may be on its stream or not."""
+    path = tmp_path / "journal"
+    path.write_text("1 begun 77\n3 saying 1 0\n4 said 1 0\n")
+    assert Journal.read(path).saying is None
+    path.write_text("1 begun 77\n3 saying 1 0\n4 said 1 0\n5 saying 2 0\n")
+    assert text_of(2) == Journal.read(path).saying
 
 
 def test_a_journal(tmp_path: Path) -> None:

@@ -56,6 +56,12 @@ class Journal(Struct, frozen=True):
         ]
 
     @property
+    def saying(self) -> str | None:
+        """The text that may or may not be whole on the stream: the child came to its end as it wrote it."""
+        last = next((entry for entry in reversed(self.entries) if entry[1] in ("saying", "said")), None)
+        return text_of(*map(int, last[2].split())) if last and last[1] == "saying" else None
+
+    @property
     def sentence(self) -> str:
         """What was being written when the child came to its end."""
         pieces: list[str] = []

@@ -117,12 +117,15 @@ def _one(plan: Plan, run: RunRecords, hits: list[Hit], outcome: Outcome) -> Iter
         if result.status is RunStatus.COMPLETED and not has_end:
             yield Broken("false completed", f"{name}: without an end in its events")
         return
-    yield from _ending(plan, run, victims, hits, name)
+    is_unlocked = any(one.kind is Mischief.NO_LOCK and one.run == run.number for one in outcome.disturbances)
+    yield from _ending(plan, run, victims, hits, name, is_unlocked=is_unlocked)
     if run.journal.count("begun") <= 1:  # two children write into one journal
         yield from _texts(run, victims, hits, name, is_late=_was_stopped(plan, outcome, run))
 
 
-def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], name: str) -> Iterator[Broken]:
+def _ending(
+    plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], name: str, *, is_unlocked: bool
+) -> Iterator[Broken]:
     result, journal = run.result, run.journal
     assert result is not None
     if result.status is RunStatus.COMPLETED and not journal.has("ending"):
@@ -145,6 +148,8 @@ def _ending(plan: Plan, run: RunRecords, victims: set[Victim], hits: list[Hit], 
         if result.reason is RunReason.TIMEOUT and 0 < journal.lasted < QUICK_S and not victims:
             yield Broken("ended otherwise", f"{name}: {run.ending}")
         return
+    if result.reason is RunReason.LOST and is_unlocked and not journal.has("begun"):
+        return  # somebody looked when the lock had gone and there was no wrapper yet
     if not victims & _excuses(result.reason):
         yield Broken("ended otherwise", f"{name}: {run.ending}")
 
@@ -155,7 +160,8 @@ def _excuses(reason: RunReason) -> set[Victim]:
         case RunReason.AGENT_EXIT:
             return {Victim.CHILD, *KILLERS}
         case RunReason.LOST:
-            return {Victim.LAUNCHER, Victim.TMUX_CLIENT, Victim.MCP, *KILLERS}
+            # One that stands by may have been given a run just now.
+            return {Victim.LAUNCHER, Victim.STANDBY, Victim.TMUX_CLIENT, Victim.MCP, *KILLERS}
         case RunReason.START_FAILED | RunReason.AGENT_MISSING:
             return {Victim.LAUNCHER, Victim.TMUX_CLIENT, *KILLERS}
         case RunReason.SIGNAL:
@@ -189,7 +195,8 @@ def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str, *,
     if recorded[: len(expected)] != expected:
         yield Broken("text lost", f"{name}: {len(recorded)} of {len(expected)} texts in its events; {run.ending}")
     last = (journal.said() or [None])[-1] if is_whole else (recorded or [None])[-1]
-    if not faulted and not result.artifact_errors and (result.final_text or None) != last and not journal.sentence:
+    is_known = (result.final_text or None) in (last, journal.saying) or journal.sentence
+    if not faulted and not result.artifact_errors and not is_known:
         yield Broken("final text is another", f"{name}: {_short(result.final_text)} for {_short(last)}; {run.ending}")
     if result.status is RunStatus.COMPLETED and journal.said() and result.final_text != journal.said()[-1]:
         yield Broken("final text is another", f"{name}: {_short(result.final_text)}; {run.ending}")
