@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KINDS: dict[str, str] = {
     "pi": "subdeck.core.agents.pi",
+    "claude": "subdeck.core.agents.claude",
     "codex": "subdeck.core.agents.codex",
     "acp": "subdeck.core.agents.acp",
     "offline": "subdeck.core.agents.offline",

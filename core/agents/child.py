@@ -7,7 +7,7 @@ child is started: what is imported there is paid for by each run, in time and in
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from ..errors import LaunchError
 from ..run.events import Event
 from ..run.model import RunMeta
 from ..run.outcome import StreamFacts
+from ..text.decoding import decode
 from .sentence import Sentence
 from .updates import Updates
 
@@ -117,6 +118,11 @@ class Child(Protocol):
     def explain(self, meta: RunMeta, stderr: str) -> str:
         """Say why it ended where its stderr does not do so in words for a person; empty where those will do."""
         ...
+
+
+def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what the settings add for this agent's child alone."""
+    return decode(environment.get(paths.AGENT_ENVIRONMENT) or "{}", dict[str, str])
 
 
 def child_environment(meta: RunMeta) -> dict[str, str]:

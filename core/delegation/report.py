@@ -31,7 +31,7 @@ RECENT = 20
 DESCRIPTION_LENGTH = 80
 """Characters of the task that stand for a missing description."""
 
-LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED})
+LIMIT_REASONS = frozenset({RunReason.TIMEOUT, RunReason.MAX_TURNS, RunReason.STALLED, RunReason.BUDGET})
 
 _CUT_OFF = "\n[…truncated…]"
 

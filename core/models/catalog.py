@@ -50,8 +50,11 @@ class Listing(Struct, frozen=True):
 class Catalog:
     """Several listings one after the other; the first that knows a model or id counts."""
 
-    def __init__(self, sources: Sequence[Callable[[], Listing]] = (), *, refresh: str = "") -> None:
-        """`refresh` is the step that makes the catalog complete, for a person."""
+    def __init__(self, sources: Sequence[Callable[[], Listing]] = (), *, refresh: str = "", bare: str = "") -> None:
+        """`refresh` is the step that makes the catalog complete, for a person; `bare` the provider of ids without one,
+        where all are its.
+        """
+        self._bare = bare
         self._sources = tuple(map(cache, sources))
         self.refresh_hint = refresh
 
@@ -76,7 +79,8 @@ class Catalog:
 
     def named(self, model_id: str) -> tuple[Model, ...]:
         """Return all models of an id, whichever their providers, in catalog order."""
-        return tuple(model for model in self.models() if model.id == model_id)
+        known = tuple(model for model in self.models() if model.id == model_id)
+        return known or ((Model(self._bare, model_id, "named"),) if self._bare and "/" not in model_id else ())
 
     def knows_provider(self, provider: str) -> bool:
         wanted = provider.lower()

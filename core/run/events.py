@@ -56,6 +56,8 @@ class ToolCall(_Event, frozen=True, kw_only=True, tag="tool_call"):
     tool_name: str
     args: dict[str, Any]
     """At most about `ARGS_LIMIT` characters; where one was cut it ends with `[…truncated…]`."""
+    within: str = ""
+    """The id of the call whose nested agent made this one."""
 
 
 class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
@@ -67,6 +69,8 @@ class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
     """True when `content` was cut at `CONTENT_LIMIT` characters."""
     exit_code: ExitCode | None = None
     duration_ms: Whole | None = None
+    within: str = ""
+    """As that of its call."""
 
 
 class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):

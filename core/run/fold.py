@@ -44,7 +44,9 @@ ACTIVITY_BYTES = 16 * 1024
 
 BROKEN_ACTIVITY = "its record in active/ cannot be read"
 
-UNCOUNTED_STOPS = frozenset({"error", "compaction"})
+NESTED = "subagents"
+"""Stands where a message says why it ended: for what nested agents used, in a sum."""
+UNCOUNTED_STOPS = frozenset({"error", "compaction", NESTED})
 """Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
 
 
@@ -139,7 +141,7 @@ class Fold:
             case UsageReported():
                 self.usage = add_usage(self.usage, event)
                 self.model = event.model or self.model
-                if event.stop_reason != "compaction":
+                if event.stop_reason not in ("compaction", NESTED):
                     self.stop_reason, self.error = event.stop_reason or None, None
                 self._begin_message(event.seq)
             case _:

@@ -134,13 +134,17 @@ class RunReason(OpenEnum):
     TIMEOUT = "timeout"
     MAX_TURNS = "max_turns"
     STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    """Its agent was interrupted, by nobody of ours."""
+    BUDGET = "budget"
+    """It spent what its agent may spend."""
 
 
 _REASONS = {
     RunStatus.COMPLETED: "done truncated finalized",
     RunStatus.FAILED: "model_error empty_answer agent_exit agent_missing start_failed finalize_error finalize_missing "
     "lost",
-    RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled",
+    RunStatus.ABORTED: "stopped killed cancelled signal timeout max_turns stalled interrupted budget",
 }
 STATUS_OF = {RunReason(word): status for status, words in _REASONS.items() for word in words.split()}
 

@@ -181,6 +181,8 @@ REASONS: dict[RunReason, str] = {
     RunReason.TIMEOUT: "it ran longer than its time limit",
     RunReason.MAX_TURNS: "it reached its limit of turns",
     RunReason.STALLED: "it was silent longer than its stall limit",
+    RunReason.INTERRUPTED: "its agent was interrupted",
+    RunReason.BUDGET: "it reached its limit of money",
 }
 """How a run ended, in words for a person."""
 

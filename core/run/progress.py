@@ -80,9 +80,9 @@ class ProgressFormatter:
                 text = _words(event.text)
                 return f"{text}\n{BROKEN_OFF}" if text and event.partial else text or None
             case ToolCall():
-                return self._call(event)
+                return _within(event, self._call(event))
             case ToolResult():
-                return self._result(event)
+                return _within(event, self._result(event))
             case Retry():
                 return _retry(event)
             case Notice():
@@ -134,6 +134,11 @@ def _words(text: object) -> str:
 
 def tool_word(name: str) -> str:
     return one_line(name, 60) or "tool"
+
+
+def _within(event: ToolCall | ToolResult, text: str | None) -> str | None:
+    """Mark what a nested agent did."""
+    return f"↳ {text}" if text and event.within else text
 
 
 def _retry(event: Retry) -> str:

@@ -14,7 +14,7 @@ from types import FrameType
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.child import Start
+from ..agents.child import Start, own_variables
 from ..agents.kinds import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
@@ -24,7 +24,6 @@ from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
 from ..system.files import open_regular
 from ..system.log import log_fault
-from ..text.decoding import decode
 from .child_input import ChildInput
 from .containment import Containment
 from .intake import Intake
@@ -146,7 +145,9 @@ class Attempt:
         """
         command = self._child.command(self._start_of)
         environment = {name: value for name, value in os.environ.items() if name not in command.unset}
-        environment |= _own_variables(environment) | command.env | {"PWD": self._meta.cwd}
+        own = own_variables(environment)
+        environment.pop(paths.AGENT_ENVIRONMENT, None)
+        environment |= own | command.env | {"PWD": self._meta.cwd}
         try:
             with open(open_regular(self._start_of.prompt_path)[0], "rb") as prompt:
                 self._containment.enter()
@@ -312,11 +313,6 @@ def _fault(reason: RunReason, error: Exception) -> Failure:
     traceback.print_exception(error)
     log_fault("supervising a run", error)
     return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
-
-
-def _own_variables(environment: dict[str, str]) -> dict[str, str]:
-    """Take out what the settings add for this agent alone: nothing of it is for the wrapper."""
-    return decode(environment.pop(paths.AGENT_ENVIRONMENT, "{}"), dict[str, str])
 
 
 def _read_available(pipe: int) -> Iterator[bytes]:

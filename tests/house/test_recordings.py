@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.replay import RECORDINGS
 
-NEUTRAL = {b"srv", b"dev", b"bin"}
-"""Where every machine may have the directories and the shell that a recording names."""
+NEUTRAL = {b"srv", b"dev", b"bin", b"src"}
+"""Where every machine may have the directories and the shell that a recording names; `/src/` is a piece of a path."""
 
 
 def recorded() -> Iterator[tuple[str, bytes]]:

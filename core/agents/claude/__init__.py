@@ -1,0 +1,1 @@
+"""Claude Code as a child: its program, its stream, and what it makes of a preset."""

@@ -1,0 +1,117 @@
+"""Claude Code as launchers see it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...errors import AgentUnavailable, UsageError
+from ...models.catalog import Catalog, Listing, Model
+from ...run.tool_policy import SERVER_TOOLS
+from ..agent import Agent, AgentChoice, Naming, Wanted
+from .lines import TOOLS
+from .program import claude_version, find_claude, home, reads_context_files
+
+PROVIDER = "anthropic"
+
+ALIASES = ("sonnet", "opus", "haiku", "opusplan", "default")
+"""Models by the names that Claude Code gives them; each stands for the newest of its kind."""
+
+LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+
+OWN_TOOLS = (
+    *("Read", "Edit", "Write", "Bash", "Grep", "Glob", "NotebookEdit", "Skill", "ToolSearch", "WebFetch", "WebSearch"),
+    *("Monitor", "TaskCreate", "TaskGet", "TaskList", "TaskStop", "TaskUpdate", "Workflow"),
+)
+"""Its own names, which a preset may use beside ours."""
+
+DEFAULT_TOOLS = ("read", "bash", "edit", "write")
+
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK")
+_LOGIN = ".credentials.json"
+
+
+class ClaudeAgent:
+    program = "claude"
+
+    def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
+        command = find_claude(command)
+        return AgentChoice(
+            name,
+            command,
+            (*TOOLS, *OWN_TOOLS),
+            True,
+            default_tools=DEFAULT_TOOLS,
+            levels=LEVELS,
+            version=claude_version(command),
+            excludes=True,
+            kind="claude",
+            env=env,
+            naming=Naming.GIVEN,
+            has_default_model=True,
+        )
+
+    def serves(self, provider: str) -> bool:
+        if not provider:
+            return True
+        is_logged_in = any(os.environ.get(name) for name in _KEYS) or os.path.exists(
+            os.path.join(home(os.environ), _LOGIN)
+        )
+        return provider.lower() == PROVIDER and is_logged_in
+
+    def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
+        _check(choice, wanted)
+        return tuple(_advice(wanted))
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield Listing(tuple(Model(PROVIDER, alias, choice.name) for alias in ALIASES), (PROVIDER,))
+
+    def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
+        return Catalog((lambda: first, lambda: next(self.listings(choice))), bare=PROVIDER)
+
+    def list_key(self, choice: AgentChoice) -> object:
+        return None
+
+    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+        raise AgentUnavailable(
+            "Claude Code tells no list of its models",
+            where=f"agent {choice.name}",
+            hint="name one by its id or alias, or list those you use under models in the settings",
+        )
+
+
+def _check(choice: AgentChoice, wanted: Wanted) -> None:
+    """Refuse what this agent cannot do and must not leave out. Raises UsageError."""
+    provider, slash, _ = wanted.model.partition("/")
+    if slash and provider.lower() != PROVIDER:
+        raise UsageError(
+            f"the agent {choice.name} has no models of {provider}, only those of {PROVIDER}",
+            where=wanted.where or "model",
+            hint="name a model like anthropic/claude-sonnet-4-5 or sonnet, or choose another agent",
+        )
+    foreign = [name for name in (*(wanted.tools.resolved or ()), *wanted.tools.excluded) if name in SERVER_TOOLS]
+    if foreign:
+        raise UsageError(
+            f"the agent {choice.name} has no tool like {', '.join(foreign)}",
+            where=wanted.where or "tools",
+            hint="take it out of the list, or choose the agent pi",
+        )
+
+
+def _advice(wanted: Wanted) -> Iterator[str]:
+    if wanted.thinking == "minimal":
+        yield 'thinking "minimal" is less than Claude Code knows: it gets "low"'
+    if wanted.thinking not in (None, "off"):
+        yield f'thinking "{wanted.thinking}" is advice to Claude Code: a model that does not take it thinks as it does'
+    listed = wanted.tools.resolved or ()
+    if "find" in listed or "ls" in listed:
+        yield "find and ls are one tool of Claude Code, Glob"
+    reads_context = reads_context_files(wanted.prompt_mode, wanted.has_prompt, wanted.context_files)
+    if not reads_context:
+        why = "context_files: false" if wanted.context_files is False else "prompt_mode: replace"
+        yield f"{why}: Claude Code leaves out your own settings, hooks and plugins of it, too"
+    elif wanted.project_resources is False:
+        yield "project_resources: false: Claude Code leaves out the project's CLAUDE.md, too"
+
+
+AGENT: Agent = ClaudeAgent()

@@ -1,0 +1,35 @@
+"""Claude Code as the wrapper sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ...run.model import RunMeta
+from ..child import Child, Command, Start, own_variables
+from ..json_lines import decode
+from .program import child_command
+from .stream import ClaudeStream
+
+_TYPES = frozenset({"system", "stream_event", "assistant", "user", "result"})
+
+
+class ClaudeChild:
+    def knows(self, lines: Sequence[bytes]) -> bool:
+        """Tell by lines that name their conversation as no other agent does."""
+        return any(
+            (fields := decode(line)) is not None and fields.get("type") in _TYPES and "session_id" in fields
+            for line in lines
+        )
+
+    def command(self, start: Start) -> Command:
+        return child_command(start)
+
+    def stream(self, start: Start | None = None) -> ClaudeStream:
+        return ClaudeStream(None if start is None else {**os.environ, **own_variables(os.environ)})
+
+    def explain(self, meta: RunMeta, stderr: str) -> str:
+        return ""
+
+
+CHILD: Child = ClaudeChild()

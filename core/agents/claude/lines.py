@@ -1,0 +1,32 @@
+"""How the lines of Claude Code's streaming JSON are told from one another, and its tools' names from ours."""
+
+from __future__ import annotations
+
+import re
+
+from ..updates import Updates
+
+_DELTA = rb'\{"type":"stream_event","event":\{"type":"content_block_delta"'
+_THINKING = rb'\{"type":"system","subtype":"thinking_tokens"'
+_TEXT = rb'\{"type":"text_delta","text":"'
+_CHARACTERS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+
+UPDATES = Updates(
+    (b'{"type":"stream_event","event":{"type":"content_block_delta"', b'{"type":"system","subtype":"thinking_tokens"'),
+    b'{"type":"text_delta","text":"',
+    re.compile(_TEXT + rb"(?P<text>" + _CHARACTERS + rb")", re.DOTALL),
+    several=re.compile(rb"(?:(?:" + _DELTA + rb"|" + _THINKING + rb")[^\n]*+\n)++"),
+    # What a nested agent writes has the id of its call there.
+    deltas=re.compile(
+        _TEXT + rb"(" + _CHARACTERS + rb')"\}\},"session_id":"[^"]*+","parent_tool_use_id":null', re.DOTALL
+    ),
+)
+
+TOOLS = {"read": "Read", "grep": "Grep", "find": "Glob", "ls": "Glob", "bash": "Bash", "edit": "Edit", "write": "Write"}
+"""Our names of tools, and Claude Code's; it lists directories by its tool for finding files."""
+
+OURS = {theirs: ours for ours, theirs in reversed(TOOLS.items())}
+
+SERVER = "subdeck"
+FINALIZE = f"mcp__{SERVER}__subagent_finalize"
+"""As Claude Code calls the tool by which a child hands over its result, which a server of ours gives it."""

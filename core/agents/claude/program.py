@@ -1,0 +1,134 @@
+"""Claude Code as a program: where it is, its version, where it keeps its files, and how it is started as a child."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from ...run.model import PromptMode, RunMeta, ToolPolicy
+from ..child import Command, Start, child_environment, existing
+from ..program import executable, package, package_dir
+from .lines import FINALIZE, SERVER, TOOLS
+
+PACKAGE = "@anthropic-ai/claude-code"
+_INSTALL = f"install it (npm install -g {PACKAGE}), or name its program in agents.claude.command"
+_NAME = "claude-code"
+
+SETTLED = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+"""What a child needs not do."""
+
+
+def find_claude(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
+    return executable(command, where="agents.claude.command", install=_INSTALL)
+
+
+def claude_version(command: Sequence[str]) -> str | None:
+    """Return the version in the package.json above the program; None where there is none to read."""
+    directory = package_dir(command, _NAME)
+    return (package(directory).version or None) if directory else None
+
+
+def home(environment: Mapping[str, str]) -> str:
+    """Return the directory in which it keeps its settings, its credentials and its conversations."""
+    return environment.get("CLAUDE_CONFIG_DIR") or os.path.join(environment.get("HOME", ""), ".claude")
+
+
+def conversation_file(session_id: str, environment: Mapping[str, str]) -> str | None:
+    """Return the file of a conversation; None where there is none."""
+    if os.sep in session_id:
+        return None
+    projects = os.path.join(home(environment), "projects")
+    try:
+        files = (os.path.join(projects, name, f"{session_id}.jsonl") for name in os.listdir(projects))
+    except OSError:
+        return None
+    return next(filter(os.path.isfile, files), None)
+
+
+def child_command(start: Start) -> Command:
+    """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
+
+    The task comes by stdin, and the prompt by a file: no text of theirs stands in argv.
+    """
+    meta = start.meta
+    env = child_environment(meta) | SETTLED
+    if meta.thinking == "off":
+        env["MAX_THINKING_TOKENS"] = "0"
+    flags = (
+        *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+        *(() if _names_servers(meta) else ("--strict-mcp-config",)),
+        *(("--model", meta.resolved_model.removeprefix("anthropic/")) if meta.resolved_model else ()),
+        *_session(start),
+        *_system_prompt(meta, start.run_dir),
+        *_sources(meta),
+        *_effort(meta),
+        *_tools(meta),
+    )
+    return Command((*meta.agent_command, *flags), env)
+
+
+def _names_servers(meta: RunMeta) -> bool:
+    return any(name.startswith("mcp__") for name in meta.tools.resolved or ())
+
+
+def _session(start: Start) -> tuple[str, ...]:
+    meta = start.meta
+    if meta.agent_session is None:
+        return ("--no-session-persistence",)
+    if start.session_id:
+        return ("--resume", start.session_id)
+    return ("--session-id", meta.child_session_id) if meta.child_session_id else ()
+
+
+def _system_prompt(meta: RunMeta, run_dir: str) -> tuple[str, ...]:
+    if not meta.system_prompt_path:
+        return ()
+    path = existing(os.path.join(run_dir, meta.system_prompt_path), "start the run again")
+    flag = "--system-prompt-file" if meta.prompt_mode == PromptMode.REPLACE else "--append-system-prompt-file"
+    # With its default a conversation that goes on keeps the prompt that it began with.
+    return (flag, path, "--system-prompt-snapshot", "off")
+
+
+def reads_context_files(prompt_mode: PromptMode, has_prompt: bool, context_files: bool | None) -> bool:
+    """Whether it reads CLAUDE.md; not with a replaced system prompt, unless the preset asks for it."""
+    return context_files if context_files is not None else not (prompt_mode == PromptMode.REPLACE and has_prompt)
+
+
+def _sources(meta: RunMeta) -> tuple[str, ...]:
+    """Return whose settings, hooks, plugins and CLAUDE.md it loads; by default those of user and project."""
+    if not reads_context_files(meta.prompt_mode, bool(meta.system_prompt_path), meta.context_files):
+        return ("--setting-sources", "")
+    return ("--setting-sources", "user") if meta.project_resources is False else ()
+
+
+def _effort(meta: RunMeta) -> tuple[str, ...]:
+    if meta.thinking in (None, "off"):
+        return ()
+    return ("--effort", "low" if meta.thinking == "minimal" else str(meta.thinking))
+
+
+def _tools(meta: RunMeta) -> tuple[str, ...]:
+    """Return what the child may use: what its preset lists, without anybody being asked, and nothing else; or the
+    user's own permissions, without what the preset denies.
+    """
+    allowed = [FINALIZE] if meta.finalize else []
+    flags: list[str] = []
+    if meta.finalize:
+        server = {"command": sys.executable, "args": ["-P", "-E", "-m", "subdeck.core.agents.finalize_server"]}
+        flags += ["--mcp-config", json.dumps({"mcpServers": {SERVER: server}})]
+    if meta.tools.resolved is not None:
+        named = their_names(meta.tools.resolved)
+        built_in = [name for name in named if not name.startswith("mcp__")]
+        allowed += [name for name in named if name != FINALIZE]
+        flags += ["--tools", ",".join(built_in), "--permission-mode", "dontAsk"]
+    elif meta.tools.policy == ToolPolicy.DENY:
+        flags += ["--disallowedTools", ",".join(their_names(meta.tools.excluded))]
+    return (*flags, *(("--allowedTools", ",".join(allowed)) if allowed else ()))
+
+
+def their_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return Claude Code's names of tools, each once; that of ours that hands over a result is no built-in one."""
+    return tuple(dict.fromkeys(TOOLS.get(name, name) for name in names if name != "subagent_finalize"))

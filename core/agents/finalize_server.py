@@ -1,0 +1,76 @@
+"""A server of the Model Context Protocol with one tool, by which a child hands over its result; it knows no more.
+
+`python -P -E -m subdeck.core.agents.finalize_server`, started by agents that take tools from such servers. What was
+handed over is read from the agent's stream: this only says whether it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from ..run.outcome import FINALIZE_TOOL, fault_of
+from .json_lines import decode, mapping
+
+VERSION = "2025-06-18"
+
+TOOL = {
+    "name": FINALIZE_TOOL,
+    "description": "Hand over the result of your task, as your final action and alone in its message.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "status": {"type": "string", "enum": ["SUCCESS", "ERROR"]},
+            "result": {"type": "string", "description": "With SUCCESS: your whole answer."},
+            "error": {"type": "string", "description": "With ERROR: the reason."},
+        },
+        "required": ["status"],
+    },
+    "_meta": {"anthropic/alwaysLoad": True},
+}
+"""An agent that keeps tools back until they are searched for shows this one."""
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a request, None for a notification. Raises KeyError for a method that is not known."""
+    params = request.get("params")
+    match request.get("method"):
+        case "initialize":
+            asked = mapping(params).get("protocolVersion")
+            return {
+                "protocolVersion": asked if isinstance(asked, str) else VERSION,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "subdeck", "version": "1"},
+            }
+        case "ping":
+            return {}
+        case "tools/list":
+            return {"tools": [TOOL]}
+        case "tools/call":
+            fault = fault_of(mapping(mapping(params).get("arguments")))
+            text = f"Refused: {fault}. Call {FINALIZE_TOOL} again." if fault else "The result was handed over."
+            return {"content": [{"type": "text", "text": text}], "isError": bool(fault)}
+        case method if "id" in request:
+            raise KeyError(method)
+        case _:
+            return None
+
+
+def main() -> None:
+    for line in sys.stdin.buffer:
+        asked = decode(line)
+        if asked is None:
+            continue
+        try:
+            reply: dict[str, Any] = {"result": answer(asked)}
+        except KeyError:
+            reply = {"error": {"code": -32601, "message": "this server does not have that method"}}
+        if "id" in asked:
+            said = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply})
+            sys.stdout.write(f"{said}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

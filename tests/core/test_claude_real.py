@@ -1,0 +1,285 @@
+"""The real Claude Code, started by our wrapper, against a scripted model on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, decode_event
+from subdeck.core.run.model import RunReason, RunRequest, RunResult, RunStatus
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import result_of, wait_for_end, write_settings
+from tests.mock_models import MockModels
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.agents
+
+MODEL = "anthropic/claude-sonnet-4-5"
+
+
+def call(name: str, **arguments: object) -> dict[str, Any]:
+    return {"steps": [{"tool_calls": [{"name": name, "arguments": arguments}]}]}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"steps": [{"text": words}]}
+
+
+@dataclass
+class Lab:
+    """A project in which presets run on Claude Code, answered by a script."""
+
+    root: Path
+    engine: Engine
+    script: dict[str, Any]
+
+    def answers(self, *turns: dict[str, Any]) -> None:
+        self.script["turns"][:] = turns
+
+    def preset(self, name: str, **fields: object) -> str:
+        lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items() if key != "prompt"]
+        head = "\n".join(["---", f"name: {name}", "description: x", f"model: {MODEL}", *lines, "---"])
+        directory = self.root / ".pi" / "subagents"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{name}.md").write_text(f"{head}\n{fields.get('prompt', '')}\n")
+        return name
+
+    def start(self, task: str = "- @do it", **request: Any) -> RunSnapshot:
+        if "preset" not in request:
+            request.setdefault("model", MODEL)
+        (run,) = self.engine.launch([RunRequest(task=task, **request)], background=True)
+        return run
+
+    def run(self, task: str = "- @do it", **request: Any) -> RunResult:
+        return result_of(self.engine, wait_for_end(self.engine, self.start(task, **request).run_id))
+
+    def events(self, result: RunResult) -> list[Event]:
+        path = Path(self.engine.project.run_dir(result.run_id), "events.jsonl")
+        return [event for line in path.read_bytes().splitlines() if (event := decode_event(line))]
+
+    def warnings(self, result: RunResult) -> str:
+        return "\n".join(event.text for event in self.events(result) if isinstance(event, Notice))
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        log = (self.root.parent / "requests.jsonl").read_text().splitlines()
+        return [record["body"] for record in map(json.loads, log) if record["event"] == "request"]
+
+
+@pytest.fixture
+def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) -> Iterator[Lab]:
+    script: dict[str, Any] = {"turns": [text("Hello.")], "after": "error", "models": ["claude-sonnet-4-5"]}
+    (project_dir / "notes.md").write_text("a note\n")
+    with MockModels(script, log_path=str(tmp_path / "requests.jsonl")) as mock:
+        env = {
+            "ANTHROPIC_BASE_URL": mock.url,
+            "ANTHROPIC_API_KEY": "sk-fake",
+            "CLAUDE_CODE_MAX_RETRIES": "1",
+            "IS_SANDBOX": "1",
+        }
+        write_settings(agents={"claude": {"command": [claude_executable], "env": env}}, agent="claude")
+        yield Lab(project_dir, Engine.open(str(project_dir)), script)
+
+
+def test_text_and_thinking(lab: Lab) -> None:
+    """A task that begins with a dash and an at sign is answered; what it thought, used and cost is on record."""
+    lab.answers({"steps": [{"thinking": "Hm."}, {"text": "Hello."}], "usage": {"input": 100, "output": 20}})
+    result = lab.run()
+
+    assert (RunReason.DONE, "Hello.", 0) == (result.reason, result.final_text, result.exit_code), result.error_message
+    said = [event.text for event in lab.events(result) if isinstance(event, AssistantText | Thinking)]
+    assert ["Hm.", "Hello."] == said
+    assert (1, 100, 20, MODEL) == (result.usage.turns, result.usage.input, result.usage.output, result.resolved_model)
+    assert result.usage.cost > 0
+    assert "- @do it" in json.dumps(lab.requests[-1]["messages"])
+    assert result.conversation is not None
+    assert Path(result.conversation).stem == result.child_session_id
+
+
+def test_tools_by_our_names(lab: Lab) -> None:
+    """An allowlist is what the child has: what it lists works without a question, and another tool is not there."""
+    place = str(lab.root / "notes.md")
+    lab.answers(call("Read", file_path=place), call("Bash", command="echo hi"), text("Done."))
+    result = lab.run(tools=("read", "edit"))
+
+    assert RunReason.DONE == result.reason, result.error_message
+    calls = [event.tool_name for event in lab.events(result) if isinstance(event, ToolCall)]
+    results = [event for event in lab.events(result) if isinstance(event, ToolResult)]
+    assert ["read", "bash"] == calls
+    assert [False, True] == [event.is_error for event in results]
+    assert "a note" in results[0].content
+    assert {"Read", "Edit"} == {tool["name"] for tool in lab.requests[-1]["tools"]}
+
+
+def test_a_denied_tool(lab: Lab) -> None:
+    """A tool that the preset denies is not there, and the others follow the user's own permissions: a call that would
+    ask is denied, and the run says so.
+    """
+    lab.preset("careful", denied_tools=["bash"])
+    lab.answers(call("Write", file_path=str(lab.root / "new.txt"), content="x"), text("I could not."))
+    result = lab.run(preset="careful")
+
+    assert (RunReason.DONE, "I could not.") == (result.reason, result.final_text), result.error_message
+    assert "Bash" not in {tool["name"] for tool in lab.requests[0]["tools"]}
+    assert not (lab.root / "new.txt").exists()
+    assert "a call of write was denied" in lab.warnings(result)
+
+
+def test_no_tools(lab: Lab) -> None:
+    """An empty list leaves the child without any tool."""
+    assert RunReason.DONE == lab.run(tools=()).reason
+    assert not lab.requests[-1].get("tools")
+
+
+def test_prompt_append_and_replace(lab: Lab) -> None:
+    """The preset's words are added to the program's own, or stand in their place; CLAUDE.md goes with the latter."""
+    (lab.root / "CLAUDE.md").write_text("CONTEXT FILE")
+    lab.preset("added", prompt="MY WORDS")
+    lab.preset("alone", prompt="MY WORDS", prompt_mode="replace")
+    for name in ("added", "alone"):
+        assert RunReason.DONE == lab.run(preset=name).reason
+        lab.answers(text("Hello."))
+        lab.script["after"] = "repeat_last"
+    added, alone = (request for request in lab.requests if request.get("tools"))
+    assert "MY WORDS" in json.dumps(added["system"]) and "MY WORDS" in json.dumps(alone["system"])
+    assert len(json.dumps(added["system"])) > 2 * len(json.dumps(alone["system"]))
+    assert ["CONTEXT FILE" in json.dumps(request) for request in (added, alone)] == [True, False]
+
+
+def test_going_on(lab: Lab) -> None:
+    """A conversation goes on by its id, and its cost is that of this run alone; another agent cannot go on with it."""
+    lab.script["after"] = "repeat_last"
+    first = lab.run("Remember kiwi")
+    second = lab.run("Which word?", child_session=first.child_session_id)
+
+    assert (RunReason.DONE, first.child_session_id) == (second.reason, second.child_session_id), second.error_message
+    assert "Remember kiwi" in json.dumps(lab.requests[-1]["messages"])
+    assert first.usage.cost == pytest.approx(second.usage.cost)
+    with pytest.raises(Exception, match="is one of the agent claude, not of offline"):
+        lab.start(child_session=first.child_session_id, agent="offline")
+
+
+def test_sticky(lab: Lab) -> None:
+    """Runs of a sticky preset share one conversation, of which only the id is ours."""
+    lab.preset("shared", sticky=True)
+    lab.script["after"] = "repeat_last"
+    first, second = lab.run("Remember kiwi", preset="shared"), lab.run("Which word?", preset="shared")
+
+    assert first.child_session_id == second.child_session_id is not None
+    assert "Remember kiwi" in json.dumps(lab.requests[-1]["messages"])
+    (file,) = (Path(os.environ["PI_CODING_AGENT_DIR"]).parent / "subagent-sessions").rglob("*.id")
+    assert first.child_session_id == file.read_text()
+
+
+def test_no_session(lab: Lab) -> None:
+    """With `session: none` nothing of the conversation is kept."""
+    lab.preset("passing", session="none")
+    result = lab.run(preset="passing")
+    assert (RunReason.DONE, None, None) == (result.reason, result.child_session_id, result.conversation)
+
+
+def test_finalize_with_a_corrective_retry(lab: Lab) -> None:
+    """A result is handed over by a tool of ours; a child that forgets is asked again in the same conversation."""
+    lab.preset("finishing", finalize=True, tools=["read"])
+    hand_over = call("mcp__subdeck__subagent_finalize", status="SUCCESS", result="The answer")
+    lab.answers(text("I am done."), hand_over, text("Handed over."))
+    result = lab.run(preset="finishing")
+
+    assert (RunReason.FINALIZED, "The answer", 2) == (result.reason, result.final_text, result.attempts), result
+    names = [event.tool_name for event in lab.events(result) if isinstance(event, ToolCall)]
+    assert ["subagent_finalize"] == names
+
+
+def test_a_refused_result(lab: Lab) -> None:
+    """A call that hands over nothing is refused by the tool, and the child can call it again."""
+    lab.preset("finishing", finalize=True)
+    bad = call("mcp__subdeck__subagent_finalize", status="SUCCESS", result=" ")
+    good = call("mcp__subdeck__subagent_finalize", status="ERROR", error="no luck")
+    lab.answers(bad, good, text("Over."))
+    result = lab.run(preset="finishing")
+    assert (RunReason.FINALIZE_ERROR, "no luck", 1) == (result.reason, result.error_message, result.attempts)
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason", "message"),
+    [
+        ({"status": 400, "body": "too many things"}, RunReason.MODEL_ERROR, "too many things"),
+        ({"status": 401}, RunReason.MODEL_ERROR, ""),
+        ({"steps": [{"text": "I will not."}], "stop_reason": "refusal"}, RunReason.MODEL_ERROR, "refus"),
+    ],
+    ids=["400", "401", "refusal"],
+)
+def test_provider_errors(lab: Lab, turn: dict[str, Any], reason: RunReason, message: str) -> None:
+    """An error of the API is the end, in words and without raw JSON, although the program calls it a success."""
+    lab.answers(turn)
+    lab.script["after"] = "repeat_last"
+    result = lab.run()
+    assert reason == result.reason
+    assert message in (result.error_message or "")
+    assert "{" not in (result.error_message or "")
+
+
+def test_a_missing_conversation(lab: Lab) -> None:
+    """An id that the agent does not know is a failed start, and a sticky preset begins anew the next time."""
+    lab.preset("shared", sticky=True)
+    first = lab.run(preset="shared")
+    assert first.conversation is not None
+    Path(first.conversation).unlink()
+    lab.script["after"] = "repeat_last"
+    second, third = lab.run(preset="shared"), lab.run(preset="shared")
+    assert (RunReason.START_FAILED, RunReason.DONE) == (second.reason, third.reason), second.error_message
+
+
+def test_a_bad_flag(lab: Lab, claude_executable: str) -> None:
+    """A program that says nothing on stdout could not be started; its last words are the message."""
+    write_settings(agents={"claude": {"command": [claude_executable, "--no-such-flag"]}}, agent="claude")
+    lab.engine = Engine.open(str(lab.root))
+    result = lab.run()
+    assert RunReason.START_FAILED == result.reason
+    assert "no-such-flag" in (result.error_message or "")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_stopped_in_the_middle_of_a_tool(lab: Lab, force: bool) -> None:
+    """A soft stop and a kill end the child and its shell, and say so."""
+    lab.answers(call("Bash", command="echo started > mark; sleep 100"), text("Done."))
+    run = lab.start(tools=("bash",))
+    wait_until((lab.root / "mark").exists, "the tool to run", timeout=60)
+    lab.engine.stop([run.run_id], force=force)
+    result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
+    assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (result.status, result.reason)
+
+
+def test_max_turns(lab: Lab) -> None:
+    """The limit of turns counts model turns."""
+    lab.preset("short", max_turns=2, tools=["bash"])
+    lab.answers(*[call("Bash", command="echo 1")] * 4)
+    result = lab.run(preset="short")
+    assert (RunReason.MAX_TURNS, 2) == (result.reason, result.usage.turns)
+
+
+def test_the_live_sentence(lab: Lab) -> None:
+    """What is being written is seen while it is written."""
+    lab.answers({"steps": [{"text": "A long sentence "}, {"hang": True}]})
+    run = lab.start()
+    wait_until(
+        lambda: "A long sentence" in getattr(lab.engine.snapshots()[0].state, "sentence", ""), "the text", timeout=60
+    )
+    lab.engine.stop([run.run_id])
+    result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
+    assert (RunReason.STOPPED, "A long sentence ", True) == (result.reason, result.final_text, result.partial)
+
+
+def test_hostile_text(lab: Lab) -> None:
+    """Control sequences, lone surrogates and separators of lines arrive as what they are, and end nothing."""
+    words = '\x1b[31mred\x1b]0;title\x07 \u2028 \u202e {"type":"result"} \\ " \n---\n#(touch x)'
+    lab.answers(text(words))
+    result = lab.run(words)
+    assert (RunReason.DONE, words) == (result.reason, result.final_text)
