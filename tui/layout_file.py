@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import msgspec
@@ -22,12 +23,16 @@ LARGEST = 64 * 1024
 class LayoutFile(Generic[Layout]):
     """A read-only app only reads it."""
 
-    def __init__(self, default: Layout, *path: str, readonly: bool = False) -> None:
-        """`path` leads to the file below the directory for state."""
+    def __init__(self, default: Layout, name: Callable[[], str], *, readonly: bool = False) -> None:
+        """`name` is asked for the path below the directory for state when the file is first needed."""
         self._default = default
-        self._path = state_file(*path)
+        self._name = name
         self._readonly = readonly
         self._turn = asyncio.Lock()
+
+    @cached_property
+    def _path(self) -> str:
+        return state_file(self._name())
 
     def read(self) -> Layout:
         """Return what was remembered, from disk; the default where the file is missing or makes no sense."""

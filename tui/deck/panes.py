@@ -116,7 +116,7 @@ def with_above(shape: Shape, room: Room, rows: int) -> Shape:
 
 
 def shape_file(*, readonly: bool = False) -> LayoutFile[Shape]:
-    return LayoutFile(Shape(), "layout.json", readonly=readonly)
+    return LayoutFile(Shape(), lambda: "layout.json", readonly=readonly)
 
 
 class Border(Enum):

@@ -37,7 +37,7 @@ from ..terminal.textual_internals import StyledOnceScreen
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
-from ..widgets.prompt_line import PromptInput
+from ..widgets.prompt_line import PromptLine
 from .bars import DeckHeader, StatusBar
 from .panes import Panes, SingleRunMode
 from .undo import Undo, clean_up_at_start
@@ -151,9 +151,14 @@ class MainScreen(StyledOnceScreen):
         return None if self._single_run.hides_others else self.run_store.get(self.runs.selected)
 
     @property
+    def _is_prompting(self) -> bool:
+        """Whether a filter or a search is being typed."""
+        return self.focused is not None and isinstance(self.focused.parent, PromptLine)
+
+    @property
     def action_context(self) -> ActionContext:
         return ActionContext(
-            place=KeyContext.FILTER if isinstance(self.focused, PromptInput) else self.search.place(self.panes.place),
+            place=KeyContext.FILTER if self._is_prompting else self.search.place(self.panes.place),
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,

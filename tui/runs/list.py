@@ -53,7 +53,7 @@ class ListLayout(Struct, frozen=True):
 
 
 def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:
-    return LayoutFile(ListLayout(), "lists", f"{project_key(project_root)}.json", readonly=readonly)
+    return LayoutFile(ListLayout(), lambda: f"lists/{project_key(project_root)}.json", readonly=readonly)
 
 
 MOST_FOLDED = 200

@@ -26,7 +26,7 @@ from ..engine_api import EngineApi
 from ..runs.filter import Filter
 from ..text.format import notify_failure
 from ..widgets.line_view import RowList
-from ..widgets.prompt_line import PromptInput
+from ..widgets.prompt_input import PromptInput
 from .hits import HitList, HitRow, rows_of
 from .query import Query, parse_query
 

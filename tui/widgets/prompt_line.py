@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from textual import on
-from textual.containers import Horizontal
-from textual.events import DescendantBlur, Paste
-from textual.widgets import Input, Static
+from typing import TYPE_CHECKING
 
-from ...core.text.plain import one_line
+from textual.containers import Horizontal
+from textual.events import DescendantBlur
+from textual.widgets import Static
+
 from ..actions import KeyContext, bindings
 
-LONGEST = 500
-"""Characters that are pasted at most."""
+if TYPE_CHECKING:
+    from textual.widgets import Input
 
-
-class PromptInput(Input):
-    """Takes one line of plain text."""
-
-    def on_paste(self, event: Paste) -> None:
-        # Input inserts the first line of what is pasted, as it is.
-        event.text = one_line(event.text, LONGEST)
+    from .prompt_input import PromptInput
 
 
 class PromptLine(Horizontal):
@@ -45,6 +39,8 @@ class PromptLine(Horizontal):
 
     @property
     def field(self) -> PromptInput:
+        from .prompt_input import PromptInput
+
         return self.query_one(PromptInput)
 
     def typed(self, text: str) -> None:
@@ -63,11 +59,13 @@ class PromptLine(Horizontal):
     def show(self, text: str) -> None:
         """Open with this text and take the keys."""
         if not self.children:  # a field would cost the first paint more than the line is worth there
+            from .prompt_input import PromptInput
+
             field = PromptInput(placeholder=self.PLACEHOLDER, compact=True, select_on_focus=False)
             self.mount(Static("/", id="sign"), field, Static(id="note"))
         self.display = True
         field = self.field
-        with field.prevent(Input.Changed):
+        with field.prevent(field.Changed):
             field.value = text
         field.cursor_position = len(text)
         field.focus()
@@ -75,14 +73,12 @@ class PromptLine(Horizontal):
     def close(self) -> None:
         self.display = False
 
-    @on(Input.Changed)
-    def _pass_on(self, event: Input.Changed) -> None:
+    def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.is_open:
             self.typed(event.value)
 
-    @on(Input.Submitted)
-    def _keep(self, event: Input.Submitted) -> None:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.action_keep()
 
