@@ -70,6 +70,7 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
     if failure is not None:
         raise failure
     from ..core.errors import UsageError
+    from ..core.system.imports import import_msgspec
 
     streams = (sys.stdin, sys.stdout, sys.stderr)  # it is drawn on the last one
     if not all(stream is not None and stream.isatty() for stream in streams):
@@ -78,6 +79,7 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
             where="subdeck",
             hint="subdeck --help lists the commands",
         )
+    import_msgspec()
     from ..core.engine import Engine
     from ..core.run.model import LauncherKind
     from ..core.system.log import log_thread_faults
@@ -85,6 +87,9 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
     log_thread_faults()
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
+    from .terminal.textual_import import import_textual
+
+    import_textual()
     from .app import SubdeckApp
     from .terminal.escapes import kept_title
 

@@ -1,7 +1,8 @@
 """Import libraries without what they load for other programs: a sixth of a quick command, and more of a run.
 
 While one of them is imported, stand-ins are in the place of modules that none of our commands comes to use. Each has
-what the library takes from it at once; asked for more, it answers with what the module itself has.
+what the library takes from it at once; asked for more, it answers with what the module itself has. No other thread may
+import anything meanwhile.
 """
 
 from __future__ import annotations
@@ -9,39 +10,43 @@ from __future__ import annotations
 import _thread
 import sys
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def import_click() -> None:
     _take_native_datetime()
-    _import(
+    import_light(
         "click",
         # It looks on the disk for translations, which nobody has made.
-        gettext=_StandIn("gettext", gettext=str, ngettext=_ngettext),
-        inspect=_StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
-        threading=_StandIn("threading", local=vars(_thread)["_local"]),
-        uuid=_UUID,
-        weakref=_StandIn("weakref", WeakKeyDictionary=dict),  # of the three standard streams
+        StandIn("gettext", gettext=str, ngettext=_ngettext),
+        StandIn("inspect", cleandoc=_cleandoc),  # brings the parser of Python
+        StandIn("threading", local=vars(_thread)["_local"]),
+        _UUID,
+        StandIn("weakref", WeakKeyDictionary=dict),  # of the three standard streams
     )
 
 
 def import_msgspec() -> None:
     _take_native_datetime()
-    _import(
+    import_light(
         "msgspec",
-        **{"msgspec.inspect": _StandIn("msgspec.inspect")},
-        decimal=_StandIn("decimal", Decimal=type("Decimal", (), {})),  # no record of ours has one
-        textwrap=_StandIn("textwrap"),
-        typing_extensions=None,  # without it msgspec takes what Python itself has
-        uuid=_UUID,
+        StandIn("msgspec.inspect"),
+        NO_DECIMALS,
+        StandIn("textwrap"),
+        _UUID,
+        missing=("typing_extensions",),  # without it msgspec takes what Python itself has
     )
 
 
 def import_subprocess() -> None:
-    _import(
+    import_light(
         "subprocess",
-        locale=_StandIn("locale"),  # for pipes of text
-        selectors=_StandIn("selectors", PollSelector=lambda: load("selectors").PollSelector()),  # for `communicate`
-        threading=_StandIn("threading", Lock=_thread.allocate_lock),
+        StandIn("locale"),  # for pipes of text
+        StandIn("selectors", "PollSelector"),  # for `communicate`
+        StandIn("threading", Lock=_thread.allocate_lock),
     )
 
 
@@ -58,14 +63,34 @@ def import_part(package: str, name: str) -> ModuleType:
 
     spec = None if package in sys.modules else find_spec(package)
     if spec is not None:
-        _import(f"{package}.{name}", **{package: _StandIn(package, __path__=spec.submodule_search_locations)})
+        import_light(f"{package}.{name}", StandIn(package, __path__=spec.submodule_search_locations))
     return load(f"{package}.{name}")
 
 
-class _StandIn(ModuleType):
-    def __init__(self, name: str, **members: object) -> None:
+def import_light(library: str, *stand_ins: StandIn, parts: Iterable[str] = (), missing: Iterable[str] = ()) -> None:
+    """Import a library and some of its modules, with stand-ins in the place of others that are not loaded.
+
+    `missing` names what is not to be found meanwhile.
+    """
+    instead = {stand_in.__name__: stand_in for stand_in in stand_ins} | dict.fromkeys(missing)
+    added = {name: module for name, module in instead.items() if name not in sys.modules}
+    sys.modules.update(added)  # pyright: ignore[reportArgumentType, reportCallIssue] - None keeps it from being found
+    try:
+        for name in (library, *parts):
+            load(name)
+    finally:
+        for name, module in added.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
+
+
+class StandIn(ModuleType):
+    """Has some members of a module; asked for another one, it imports the module."""
+
+    def __init__(self, name: str, *later: str, **members: object) -> None:
+        """`later` names what is taken at once but not yet used: it comes from the module when it is."""
         super().__init__(name)
-        vars(self).update(members)
+        vars(self).update(members, **{member: Later(name, member) for member in later})
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):  # the import system looks for a path
@@ -75,8 +100,24 @@ class _StandIn(ModuleType):
         return getattr(load(self.__name__), name)
 
 
+class Later:
+    """A member of a module that is imported when the member is called or asked for something."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return getattr(load(self._module), self._name)(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(load(self._module), self._name), name)
+
+
+NO_DECIMALS = StandIn("decimal", Decimal=type("Decimal", (), {}))
+"""For libraries that compare types with it: no record of ours has one, no layout of the screen."""
 # Neither a record nor an option of ours is one.
-_UUID = _StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
+_UUID = StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
 
 
 def _take_native_datetime() -> None:
@@ -89,18 +130,6 @@ def _take_native_datetime() -> None:
         sys.modules["datetime"] = load("_datetime")
     except ImportError:
         pass  # the module itself is slower
-
-
-def _import(library: str, **instead: ModuleType | None) -> None:
-    """Import a library with something else in the place of modules that are not loaded; None for what is missing."""
-    added = {name: module for name, module in instead.items() if name not in sys.modules}
-    sys.modules.update(added)  # pyright: ignore[reportArgumentType, reportCallIssue] - None keeps it from being found
-    try:
-        load(library)
-    finally:
-        for name, module in added.items():
-            if sys.modules.get(name) is module:
-                del sys.modules[name]
 
 
 def _ngettext(one: str, many: str, count: int) -> str:

@@ -1,0 +1,83 @@
+"""Textual without what it loads for other apps, in processes of their own: here it is loaded already, and whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LEFT_OUT = (
+    *("decimal", "difflib", "hashlib", "linecache", "locale", "mimetypes", "pickle"),
+    *("platformdirs", "random", "shutil", "ssl", "tempfile", "textwrap", "tokenize", "traceback", "typing_extensions"),
+    *("rich.panel", "rich.table", "rich.tree", "textual.canvas", "textual.command", "textual.types"),
+    *("textual.widgets._input", "textual.widgets._option_list", "urllib.parse"),
+)
+"""Modules that the first screen can do without."""
+
+BEGIN = """
+import sys; before = set(sys.modules)
+from subdeck.core.system.imports import import_msgspec
+from subdeck.tui.terminal.textual_import import import_textual
+import_msgspec(); import_textual()
+"""
+
+
+def run(code: str) -> str:
+    """Run code in a process that imported Textual as the app does; return what it prints."""
+    done = subprocess.run([sys.executable, "-P", "-c", BEGIN + code], capture_output=True, text=True)
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout.strip()
+
+
+def test_the_first_screen_loads_little() -> None:
+    """Nothing that only other apps, other screens or errors need is loaded before the first paint."""
+    assert run(f"import subdeck.tui.app; print(set({LEFT_OUT!r}) & sys.modules.keys() - before)") == "set()"
+
+
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        ("print(textual.app.user_downloads_path().name != '', 'platformdirs' in sys.modules)", "True True"),
+        ("from textual.suggestions import get_suggestion; print(get_suggestion('blu', ['blue', 'red']))", "blue"),
+        ("from rich.style import Style; print(Style.from_meta({'a': 1}).meta)", "{'a': 1}"),
+        ("import pathlib; print(pathlib.Path('/a b').as_uri())", "file:///a%20b"),
+        ("print(textual.app.mimetypes.guess_type('a.svg')[0])", "image/svg+xml"),
+        ("print(type(textual.layout.Canvas(2, 1)).__module__)", "textual.canvas"),
+        ("print(textual.app.CommandPalette.is_open.__module__)", "textual.command"),
+        ("import textual.command; print(textual.command.CommandPalette.__mro__[1].__name__)", "SystemModalScreen"),
+        ("import traceback, logging; print(traceback is sys.modules['traceback'])", "True"),
+        ("import decimal; print(decimal.Decimal('1.50'))", "1.50"),
+    ],
+)
+def test_what_was_left_out_comes_when_it_is_used(code: str, printed: str) -> None:
+    """A part that was left out is loaded, whole, by whoever comes to need it."""
+    assert printed == run("import textual.app, textual.layout\n" + code)
+
+
+def test_an_error_is_told_whole() -> None:
+    """What an app tells of its own crash needs much of what was left out."""
+    code = (
+        "from textual.app import App\n"
+        "class Broken(App):\n"
+        "    def on_mount(self): raise ValueError('the app is broken')\n"
+        "import asyncio, io\n"
+        "app = Broken(); app.error_console.file = io.StringIO()\n"
+        "asyncio.run(app.run_async(headless=True))\n"
+        "print(app.error_console.file.getvalue())"
+    )
+    told = run(code)
+    assert "on_mount" in told
+    assert "the app is broken" in told
+
+
+def test_the_palette_is_whole(pytestconfig: pytest.Config) -> None:
+    """It offers actions and does them, although it was left out at first."""
+    code = (
+        "import pytest\nsys.exit(pytest.main(['-p', 'no:cacheprovider', 'tests/tui/test_actions.py', '-k', 'palette']))"
+    )
+    root: Path = pytestconfig.rootpath
+    done = subprocess.run([sys.executable, "-c", BEGIN + code], capture_output=True, text=True, cwd=root)
+    assert done.returncode == 0, done.stdout
+    assert "[100%]" in done.stdout
