@@ -15,6 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
     from textual.filter import LineFilter
     from textual.notifications import Notification
     from textual.reactive import Reactive
@@ -36,6 +37,14 @@ class StyledOnceApp(App[str], inherit_bindings=False):
         self.stylesheet.set_variables(self.get_css_variables())
         if line_filter:
             self._filters = [line_filter]
+
+    def get_driver_class(self) -> type[Driver]:
+        driver = super().get_driver_class()
+        if driver.__name__ != "LinuxDriver":  # another one was asked for, as in a browser
+            return driver
+        from .driver import SleepingDriver
+
+        return SleepingDriver
 
     def refresh_css(self, animate: bool = True) -> None:
         if self.screen_stack or self.theme != self._first_theme:

@@ -1,0 +1,86 @@
+"""The driver of a terminal: Textual's, but for the thread that reads keys, which sleeps until there are some.
+
+Textual's looks ten times a second whether it is to end, and whoever quits or lends the terminal waits for that.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from contextlib import suppress
+from threading import Event
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from textual._time import get_time
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+if TYPE_CHECKING:
+    from textual.message import Message
+
+# pyright: reportPrivateUsage=false
+
+PIECE = 4096
+"""Bytes that are read at once."""
+
+
+class SleepingDriver(LinuxDriver):
+    """Is woken by what is typed, when a key that may go on has not, and when the input is taken away."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.exit_event = self._end = _FileEvent()
+
+    def run_input_thread(self) -> None:
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")().decode
+        while True:
+            ready = self._wait(parser._timeout_time)
+            if self.fileno in ready:
+                if not (typed := os.read(self.fileno, PIECE)):
+                    return  # nobody will type any more
+                if text := decode(typed):  # a letter may not be whole yet, and no text at all would end the parser
+                    self._hand_on(parser.feed(text))
+            if self._end.is_set():
+                return
+            self._hand_on(parser.tick())
+
+    def _wait(self, due: float | None) -> list[Any]:
+        """Return what is ready: the terminal, the end of reading; neither when it is later than `due`."""
+        seconds = None if due is None else max(0.0, due - get_time())
+        return select.select((self.fileno, self._end), (), (), seconds)[0]
+
+    def _hand_on(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Ask the terminal; Textual's way to do so brings what packs archives."""
+        if not {"COLUMNS", "LINES"} & os.environ.keys():
+            with suppress(AttributeError, ValueError, OSError):  # there is no stdout, or it is no terminal
+                if all(size := os.get_terminal_size(cast("TextIO", sys.__stdout__).fileno())):
+                    return size
+        return super()._get_terminal_size()
+
+
+class _FileEvent(Event):
+    """An event that `select` can wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reader, self._writer = os.pipe()
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def set(self) -> None:
+        super().set()
+        os.write(self._writer, b".")
+
+    def clear(self) -> None:
+        if self.is_set():
+            os.read(self._reader, 1)
+        super().clear()
