@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from subdeck.tui.terminal.textual_internals import (
-    StyledOnceScreen,
+    LeanScreen,
     drop_bindings,
     grow,
     make_room_for_toast,
@@ -15,14 +15,16 @@ from subdeck.tui.terminal.textual_internals import (
 )
 from subdeck.tui.theme import LIGHT
 from textual.app import App, ComposeResult
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.notifications import Notification
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from .deck import opened
-from .fake_engine import FakeEngine
+from .fake_engine import FakeEngine, a_run
 
 
 class OneWidget(App[None]):
@@ -46,11 +48,36 @@ async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: p
 
     monkeypatch.setattr(Screen, "update_node_styles", noted)
     async with opened(FakeEngine()) as deck:
-        assert isinstance(deck.main, StyledOnceScreen)
+        assert isinstance(deck.main, LeanScreen)
         assert first_styles == []
         background = deck.main.styles.background
         deck.app.theme = LIGHT.name
         await deck.until(lambda: deck.main.styles.background != background, "the other colours")
+
+
+async def test_only_changed_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change has nothing drawn but its own rows, and these as they would be with all others."""
+    drawn: list[tuple[Widget, Region]] = []
+    original = Widget.render_lines
+
+    def noted(widget: Widget, crop: Region) -> list[Strip]:
+        drawn.append((widget, crop))
+        return original(widget, crop)
+
+    async with opened(FakeEngine(a_run(1), a_run(2), a_run(3))) as deck:
+        await deck.until_text("task 1")
+        await deck.pilot.pause()
+        compositor, runs = deck.main._compositor, deck.main.runs
+        compositor.render_full_update()
+        monkeypatch.setattr(Widget, "render_lines", noted)
+        row = Region(runs.region.x + 4, runs.region.y + 2, 9, 1)
+        compositor._dirty_regions.add(row)
+        update = compositor.render_partial_update()
+        assert [(runs, Region(0, 2, runs.region.width, 1))] == drawn
+        assert update is not None
+        whole = compositor._render_chops(compositor.size.region, lambda _: True)
+        chop = max(x for x in whole[row.y] if x <= row.x)
+        assert update.chops[row.y][chop].text == whole[row.y][chop].text
 
 
 async def test_captured_output_has_an_encoding() -> None:

@@ -33,7 +33,7 @@ from ..runs.list import RunList, list_layout_file
 from ..runs.store import RunStore
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
-from ..terminal.textual_internals import StyledOnceScreen
+from ..terminal.textual_internals import LeanScreen
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
@@ -58,7 +58,7 @@ Handlers = dict[str, Callable[[], object]]
 """What to call for each action, by its id."""
 
 
-class MainScreen(StyledOnceScreen):
+class MainScreen(LeanScreen):
     """Routes: what the bridge tells goes to the panes, what keys ask for goes to the commands."""
 
     BINDINGS = bindings(KeyContext.DECK)

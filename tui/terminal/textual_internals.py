@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+from textual._compositor import Compositor
 from textual.app import App
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from textual.filter import LineFilter
     from textual.notifications import Notification
     from textual.reactive import Reactive
+    from textual.strip import Strip
 
 # pyright: reportPrivateUsage=false
 
@@ -51,15 +53,37 @@ class StyledOnceApp(App[str], inherit_bindings=False):
             super().refresh_css(animate)
 
 
-class StyledOnceScreen(Screen[object]):
-    """Is not styled once more when it first appears: its widgets were styled when they were mounted."""
+class LeanScreen(Screen[object]):
+    """Is not styled once more when it first appears: its widgets were styled when they were mounted. Draws no more than
+    what has changed.
+    """
 
     _has_appeared = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = ChangedRowsCompositor()
 
     def update_node_styles(self, animate: bool = True) -> None:
         appears, self._has_appeared = not animate and not self._has_appeared, self._has_appeared or not animate
         if not appears:
             super().update_node_styles(animate)
+
+
+class ChangedRowsCompositor(Compositor):
+    """Has only those widgets drawn that a change touches, and of them only its rows; Textual's draws all of all."""
+
+    def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
+        if crop is None or crop.height == self.size.height:
+            yield from super()._get_renders(crop)
+            return
+        rows = Region(0, crop.y, self.size.width, crop.height)
+        for widget, (region, clip) in self.visible_widgets.items():
+            clip = clip.intersection(rows)
+            if crop.overlaps(shown := region.intersection(clip)):
+                yield region, clip, widget.render_lines(shown.translate(-region.offset))
+                if crop in shown:
+                    return  # it hides all that is behind it
 
 
 def give_captures_encoding(app: App[Any]) -> None:
