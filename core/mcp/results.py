@@ -14,9 +14,9 @@ import msgspec
 
 from .protocol import CLAUDE_CODE, Fields
 
-LIMITS = {CLAUDE_CODE: 60_000, "codex-mcp-client": 10_000}
-"""Bytes of a result by the name of the client. Claude Code takes 25,000 tokens, unless `TOKENS` is set in its
-environment, Codex 12,000 bytes for a model that it does not know."""
+LIMITS = {CLAUDE_CODE: 45_000, "codex-mcp-client": 10_000}
+"""Bytes of a result by the name of the client. Claude Code shows up to 50,000 characters, and no more than 25,000
+tokens unless `TOKENS` is set in its environment; Codex 12,000 bytes for a model that it does not know."""
 OTHER_LIMIT = 40_000
 TOKENS = "MAX_MCP_OUTPUT_TOKENS"
 TOKEN_BYTES = 2.4
@@ -40,7 +40,7 @@ WriteWhole = Callable[[str, str], str]
 def limit_of(client: str) -> int:
     tokens = os.environ.get(TOKENS, "")
     if client == CLAUDE_CODE and tokens.isascii() and tokens.isdecimal() and int(tokens):
-        return int(int(tokens) * TOKEN_BYTES)
+        return min(LIMITS[client], int(int(tokens) * TOKEN_BYTES))
     return LIMITS.get(client, OTHER_LIMIT)
 
 

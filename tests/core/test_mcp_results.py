@@ -75,7 +75,7 @@ def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
 
 @pytest.mark.parametrize("client", LIMITS)
 def test_each_client_has_its_limit(client: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is that of the client that has introduced itself; Claude Code's can be set in its environment."""
+    """The limit is that of the client that has introduced itself; Claude Code's may be set lower in its environment."""
     assert LIMITS[client] == limit_of(client) != OTHER_LIMIT
     monkeypatch.setenv("MAX_MCP_OUTPUT_TOKENS", "1000")
     assert (2400 if client == "claude-code" else LIMITS[client]) == limit_of(client)

@@ -1,0 +1,145 @@
+"""The real Claude Code and Codex as parents, with the entry that `subdeck mcp install` writes, on a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.engine import Engine
+
+from tests.core.command_line import SUBDECK
+from tests.core.mcp_client import make_project
+from tests.mock_models import MockModels
+
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(300)]
+
+LIMIT = 120
+"""Seconds for one program."""
+
+TOOLS = "mcp__subdeck__subagent,mcp__subdeck__background_agent,mcp__subdeck__background_agent_status"
+
+PROVIDER = """\
+model = "mock-model"
+model_provider = "mock"
+[model_providers.mock]
+name = "mock"
+base_url = "{url}/v1"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+request_max_retries = 1
+stream_max_retries = 1
+"""
+
+
+class Parent:
+    """One of the two programs; it is given a line, and does what the script says."""
+
+    def __init__(self, name: str, program: str, project: Path, home: Path, log: Path) -> None:
+        self.name = name
+        self._program = program
+        self._project = project
+        self._home = home
+        self._log = log
+        done = subprocess.run([*SUBDECK, "mcp", "install", name], cwd=project, capture_output=True, text=True)
+        assert 0 == done.returncode, done.stderr
+
+    def ask(self, line: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
+        """Give it a line, have its model call tools of ours, one after the other; return what the model reads back."""
+        turns = [
+            {"when": {"tools": True, "once": True}, "steps": [{"tool_calls": [self._call(*call)]}]} for call in calls
+        ]
+        script = {"turns": [*turns, {"steps": [{"text": "done"}]}]}
+        with MockModels(script, log_path=str(self._log)) as mock:
+            command, environment = self._claude(mock.url) if self.name == "claude" else self._codex(mock.url)
+            done = subprocess.run(
+                command,
+                cwd=self._project,
+                env={**os.environ, **environment},
+                input=line,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT,
+            )
+        assert 0 == done.returncode, (done.stdout[-2000:], done.stderr)
+        events = [json.loads(event) for event in self._log.read_text().splitlines()]
+        return [
+            json.dumps(event["body"]["messages"][-1] if self.name == "claude" else event["body"]["input"][-1])
+            for event in events
+            if event["event"] == "request"
+        ]
+
+    def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if self.name == "claude":
+            return {"name": f"mcp__subdeck__{tool}", "arguments": arguments}
+        return {"name": tool, "namespace": "mcp__subdeck", "arguments": arguments}
+
+    def _claude(self, url: str) -> tuple[list[str], dict[str, str]]:
+        words = [
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--model",
+            "claude-sonnet-4-5",
+            "--allowedTools",
+            TOOLS,
+        ]
+        environment = {
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "none",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "1",
+        }
+        return [self._program, *words], environment
+
+    def _codex(self, url: str) -> tuple[list[str], dict[str, str]]:
+        config = self._home / ".codex" / "config.toml"
+        config.write_text(PROVIDER.format(url=url) + config.read_text())
+        words = ["exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-"]
+        return [self._program, *words], {"OPENAI_API_KEY": "none"}
+
+
+@pytest.fixture(params=["claude", "codex"])
+def parent(request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_path: Path) -> Parent:
+    program = request.getfixturevalue(f"{request.param}_executable")
+    return Parent(request.param, program, make_project(project_dir), home, tmp_path / "requests.jsonl")
+
+
+def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
+    """The tools are there for the first request and may be called; the model reads the answer, and little else."""
+    task = {"preset": "scout", "task": "touch begun\nanswer it is in a.py"}
+    *_, read, started = parent.ask("go on", ("subagent", task), ("background_agent", task))
+    assert "it is in a.py" in read
+    assert "begun" not in read + started
+    assert len(read) < 250 * 4
+    engine = Engine.open(str(project_dir))
+    runs = engine.wait([run.run_id for run in engine.snapshots()], timeout=60)
+    assert {("mcp", "done")} == {(run.meta.launched_by.kind, run.reason) for run in runs}
+    assert {True, False} == {run.meta.background for run in runs}
+    assert all(any(run.run_id in text for run in runs) for text in (read, started))
+
+
+def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
+    """The client neither keeps a long answer from its model nor cuts it itself; the model knows where the whole is."""
+    *_, read = parent.ask("go on", ("subagent", {"preset": "scout", "task": "say-big 200000\nfinish"}))
+    assert "the whole answer is in" in read
+    assert "/answer.md]" in read
+    assert "exceeds maximum" not in read
+    assert "persisted-output" not in read
+    assert "tokens truncated" not in read
+
+
+def test_a_prompt_takes_the_whole_line(
+    request: pytest.FixtureRequest, project_dir: Path, home: Path, tmp_path: Path
+) -> None:
+    """Claude Code's model reads all of what was typed after the command of a preset, and is told so."""
+    program = request.getfixturevalue("claude_executable")
+    parent = Parent("claude", program, make_project(project_dir), home, tmp_path / "requests.jsonl")
+    (read,) = parent.ask("/mcp__subdeck__scout find the place where users are authenticated")
+    assert "<command-args>find the place where users are authenticated</command-args>" in read
+    assert "subagent with preset scout for the task that I typed" in read
