@@ -46,6 +46,9 @@ STARTS_PROCESSES = [
     *(
         "test_mcp.py",
         "test_mcp_going.py",
+        "test_mcp_install.py",
+        "test_mcp_protocol.py",
+        "test_mcp_results.py",
         "test_offline_agent*.py",
         "test_planted.py",
         "test_processes.py",

@@ -120,8 +120,13 @@ class Outbox:
                 line = first if isinstance(first, bytes) else first.line()
             try:
                 self._write(line)
-            except OSError:
-                return  # the reader has gone, which the main thread sees too
+            except OSError:  # the reader has gone, which the main thread sees too
+                with self._change:
+                    self._waiting.clear()
+                    self._is_writing = False
+                    self._written += 1
+                    self._change.notify_all()
+                return
 
     def _repeat(self) -> None:
         """Have the progress of each call that had no news sent once more."""

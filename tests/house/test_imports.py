@@ -37,6 +37,7 @@ LIGHT_COMMANDS = (
     ["status", "--json"],
     ["run", "--help"],
     ["mcp", "--help"],
+    ["mcp"],
 )
 HEAVY = {"asyncio", "libtmux", "mcp", "rich", "textual", "watchfiles", "yaml"}
 LEFT_OUT = {"_socket", "ast", "decimal", "gettext", "inspect", "locale", "platform", "textwrap", "tokenize"}
