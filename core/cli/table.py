@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
         {text: one_line(text, column.most) for text in set(column_texts)}
         for column, column_texts in zip(columns, written, strict=True)
     ]
-    widths = [min(column.most, max(map(_cells, lines.values()))) for column, lines in zip(columns, texts, strict=True)]
+    widths = [min(column.most, _widest(lines.values())) for column, lines in zip(columns, texts, strict=True)]
     excess = sum(widths) + len(GAP) * (len(columns) - 1) - width
     while excess > 0:
         shrinkable = [index for index, column in enumerate(columns) if column.least and widths[index] > column.least]
@@ -52,13 +52,22 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
     return [(fit(line, width) if excess > 0 else line).rstrip() for line in whole]
 
 
+def _widest(lines: Collection[str]) -> int:
+    """Return how many cells the widest line takes; in most tables each character takes one."""
+    together = "".join(lines)
+    is_narrow = together.isascii() or together.replace("…", "").isascii()
+    return max(map(len if is_narrow else _cells, lines))
+
+
 def _cells(text: str) -> int:
     return len(text) if _is_narrow(text) else sum(map(_width, text))
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
     """Make a plain line exactly `width` cells wide: cut with `…`, or padded at the other side."""
-    if text.isascii() and len(text) <= width:  # as most are
+    if text.isascii() or _is_narrow(text):  # as most are
+        if len(text) > width:
+            text = text[: width - 1].rstrip() + "…" if width > 0 else ""
         return text.rjust(width) if right else text.ljust(width)
     if _cells(text) > width:
         text = _cut(text, width - 1).rstrip() + "…" if width > 0 else ""
@@ -72,8 +81,6 @@ def _is_narrow(text: str) -> bool:
 
 
 def _cut(text: str, width: int) -> str:
-    if _is_narrow(text):
-        return text[:width]
     for index, character in enumerate(text):
         width -= _width(character)
         if width < 0:

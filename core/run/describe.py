@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..paths import EVENTS
-from ..text.plain import one_line
+from ..text.plain import one_line, shortened
 from .model import Limits, PromptMode, RunReason, RunStatus, WaitsFor, newer_schema
 from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
 
@@ -92,7 +92,7 @@ def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
 def _how_it_ended(end: Ended, limit: int) -> str:
     if left := still_running(end.not_ended, limit):
         return one_line(f"{end.reason}, but {left}", limit)
-    message = one_line(end.message.removeprefix(NO_MODEL), limit) or one_line(end.message, limit)
+    message = shortened(end.message.removeprefix(NO_MODEL).strip(), limit) or shortened(end.message, limit)
     if end.partial and message:
         message += " (partial answer)"
     if end.reason in (RunReason.DONE, RunReason.FINALIZED):

@@ -54,9 +54,12 @@ def one_line(text: str, limit: int | None = None) -> str:
     # Most lines are done by now; what was not printable may have other kinds of blanks, beyond ASCII.
     if "  " in line or not (is_clean or line.isascii()):
         line = " ".join(line.split())
-    if limit is None or len(line) <= limit:
-        return line
-    return line[: max(0, limit - 1)].rstrip() + "…"
+    return line if limit is None else shortened(line, limit)
+
+
+def shortened(line: str, limit: int) -> str:
+    """Cut a plain line to so many characters, the last one being `…`."""
+    return line if len(line) <= limit else line[: max(0, limit - 1)].rstrip() + "…"
 
 
 _PLANE = 0x100000
