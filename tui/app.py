@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from ..core.text.plain import one_line, plain
 from .actions import KeyContext, bindings, key_of
 from .actions.keys import keymap, with_own_keys
+from .actions.own import own_actions
 from .deck.screen import MainScreen
 from .notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
@@ -44,7 +45,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self.register_theme(theme)
         self.no_color = is_color_unwanted()
         self.begin_with_theme(self._wanted_theme(), ColorRemover() if self.no_color else None)
-        self._actions = with_own_keys(engine.settings.keys)
+        self._actions = with_own_keys(engine.settings.keys, own_actions(engine.settings.commands))
         self.notices = Notices()
         self.set_keymap(keymap(self._actions))
         give_captures_encoding(self)

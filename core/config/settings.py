@@ -92,6 +92,19 @@ class AgentSettings(Struct, frozen=True):
     """Added to the environment of its children; kept in no record."""
 
 
+class OwnCommand(Struct, frozen=True):
+    """A program of the operator's that the app starts; never named by a project."""
+
+    key: Key
+    argv: Annotated[tuple[Verbatim, ...], Spelling('a list like [lazygit, -p, "{cwd}"]', _argv)]
+    """Never a line for a shell. `{run_id}`, `{cwd}` and `{answer_file}` stand for those of the highlighted run."""
+    title: Words = ""
+    where: Literal["deck", "presets", "runs", "transcript"] = "deck"
+    """The pane in which the key means it."""
+    terminal: Switch = False
+    """Whether it gets the terminal until it ends."""
+
+
 class TmuxSettings(Struct, frozen=True):
     socket: Annotated[Socket, Setting("The name of the private tmux server.")] = "subdeck"
 
@@ -257,6 +270,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
     ] = {}
     """A value may be several keys with commas between them."""
+    commands: Annotated[
+        dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
+        Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),
+        Setting(
+            "Your own commands in the app: key, title, argv (a list of words, never a line for a shell; {run_id}, {cwd}"
+            " and {answer_file} are those of the highlighted run), where (deck, presets, runs or transcript), and"
+            " terminal: true for a program that needs the screen.",
+            '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
+        ),
+    ] = {}
+    """By name; their actions are called `own_` and that name."""
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()

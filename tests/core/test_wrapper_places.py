@@ -42,14 +42,14 @@ def held() -> Iterator[list[int]]:
 
 def test_free_slots_are_taken_silently(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
     """As long as there are slots nobody is told of a queue."""
-    slots = SlotReservation(str(tmp_path / "slots", "one"), 3)
+    slots = SlotReservation(str(tmp_path / "slots"), 3, "one")
     held += [slots.take(queue) for _ in range(3)]
     assert ([], 3) == (told, len(set(held)))
 
 
 def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
     """Who comes when all slots are taken says once that it waits, and gets the first that is given back."""
-    slots = SlotReservation(str(tmp_path, "one"), 2)
+    slots = SlotReservation(str(tmp_path), 2, "one")
     held += [slots.take(queue), slots.take(queue)]
     got: list[int] = []
     waiter = threading.Thread(target=lambda: got.append(slots.take(queue)))
@@ -81,14 +81,14 @@ def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
     signals = Signals(stop_file="")
     signals.handle(signal.SIGTERM, None)
     with pytest.raises(StopRequested):
-        take_all([SlotReservation(str(tmp_path / "slots", "one"), 1)], queue, signals)
+        take_all([SlotReservation(str(tmp_path / "slots"), 1, "one")], queue, signals)
     assert not (tmp_path / "slots").exists()
 
 
 def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int]) -> None:
     """Once all places are taken a signal is only noted."""
     signals = Signals(stop_file="")
-    held += take_all([SlotReservation(str(tmp_path, "one"), 1)], queue, signals)
+    held += take_all([SlotReservation(str(tmp_path), 1, "two")], queue, signals)
     signals.handle(signal.SIGTERM, None)
     assert [signal.SIGTERM] == signals.caught
 

@@ -51,6 +51,7 @@ PATHS = {
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
     "tui/commands/answers.py": ({"tempfile.TemporaryDirectory"}, "a copy for a command"),
+    "tui/commands/own.py": ({"tempfile.TemporaryDirectory"}, "a copy for a command"),
     "tui/commands/transcript.py": ({"tempfile.TemporaryDirectory"}, "a copy for the pager"),
     "tui/launch/inputs.py": ({"os.scandir"}, "directories below what the operator types"),
     "tui/launch/memory.py": ({"open"}, "what the app remembers of this user"),

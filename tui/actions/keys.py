@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +13,8 @@ from textual.keys import Keys, key_to_character
 from ...core.errors import SettingsError, nearest
 from ...core.paths import user_settings_file
 from ...core.text.plain import one_line
-from .model import ON_DECK, Action, ActionContext, KeyContext
+from .model import ON_DECK, Action, ActionContext, KeyContext, Keys as ModelKeys
+from .own import PREFIX as OWN_PREFIX
 from .table import ACTIONS, BY_ID
 
 _KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
@@ -113,19 +114,25 @@ _MODIFIERS = frozenset(("ctrl", "shift", "alt"))
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
 
 
-def with_own_keys(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return the table with these keys, by action; several have commas between them.
+def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[Action, ...]:
+    """Return the table with these keys, by action, and the operator's own commands; several keys have commas between
+    them.
 
     Raises SettingsError for an action or a key that is not known, and for a key that would have two meanings.
     """
-    if not keys:
+    if not keys and not own:
         return ACTIONS
     for name in keys:
         if name not in BY_ID:
             raise _fault(name, "there is no such action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
-    _refuse_collisions(actions, keys)
+    actions += tuple(replace(action, keys=_checked_keys(action)) for action in own)
+    _refuse_collisions(actions, {*keys, *(action.id for action in own)})
     return actions
+
+
+def _checked_keys(action: Action) -> ModelKeys:
+    return tuple((place, _checked(action, key)) for place, key in action.keys)
 
 
 def keymap(actions: Sequence[Action]) -> dict[str, str]:
@@ -133,7 +140,7 @@ def keymap(actions: Sequence[Action]) -> dict[str, str]:
     return {
         binding_id(action, place): ",".join(action.keys_in(place))
         for action in actions
-        if action.keys != BY_ID[action.id].keys
+        if action.id in BY_ID and action.keys != BY_ID[action.id].keys
         for place in action.places
     }
 
@@ -164,13 +171,13 @@ def _checked(action: Action, written: str) -> str:
     return "+".join((*modifiers, shown))
 
 
-def _refuse_collisions(actions: Sequence[Action], keys: Mapping[str, str]) -> None:
+def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> None:
     for place in KeyContext:
         meant: dict[str, Action] = {}
         for key, action in meanings(place, actions):
             other = meant.setdefault(key, action)
             if other is not action:
-                own, rival = (action, other) if action.id in keys else (other, action)
+                own, rival = (action, other) if action.id in changed else (other, action)
                 raise _fault(
                     own.id,
                     f'"{key_label(key)}" means "{rival.name or rival.id}" there ({rival.id}, {place})',
@@ -179,4 +186,6 @@ def _refuse_collisions(actions: Sequence[Action], keys: Mapping[str, str]) -> No
 
 
 def _fault(name: str, what: str, hint: str) -> SettingsError:
-    return SettingsError(what, where=f"{user_settings_file()}: keys.{one_line(name, 40)}", hint=hint)
+    is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
+    key = f"commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"keys.{name}"
+    return SettingsError(what, where=f"{user_settings_file()}: {one_line(key, 60)}", hint=hint)

@@ -11,6 +11,7 @@ from .answers import AnswerCommands
 from .deck import DeckCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
+from .own import OwnCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
@@ -24,7 +25,7 @@ def handlers(deck: MainScreen) -> Handlers:
     queue = QueueCommands(deck)
     finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
-    return {
+    return OwnCommands(deck).handlers() | {
         "create_preset": lambda: presets.spawn(presets.create),
         "edit_preset": lambda: presets.with_preset(presets.edit),
         "edit_preset_outside": lambda: presets.with_preset(presets.edit_outside),

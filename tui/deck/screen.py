@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -15,6 +15,7 @@ from ...core.paths import STDERR
 from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
 from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, said
+from ..actions.own import PREFIX as OWN_PREFIX
 from ..feed.bridge import Bridge
 from ..feed.messages import (
     AgentChosen,
@@ -33,7 +34,7 @@ from ..runs.list import RunList, list_layout_file
 from ..runs.store import RunStore
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
-from ..terminal.textual_internals import LeanScreen
+from ..terminal.textual_internals import LeanScreen, bind
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
@@ -96,9 +97,17 @@ class MainScreen(LeanScreen):
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
         self.panes = Panes(self, panes, readonly=readonly)
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
+        self._bind_own(panes)
         self._title = WindowTitle(self, engine)
         self._header = DeckHeader(engine.project.root, readonly=readonly)
         self._status = StatusBar()
+
+    def _bind_own(self, panes: Mapping[KeyContext, Widget]) -> None:
+        """Bind the keys of the operator's own commands, each in its pane."""
+        for action in self.actions:
+            if action.id.startswith(OWN_PREFIX):
+                for place, key in action.keys:
+                    bind(panes.get(place, self), key, action.command, action.name)
 
     def compose(self) -> ComposeResult:
         self.panes.lay_out()

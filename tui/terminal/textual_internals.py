@@ -86,6 +86,11 @@ class ChangedRowsCompositor(Compositor):
                     return  # it hides all that is behind it
 
 
+def bind(node: Widget, key: str, action: str, name: str) -> None:
+    """Bind one more key of this very widget or screen; `bind` of Textual is for the app alone."""
+    node._bindings.bind(key, action, name, show=False)
+
+
 def give_captures_encoding(app: App[Any]) -> None:
     """Complete what Textual puts in the place of stdout and stderr: libtmux reads their `encoding` when imported."""
     for capture in (app._capture_stdout, app._capture_stderr):

@@ -1,0 +1,99 @@
+"""The operator's own commands: programs that the settings name, started with what they are to know of the run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from typing import TYPE_CHECKING
+
+from ...core.system.files import open_private
+from ...core.text.plain import disarmed, one_line
+from ..actions.own import ANSWER_FILE, CWD, PREFIX, RUN_ID, is_about_run
+from ..terminal.handover import hand_over
+from .base import Commands, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...core.config.settings import OwnCommand
+    from ...core.run.snapshot import RunSnapshot
+
+LAST_LINE = 200
+"""Characters of what a command printed last that are shown."""
+KEPT = 4096
+"""Bytes of its output that are kept for that."""
+PIECE = 65536
+
+
+class OwnCommands(Commands):
+    def handlers(self) -> dict[str, Callable[[], object]]:
+        """Return what each of their actions does."""
+        commands = self._bridge.engine.settings.commands
+        return {f"{PREFIX}{name}": self._handler(name, command) for name, command in commands.items()}
+
+    def _handler(self, name: str, command: OwnCommand) -> Callable[[], object]:
+        return lambda: self.spawn(self._run, name, command)
+
+    async def _run(self, name: str, command: OwnCommand) -> None:
+        run = self._deck.run if is_about_run(command) else None
+        with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
+            path = os.path.join(directory, "answer.md")
+            if any(ANSWER_FILE in word for word in command.argv) and not await self._write_answer(run, path):
+                return
+            argv = filled(command.argv, run, path)
+            title = one_line(command.title, 40) or name
+            if command.terminal:
+                problem = hand_over(self.app, argv)
+            else:
+                problem = await self._run_beside(title, argv)
+            if problem:
+                self._say(problem, error=True)
+
+    async def _run_beside(self, title: str, argv: tuple[str, ...]) -> str:
+        """Run a program that needs no terminal; say what it printed last, or return what went wrong."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=self._bridge.engine.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return f"{one_line(argv[0], 80)} could not be started: {error}"
+        last = b""
+        while process.stdout and (piece := await process.stdout.read(PIECE)):
+            last = (last + piece)[-KEPT:]
+        code = await process.wait()
+        lines = last.decode("utf-8", "replace").split("\n")
+        said = next((line for text in reversed(lines) if (line := one_line(text, LAST_LINE))), "")
+        if code:
+            return f"{title} ended with exit code {code}{f': {said}' if said else ''}"
+        self._say(f"{title}: {said or 'done'}")
+        return ""
+
+    async def _write_answer(self, run: RunSnapshot | None, path: str) -> bool:
+        result = None if run is None else await self._bridge.call(self._bridge.engine.result, run.run_id)
+        if run is None or result is None or not (result.final_text or "").strip():
+            self._say(f"{name_of(run) if run else 'This run'} has no answer.")
+            return False
+        await self._bridge.call(write_answer, path, disarmed(result.final_text or ""))
+        return True
+
+
+def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str) -> tuple[str, ...]:
+    """Put what a command is to know in the place of the marks, each of which stays a part of its word."""
+    if run is None:
+        return argv
+    values = {RUN_ID: run.run_id, CWD: run.meta.cwd, ANSWER_FILE: answer_file}
+    # All at once: a path may have the name of another mark in it.
+    marks = "|".join(map(re.escape, values))
+    return tuple(re.sub(marks, lambda found: values[found[0]], word) for word in argv)
+
+
+def write_answer(path: str, text: str) -> None:
+    with open(path, "x", encoding="utf-8", errors="replace", opener=open_private) as file:
+        file.write(text if text.endswith("\n") else f"{text}\n")
