@@ -60,6 +60,18 @@ def brief(structured: Fields, limit: int, write_whole: WriteWhole) -> Fields:
     return _cut(result, limit, write_whole)
 
 
+def cut_alike(text: str, structured: Fields, shown: Fields) -> str:
+    """Cut the answers in the text of a result as they were cut in what `brief` made of its structured content."""
+    for whole, row in zip(_rows(structured), _rows(shown), strict=False):
+        if row.get("answer") and row["answer"] != whole["answer"]:
+            text = text.replace(whole["answer"], row["answer"])
+    return text
+
+
+def _rows(result: Fields) -> list[Fields]:
+    return cast("list[Fields]", result.get("runs", [result]))
+
+
 def _errors(structured: Fields) -> Fields:
     """Return each error once: a single one by itself, several as a list."""
     errors = [_saying(error) for error in cast("Sequence[Fields]", structured.get("errors", [structured["error"]]))]
@@ -94,7 +106,7 @@ def _fitting(rows: Sequence[Fields], limit: int) -> int:
 
 def _cut(result: Fields, limit: int, write_whole: WriteWhole) -> Fields:
     """Cut the longest answers to equal lengths until all fit."""
-    rows = cast("list[Fields]", result.get("runs", [result]))
+    rows = _rows(result)
     sizes = {number: _size(row["answer"]) for number, row in enumerate(rows) if row.get("answer")}
     room = limit - (_size(result) - sum(sizes.values()))
     if sum(sizes.values()) <= room:

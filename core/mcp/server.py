@@ -283,7 +283,7 @@ class Server:
         from ..delegation.results import rejection, tool_error
         from ..delegation.schema import NAMES, is_child
         from ..run.model import LauncherKind
-        from .results import brief, limit_of
+        from .results import brief, cut_alike, limit_of
 
         params = asked.of(CallParams)
         if params.name not in NAMES or is_child():
@@ -294,10 +294,10 @@ class Server:
 
         def shown(result: CallResult) -> Fields:
             """Return text for people and structured content, which Claude Code and Codex show to the model."""
-            limit = limit_of(asked.client or self._client)
+            structured = brief(result.structured, limit_of(asked.client or self._client), write_whole)
             return {
-                "content": [{"type": "text", "text": plain(result.text)}],
-                "structuredContent": brief(result.structured, limit, write_whole),
+                "content": [{"type": "text", "text": plain(cut_alike(result.text, result.structured, structured))}],
+                "structuredContent": structured,
                 "isError": result.is_error,
             }
 

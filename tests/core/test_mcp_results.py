@@ -66,7 +66,10 @@ def test_an_error_is_said_once(project: Path) -> None:
 def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
     """Above the limit of the client the beginning is given, with the path of a file that has the whole."""
     with Pipes(project) as client:
-        (row,) = called(client, "subagent", preset="scout", task="say-big 200000\nfinish")["runs"]
+        client.ask("tools/call", name="subagent", arguments={"preset": "scout", "task": "say-big 200000\nfinish"})
+        result = client.answer()["result"]
+    (row,) = result["structuredContent"]["runs"]
+    assert result["content"][0]["text"].endswith(row["answer"])
     assert len(json.dumps(row)) <= OTHER_LIMIT
     beginning, _, end = row["answer"].partition("\n[… cut here, of 200000 characters; the whole answer is in ")
     assert beginning and {"x"} == set(beginning)
