@@ -58,7 +58,7 @@ def tool_result(item: dict[str, Any], tool_name: str, took_ms: int | None) -> To
     return ToolResult(
         tool_call_id=string(item.get("id")),
         tool_name=tool_name,
-        is_error=item.get("status") in _FAILED or item.get("success") is False,
+        is_error=string(item.get("status")) in _FAILED or item.get("success") is False,
         content=content,
         truncated=truncated,
         exit_code=exit_code if _is_exit_code(exit_code) else None,
