@@ -12,7 +12,17 @@ import tempfile
 
 from .figures import Figure, print_table
 
-ENGINE = ("start_up", "first_request", "wrapper", "following", "many_runs", "searching", "parent_session", "mcp_door")
+ENGINE = (
+    "start_up",
+    "first_request",
+    "wrapper",
+    "following",
+    "many_runs",
+    "searching",
+    "parent_session",
+    "mcp_door",
+    "codex_child",
+)
 APP = ("app_start", "app_live", "app_cpu", "run_list", "big_transcript", "long_life")
 ALL = (*ENGINE, *APP)
 
