@@ -70,18 +70,23 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
     if not refs and not purge:
         raise UsageError("RUN is missing", where="rm", hint="subdeck status --all lists the runs")
     engine = Engine.open()
+    kept: dict[str, str] = {}
     if undo:
         done, verb = engine.restore(_deleted(engine, refs)), "restored"
     elif purge:
         done, verb = _purge(engine, refs), "purged"
     else:
-        done, verb = engine.delete(engine.find(refs)), "deleted"
+        run_ids = engine.find(refs)
+        kept = {run.run_id: run.meta.agent for run in engine.snapshots(run_ids) if run.meta.agent_session}
+        done, verb = engine.delete(run_ids), "deleted"
     if as_json:
         document({verb: done})
         return
     for run_id in done:
         back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
         say(f"{run_id[-6:]} {verb}{back}")
+        if agent := kept.get(run_id):
+            note(f"its conversation stays where {one_line(agent, 64)} keeps it")
     if purge and not refs:
         say("what was deleted more than a day ago is purged")
 

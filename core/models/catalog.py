@@ -52,7 +52,7 @@ class Catalog:
 
     def __init__(self, sources: Sequence[Callable[[], Listing]] = (), *, refresh: str = "", bare: str = "") -> None:
         """`refresh` is the step that makes the catalog complete, for a person; `bare` the provider of ids without one,
-        where all are its.
+        where all are its and not all are known.
         """
         self._bare = bare
         self._sources = tuple(map(cache, sources))
@@ -75,7 +75,8 @@ class Catalog:
         """Find a model by `provider/id`; the case of the provider does not matter, as in pi."""
         provider, _, model_id = ref.partition("/")
         wanted = (provider.lower(), model_id)
-        return next((model for model in self.models() if (model.provider.lower(), model.id) == wanted), None)
+        known = next((model for model in self.models() if (model.provider.lower(), model.id) == wanted), None)
+        return known or (Model(self._bare, model_id, "named") if wanted[0] == self._bare != "" else None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
         """Return all models of an id, whichever their providers, in catalog order."""

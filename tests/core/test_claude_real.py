@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, decode_event
@@ -18,6 +19,8 @@ from subdeck.core.run.snapshot import RunSnapshot
 from tests.factories import result_of, wait_for_end, write_settings
 from tests.mock_models import MockModels
 from tests.waiting import wait_until
+
+from .command_line import subdeck
 
 pytestmark = pytest.mark.agents
 
@@ -99,6 +102,7 @@ def test_text_and_thinking(lab: Lab) -> None:
     assert (1, 100, 20, MODEL) == (result.usage.turns, result.usage.input, result.usage.output, result.resolved_model)
     assert result.usage.cost > 0
     assert "- @do it" in json.dumps(lab.requests[-1]["messages"])
+    assert "" == lab.warnings(result)
     assert result.conversation is not None
     assert Path(result.conversation).stem == result.child_session_id
 
@@ -267,14 +271,15 @@ def test_max_turns(lab: Lab) -> None:
 
 def test_the_live_sentence(lab: Lab) -> None:
     """What is being written is seen while it is written."""
-    lab.answers({"steps": [{"text": "A long sentence "}, {"hang": True}]})
+    lab.answers({"steps": [{"text": "A long sentence " * 20}], "chunk_size": 8, "chunk_delay": 0.5})
     run = lab.start()
     wait_until(
         lambda: "A long sentence" in getattr(lab.engine.snapshots()[0].state, "sentence", ""), "the text", timeout=60
     )
     lab.engine.stop([run.run_id])
     result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
-    assert (RunReason.STOPPED, "A long sentence ", True) == (result.reason, result.final_text, result.partial)
+    assert (RunReason.STOPPED, True) == (result.reason, result.partial)
+    assert (result.final_text or "").startswith("A long sentence")
 
 
 def test_hostile_text(lab: Lab) -> None:
@@ -283,3 +288,22 @@ def test_hostile_text(lab: Lab) -> None:
     lab.answers(text(words))
     result = lab.run(words)
     assert (RunReason.DONE, words) == (result.reason, result.final_text)
+
+
+def test_deleting_says_that_the_conversation_stays(lab: Lab) -> None:
+    """The conversation is the agent's: deleting a run leaves it, and says so."""
+    result = lab.run()
+    done = subdeck("rm", result.run_id, cwd=lab.root)
+    assert "its conversation stays where claude keeps it" in done.err
+    assert result.conversation is not None
+    assert Path(result.conversation).exists()
+
+
+def test_a_stream_that_was_kept_is_replayed(lab: Lab) -> None:
+    """What a run kept of its child's output makes the same run again, of the kind that its first lines tell."""
+    lab.answers(call("Read", file_path=str(lab.root / "notes.md")), text("Done."))
+    result = lab.run(tools=("read",))
+    kept = Path(lab.engine.project.run_dir(result.run_id), "stdout.log")
+    again = subdeck("replay", str(kept), "--json", cwd=lab.root).document
+    assert (result.status, result.final_text) == (again["status"], again["finalText"])
+    assert msgspec.to_builtins(result.usage) == again["usage"]

@@ -214,7 +214,7 @@ def needs_session(context: ActionContext) -> str:
     if not context.run or context.run.foreign:
         return needs_own(context)
     meta = context.run.meta
-    if not meta.session_path or not meta.child_session_id:
+    if not meta.keeps_session or not meta.child_session_id:
         return NO_CONVERSATION
     return "" if context.run.has_ended else "This run has not ended: it can be followed up when it has."
 

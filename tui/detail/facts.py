@@ -121,9 +121,16 @@ def _limits(meta: RunMeta) -> Facts:
     yield "warnings", "\n".join(meta.warnings)
 
 
+def _session_file(meta: RunMeta, result: RunResult | None) -> str:
+    if meta.agent_session:
+        kept = result.conversation if result else None
+        return short_path(kept) if kept else f"kept by {meta.agent}"
+    return short_path(meta.session_path) if meta.session_path else "none is kept"
+
+
 def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
     yield "child session", (result and result.child_session_id) or meta.child_session_id or ""
-    yield "session file", short_path(meta.session_path) if meta.session_path else "none is kept"
+    yield "session file", _session_file(meta, result)
     yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
     if inherited := meta.inherited:
         yield "parent context", inherited.words
