@@ -307,3 +307,31 @@ def test_a_stream_that_was_kept_is_replayed(lab: Lab) -> None:
     again = subdeck("replay", str(kept), "--json", cwd=lab.root).document
     assert (result.status, result.final_text) == (again["status"], again["finalText"])
     assert msgspec.to_builtins(result.usage) == again["usage"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, (True, True, False)),
+        ({"tools": ["read"]}, (True, True, False)),
+        ({"project_resources": False}, (False, False, False)),
+        ({"context_files": False}, (False, False, False)),
+    ],
+    ids=["plain", "tools", "no-project", "no-context"],
+)
+def test_what_a_project_brings_along(lab: Lab, fields: dict[str, object], expected: tuple[bool, ...]) -> None:
+    """A project's CLAUDE.md is read and its hooks are run, unless the preset says otherwise; what it would permit is
+    not permitted, for nobody has said that it is trusted.
+    """
+    (lab.root / "CLAUDE.md").write_text("CONTEXT FILE")
+    hook = {"hooks": [{"type": "command", "command": f"touch {lab.root}/hooked"}]}
+    settings = {"hooks": {"SessionStart": [hook]}, "permissions": {"allow": ["Write", "Bash(*)"]}}
+    (lab.root / ".claude").mkdir()
+    (lab.root / ".claude" / "settings.json").write_text(json.dumps(settings))
+    lab.preset("probing", **fields)
+    lab.answers(call("Write", file_path=str(lab.root / "written"), content="x"), text("Done."))
+    result = lab.run(preset="probing")
+
+    assert RunReason.DONE == result.reason, result.error_message
+    context = "CONTEXT FILE" in json.dumps(lab.requests[0])
+    assert expected == (context, (lab.root / "hooked").exists(), (lab.root / "written").exists())
