@@ -56,6 +56,11 @@ def _command_line(failure: BaseException | None) -> int:
         from ..core.cli import listing
 
         return listing.main(show_all=len(sys.argv) > 2)
+    if sys.argv[1:] == ["mcp"]:  # its client waits
+        import_msgspec()
+        from ..core.cli import serving
+
+        return serving.main()
     import_click()
     from ..core.cli.main import main as command_line
 

@@ -1,24 +1,14 @@
-"""`subdeck mcp`: the three tools for clients of the Model Context Protocol, over stdin and stdout."""
+"""`subdeck mcp`: the three tools for clients of the Model Context Protocol, and what makes these start it."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import sys
 
 import click
 
 from ..errors import UsageError
-from ..mcp.server import open_engine, serve
-from ..system.log import log_thread_faults
 from .output import note
-from .stdio import Canceller
-
-FOR_PEOPLE = """\
-subdeck mcp talks to programs, in JSON-RPC on stdin and stdout. To have Claude Code or Codex start it, type
-  subdeck mcp install claude     (or: claude mcp add subdeck -- subdeck mcp)
-  subdeck mcp install codex
-Waiting for a client; ctrl-D ends it."""
+from .serving import serve_client
 
 WHEN_READ = {
     ("claude", False): "Claude Code reads it at its next start.",
@@ -57,7 +47,7 @@ def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
             raise UsageError(
                 "a server is started for any client", where="subdeck mcp", hint="subdeck mcp install CLIENT"
             )
-        _serve()
+        serve_client()
     elif client is None:
         raise UsageError(f"{action} for whom?", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex")
     else:
@@ -86,26 +76,3 @@ def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
         return
     say(f"{'Written to' if change.changed else 'It is there already:'} {where}")
     note(WHEN_READ[name, project])
-
-
-def _serve() -> None:
-    if not sys.stdin or not sys.stdout:
-        raise UsageError("stdin or stdout is closed", where="subdeck mcp", hint="an MCP client starts it with both")
-    log_thread_faults()
-    session = f"mcp-{os.urandom(6).hex()}"
-    if sys.stdin.isatty():
-        open_engine(session)  # what is wrong here is said at once to a person, to a client when it asks for something
-        note(FOR_PEOPLE)
-    stdin, stdout = _own_streams()
-    with Canceller(watched=(stdout,)) as canceller:
-        serve(session, stdin, stdout, canceller)
-
-
-def _own_streams() -> tuple[int, int]:
-    """Move what is connected with the client to descriptors that nothing else reads or writes, and no child gets."""
-    stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
-    os.close(nowhere)
-    os.dup2(2, 1)
-    return stdin, stdout

@@ -196,11 +196,7 @@ def test_closed_streams(project: Path) -> None:
 
 def test_little_is_loaded_before_the_first_call(project: Path) -> None:
     """Until something is listed or called there is neither a library of the protocol nor an event loop in memory."""
-    code = (
-        "import sys, subdeck.core.cli.mcp as door\n"
-        "door.mcp(['--json'], standalone_mode=False)\n"
-        "print(*sys.modules, file=sys.stderr)"
-    )
+    code = "import sys, subdeck.core.cli.serving as door\ndoor.main()\nprint(*sys.modules, file=sys.stderr)"
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
     done = subprocess.run(
@@ -209,7 +205,7 @@ def test_little_is_loaded_before_the_first_call(project: Path) -> None:
     assert "2025-06-18" == json.loads(done.stdout)["result"]["protocolVersion"]
     loaded = set(done.stderr.split())
     assert "subdeck.core.mcp.server" in loaded
-    assert not {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "subdeck.core.delegation.call"} & loaded
+    assert not {"mcp", "mcp_types", "pydantic", "anyio", "asyncio", "click", "subdeck.core.engine"} & loaded
 
 
 def test_a_person_is_told_what_it_is_for(project: Path) -> None:
