@@ -46,7 +46,7 @@ class Remains:
         self._meta = artifacts.read_meta(self._run_dir, certain=True)
         self._stop = artifacts.read_stop(self._run_dir, certain=True)
         self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
-        self._fault = _last_line(self._path(paths.FAULT))
+        self._fault = _last_line(self._path(paths.FAULT)) or self._complaint()
         self.fold = Fold()
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)
@@ -119,6 +119,12 @@ class Remains:
             duration_ms=self._lasted_ms,
             not_ended=not_ended,
         )
+
+    def _complaint(self) -> str:
+        """Return what a wrapper whose disk took no file for it said of its own fault; it has no newline in its words."""
+        begun = f"\n{paths.FAULT_WORDS}".encode()
+        said = _certain_content(self._path(paths.STDERR)).rpartition(begun)
+        return one_line(plain(said[2].partition(b"\n")[0].decode("utf-8", "replace")), 300) if said[1] else ""
 
     def _finalized(self) -> Finalized | None:
         try:

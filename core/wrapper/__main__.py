@@ -95,13 +95,15 @@ def main(arguments: list[str]) -> int:
 
 def _leave_fault(run_dir: str, error: Exception) -> None:
     """Say what went wrong here, with a traceback in `stderr.log`, before the run is let go of."""
-    _write(os.path.join(run_dir, paths.FAULT), f"{type(error).__name__}: {error}\n", os.O_TRUNC)
     try:
         import traceback
 
         traceback.print_exception(error)
     except Exception:  # the fault may be that no more files can be opened
         _complain(f"{error}\n")
+    fault = f"{type(error).__name__}: {error}\n"
+    if not _write(os.path.join(run_dir, paths.FAULT), fault, os.O_TRUNC):
+        _complain(f"\n{paths.FAULT_WORDS}{fault}")  # stderr.log is open already
 
 
 def _finish(run_dir: str) -> bool:
@@ -223,14 +225,18 @@ def _report_queued(run_dir: str, activity_file: str, kind: str) -> None:
     _write(activity_file, '{"seq":1}\n', 0)
 
 
-def _write(path: str, text: str, flag: int) -> None:
-    """Write as far as the disk lets: none of this may keep a run from its result."""
+def _write(path: str, text: str, flag: int) -> bool:
+    """Write as far as the disk lets, and return whether it did: none of this may keep a run from its result."""
     try:
         descriptor = files.open_private(path, os.O_WRONLY | flag)
-        os.write(descriptor, text.encode())
-        os.close(descriptor)
+        try:
+            os.write(descriptor, text.encode("utf-8", "replace"))
+        finally:
+            os.close(descriptor)
     except OSError as error:
         _complain(f"{path}: {error.strerror}\n")
+        return False
+    return True
 
 
 def _complain(text: str) -> None:

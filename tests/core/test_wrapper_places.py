@@ -231,3 +231,22 @@ def test_a_wrapper_that_fails_says_its_error(project_dir: Path) -> None:
     assert (result.error_message or "").startswith("its wrapper failed with FileExistsError: ")
     assert b"Traceback" in ended.stderr
     assert [] == [name for name in os.listdir(directory) if name.startswith(".")]
+
+
+def test_a_wrapper_that_fails_where_the_disk_takes_no_more_files(project_dir: Path) -> None:
+    """Its error is the message of its run all the same: it says it in `stderr.log`, which is open already."""
+    project = Project(str(project_dir))
+    meta, lock = make_run(project)
+    os.close(lock)
+    (project_dir / "slots").touch()
+    directory = Path(project.run_dir(meta.run_id))
+    (directory / paths.FAULT).mkdir()
+    arguments = [directory, Path(project.active, meta.run_id), "--slots", "1", project_dir / "slots"]
+    with (directory / paths.STDERR).open("wb") as stderr:
+        stderr.write(b"a word of its child")
+        stderr.flush()
+        command = [sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *map(str, arguments)]
+        subprocess.run(command, stderr=stderr, timeout=30)
+    result = artifacts.read_result(str(directory))
+    assert result is not None
+    assert (result.error_message or "").startswith("its wrapper failed with FileExistsError: ")
