@@ -22,7 +22,7 @@ from .plan import Anchor, Disturbance, Kill, Mischief, Plan, Scene, Trap, Victim
 from .records import Journal, told
 
 LOOP_S = 0.004
-GIVEN_UP_S = 60.0
+GIVEN_UP_S = 300.0
 """After this nothing of a trial is waited for."""
 LEAVING_S = 15.0
 """How long processes have to go once their runs have ended; less than what escapes lives by itself."""
