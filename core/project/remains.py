@@ -121,7 +121,7 @@ class Remains:
         )
 
     def _complaint(self) -> str:
-        """Return what a wrapper whose disk took no file for it said of its own fault; it has no newline in its words."""
+        """Return what a wrapper whose disk took no file for it said of its own fault, a line."""
         begun = f"\n{paths.FAULT_WORDS}".encode()
         said = _certain_content(self._path(paths.STDERR)).rpartition(begun)
         return one_line(plain(said[2].partition(b"\n")[0].decode("utf-8", "replace")), 300) if said[1] else ""

@@ -288,7 +288,10 @@ def _close(descriptors: list[int]) -> None:
 
 
 def _whole(descriptor: int, place: str, name: str) -> bytes:
-    content = os.read(descriptor, _USUAL_BYTES)
+    try:
+        content = os.read(descriptor, _USUAL_BYTES)
+    except IsADirectoryError:
+        raise _refused(f"{place}/{name}", stat.S_IFDIR) from None
     if 0 < len(content) < _USUAL_BYTES:
         return content  # that was all of it
     status = os.fstat(descriptor)

@@ -434,3 +434,12 @@ def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> Non
         os.close(lock)
     registry.look([run_id, unknown], prove=True)
     assert (set(), set()) == (registry.unwatched_ids, registry.take_dead_ids())
+
+
+@pytest.mark.parametrize("name", [paths.STOP, paths.RUNNER, paths.FAULT, paths.STDERR, paths.EVENTS, paths.WRITING])
+def test_a_directory_in_the_place_of_a_record(project: Project, name: str) -> None:
+    """A run that nobody holds is finished also where a directory stands in the place of one of its files."""
+    run_id, directory = abandoned(project)
+    (directory / name).unlink(missing_ok=True)
+    (directory / name).mkdir()
+    assert Proof.FINISHED is reconcile(project, run_id, by="test")
