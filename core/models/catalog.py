@@ -76,12 +76,18 @@ class Catalog:
         provider, _, model_id = ref.partition("/")
         wanted = (provider.lower(), model_id)
         known = next((model for model in self.models() if (model.provider.lower(), model.id) == wanted), None)
-        return known or (Model(self._bare, model_id, "named") if wanted[0] == self._bare != "" else None)
+        return known or (self._unlisted(model_id) if wanted[0] == self._bare else None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
         """Return all models of an id, whichever their providers, in catalog order."""
         known = tuple(model for model in self.models() if model.id == model_id)
-        return known or ((Model(self._bare, model_id, "named"),) if self._bare and "/" not in model_id else ())
+        unlisted = None if known or "/" in model_id else self._unlisted(model_id)
+        return (unlisted,) if unlisted else known
+
+    def _unlisted(self, model_id: str) -> Model | None:
+        """Return a model of the only provider as it is named, which any id may be that does not end like a level."""
+        is_whole = split_thinking(model_id)[1] is None
+        return Model(self._bare, model_id, "named") if self._bare and is_whole else None
 
     def knows_provider(self, provider: str) -> bool:
         wanted = provider.lower()

@@ -37,7 +37,7 @@ class CodexAgent:
         )
 
     def serves(self, provider: str) -> bool:
-        return provider in ("", PROVIDER) and has_credentials()
+        return not provider or (provider == PROVIDER and has_credentials())
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         provider, slash, _ = wanted.model.partition("/")

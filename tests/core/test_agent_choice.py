@@ -1,0 +1,117 @@
+"""Which agent `auto` takes, and what Claude Code refuses or takes as advice: decided without starting anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from subdeck.core.agents.agent import Wanted
+from subdeck.core.agents.choice import catalog_of, choose_agent, settled
+from subdeck.core.config.settings import Settings
+from subdeck.core.errors import UsageError
+from subdeck.core.launch.model import resolve_model
+from subdeck.core.run.model import PromptMode, ToolPolicy, Tools
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory that is all of PATH."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", str(directory))
+    return directory
+
+
+def install(directory: Path, *names: str) -> None:
+    for name in names:
+        (directory / name).write_text("#!/bin/sh\nexit 1\n")
+        (directory / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("installed", "model", "key", "taken"),
+    [
+        (["pi", "claude", "codex"], "anthropic/x", True, "pi"),
+        (["claude", "codex"], None, False, "claude"),
+        (["codex"], None, False, "codex"),
+        (["claude"], "anthropic/claude-opus-4-5", True, "claude"),
+        (["claude"], "anthropic/claude-opus-4-5", False, "offline"),
+        (["claude"], "sonnet", False, "claude"),
+        (["claude"], "openai/gpt-5", True, "offline"),
+        ([], None, True, "offline"),
+    ],
+)
+def test_auto(
+    programs: Path, monkeypatch: pytest.MonkeyPatch, installed: list[str], model: str | None, key: bool, taken: str
+) -> None:
+    """The first installed agent that can serve the model is taken, as far as its credentials are seen."""
+    install(programs, *installed)
+    if key:
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
+    assert taken == choose_agent("auto", Settings(), model).name
+
+
+def test_why_it_was_taken(programs: Path) -> None:
+    """What is shown of an agent that is not the first choice says why it was taken."""
+    install(programs, "claude")
+    assert "claude (pi is not on PATH)" == choose_agent("auto", Settings()).label
+    assert "offline (pi is not on PATH)" == choose_agent("auto", Settings(), "openai/x").label
+
+
+def wanted(**fields: object) -> Wanted:
+    return Wanted(**{"model": "anthropic/claude-x", **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "what"),
+    [
+        ({"model": "openai/gpt-5"}, "model", "the agent claude has no models of openai"),
+        ({"model": "openai/gpt-5", "where": "/a/b.md"}, "/a/b.md", "only those of anthropic"),
+        ({"tools": Tools(policy=ToolPolicy.ALLOW, resolved=("codemode",))}, "tools", "no tool like codemode"),
+    ],
+)
+def test_what_claude_code_refuses(programs: Path, fields: dict[str, object], where: str, what: str) -> None:
+    """What it cannot do is refused with the field, the agent and the way out."""
+    install(programs, "claude")
+    with pytest.raises(UsageError) as caught:
+        settled(choose_agent("claude", Settings()), wanted(**fields))
+    assert where == caught.value.where
+    assert what in caught.value.what
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, []),
+        ({"thinking": "off"}, []),
+        ({"thinking": "high"}, ['thinking "high" is advice']),
+        ({"thinking": "minimal"}, ['it gets "low"', "is advice"]),
+        ({"context_files": False}, ["leaves out your own settings"]),
+        ({"has_prompt": True, "prompt_mode": PromptMode.REPLACE}, ["prompt_mode: replace: Claude Code leaves out"]),
+        ({"has_prompt": True, "prompt_mode": PromptMode.REPLACE, "context_files": True}, []),
+        ({"project_resources": False}, ["leaves out the project's CLAUDE.md"]),
+        ({"tools": Tools(policy=ToolPolicy.ALLOW, resolved=("read", "ls"))}, ["find and ls are one tool"]),
+    ],
+)
+def test_what_is_advice_to_claude_code(programs: Path, fields: dict[str, object], words: list[str]) -> None:
+    """What it does otherwise than a preset says is said before the launch and on the run."""
+    install(programs, "claude")
+    said = settled(choose_agent("claude", Settings()), wanted(**fields))
+    assert len(words) == len(said)
+    assert all(word in warning for word, warning in zip(words, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("model", "resolved"),
+    [
+        ("sonnet", "anthropic/sonnet"),
+        ("claude-opus-4-5:high", "anthropic/claude-opus-4-5"),
+        ("anthropic/claude-new", "anthropic/claude-new"),
+    ],
+)
+def test_models_of_claude_code(programs: Path, model: str, resolved: str) -> None:
+    """Aliases and ids need no provider, and an id that is not known is no reason to warn."""
+    install(programs, "claude")
+    found = resolve_model(model, None, Settings(), catalog=catalog_of(choose_agent("claude", Settings()), Settings()))
+    assert (resolved, ()) == (found.resolved, found.notices)
