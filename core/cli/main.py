@@ -23,6 +23,7 @@ COMMANDS = {
     "answer": ("answer", "Print what a run answered, or a code block of it."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "report": ("report", "Say what the runs cost, by preset, model and agent."),
+    "queue": ("queue", "List the runs that wait; move one, hold the queue or release it."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),

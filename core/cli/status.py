@@ -109,6 +109,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "activity": describe.activity(run),
         "sentence": run.sentence,
         "ahead": state.ahead if isinstance(state, Queued) else None,
+        "held": state.held if isinstance(state, Queued) else None,
         "why": _why_line(engine, run, result),
         "usage": run.usage,
         "attempts": 1 if isinstance(state, Queued) else state.attempt,

@@ -13,6 +13,7 @@ from subdeck.core.run import describe
 from subdeck.core.run.model import RunStatus
 from subdeck.core.run.snapshot import Queued, RunSnapshot
 
+from tests.core.command_line import subdeck
 from tests.factories import open_engine, request, start, wait_for_end
 from tests.waiting import wait_until
 
@@ -99,6 +100,21 @@ def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_
     engine.hold_queue(False)
     assert not engine.is_queue_held()
     assert [one, two, late] == started_in_order(engine, [one, two, late])
+
+
+def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:
+    """The same from a shell: the list in its turn, a move, holding and releasing."""
+    first, (one, two) = in_queue(engine, 2, project_dir)
+    assert [one[-6:], two[-6:]] == [line.split()[0] for line in subdeck("queue", cwd=project_dir).out.splitlines()]
+    held = subdeck("queue", two[-6:], "--up", "--hold", "--json", cwd=project_dir).document
+    assert (True, [(two, 0), (one, 1)]) == (held["held"], [(run["runId"], run["ahead"]) for run in held["runs"]])
+    assert "subdeck queue --release" in subdeck("queue", cwd=project_dir).out
+    assert 2 == subdeck("queue", "--up", cwd=project_dir).code == subdeck("queue", one, cwd=project_dir).code
+    assert not subdeck("queue", "--release", "--json", cwd=project_dir).document["held"]
+    (project_dir / "gate").touch()
+    assert [two, one] == started_in_order(engine, [one, two])
+    wait_for_end(engine, first)
+    assert "No run waits.\n" == subdeck("queue", cwd=project_dir).out
 
 
 def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Path) -> None:

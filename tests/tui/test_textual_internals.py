@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from subdeck.tui.terminal.textual_internals import (
     LeanScreen,
+    bind,
     drop_bindings,
     grow,
     make_room_for_toast,
@@ -114,6 +115,14 @@ async def test_keys_are_taken_from_a_widget() -> None:
     drop_bindings(area, ("ctrl+k", "f24"))
     assert "ctrl+k" not in area._bindings.key_to_bindings
     assert "ctrl+k" in TextArea()._bindings.key_to_bindings
+
+
+async def test_key_is_given_to_one_widget() -> None:
+    """A key that was bound acts there alone; another widget of the class does not have it."""
+    area = TextArea("word")
+    bind(area, "f24", "undo", "undo")
+    assert ["undo"] == [binding.action for binding in area._bindings.key_to_bindings["f24"]]
+    assert "f24" not in TextArea()._bindings.key_to_bindings
 
 
 async def test_growing_lays_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from ..actions import KeyContext, bindings
 from ..widgets.form import Choice, Field
 
-HINT = "Your shell runs it, with the text on its stdin: wc -w, less, jq ., tee notes.md."
+HINT = "Your shell runs it with the text as stdin: wc -w, less, tee notes.md"
 
 
 class Piped(StrEnum):

@@ -47,7 +47,7 @@ def _lent(app: App[Any], program: str, run: Callable[[], str]) -> str:
     except SuspendNotSupported:
         return NO_TERMINAL
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if former is None else former)
     app.refresh(layout=True)
     return problem
 
