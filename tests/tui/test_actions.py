@@ -125,6 +125,8 @@ async def test_palette_offers_actions_and_runs_them() -> None:
         await deck.type(" the run")
         await deck.until(lambda: "rerun  (r)" not in deck.screen_text, "the list to be narrowed")
         await deck.press("enter")
+        await deck.until_text("Stop this run?")
+        await deck.press("y")
         await deck.until(lambda: engine.stopped, "the engine to be asked")
 
 
