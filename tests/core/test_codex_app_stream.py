@@ -26,6 +26,7 @@ from subdeck.core.wrapper.intake import LineSplitter
 
 THREAD, TURN = "t-1", "u-1"
 INITIALIZED = {"id": 1, "result": {"userAgent": "subdeck/0", "codexHome": "/srv/home/.codex"}}
+SETTINGS = {"id": 2, "result": {"config": {"mcp_servers": {"shop": {"command": "x"}, "far": {"url": "http://x"}}}}}
 OPENED = {
     "id": 3,
     "result": {
@@ -116,7 +117,9 @@ def test_each_request_follows_the_answer_of_the_one_before(talking: AppStream) -
     """A run is one thread and one turn; stdin is closed when the turn has ended."""
     assert ["initialize"] == [request["method"] for request in said(talking)]
     fed(talking, INITIALIZED)
-    assert ["initialized", "thread/start"] == [request["method"] for request in said(talking)]
+    assert ["initialized", "config/read"] == [request["method"] for request in said(talking)]
+    fed(talking, SETTINGS)
+    assert ["thread/start"] == [request["method"] for request in said(talking)]
     fed(talking, OPENED)
     (turn,) = said(talking)
     assert ("turn/start", THREAD, "Look.") == (
@@ -134,7 +137,9 @@ def test_a_thread_is_resumed_by_its_id(tmp_path: Path) -> None:
     stream = AppStream(Talk(start(tmp_path, "t-0", finalize=True)))
     said(stream)
     fed(stream, INITIALIZED)
-    _, resume = said(stream)
+    said(stream)
+    fed(stream, SETTINGS)
+    (resume,) = said(stream)
     assert ("thread/resume", "t-0") == (resume["method"], resume["params"]["threadId"])
     assert "dynamicTools" not in resume["params"]
 
@@ -144,11 +149,21 @@ def test_no_server_is_started_that_no_list_names(tmp_path: Path) -> None:
     stream = AppStream(Talk(start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))))
     said(stream)
     fed(stream, INITIALIZED)
-    assert ["initialized", "config/read"] == [request["method"] for request in said(stream)]
-    fed(stream, {"id": 2, "result": {"config": {"mcp_servers": {"shop": {"command": "x"}}}}})
+    said(stream)
+    fed(stream, SETTINGS)
     (opening,) = said(stream)
-    assert {"shop": {"enabled": False, "command": "x"}} == opening["params"]["config"]["mcp_servers"]
+    off = {"shop": {"enabled": False, "command": "x"}, "far": {"enabled": False, "url": "http://x"}}
+    assert off == opening["params"]["config"]["mcp_servers"]
     assert ("read-only", "never") == (opening["params"]["sandbox"], opening["params"]["approvalPolicy"])
+
+
+def test_servers_know_whose_child_starts_them(talking: AppStream) -> None:
+    """Codex keeps its environment from them, and a server of ours must not offer a child to delegate."""
+    said(talking)
+    fed(talking, INITIALIZED, SETTINGS)
+    opening = said(talking)[-1]
+    own = {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": "20261122-120000-abcdef"}
+    assert {"shop": {"command": "x", "env": own}} == opening["params"]["config"]["mcp_servers"]
 
 
 def test_a_request_that_is_refused_ends_the_run(talking: AppStream) -> None:

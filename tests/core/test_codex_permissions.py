@@ -144,6 +144,18 @@ def test_prompts(tmp_path: Path, mode: PromptMode, field: str) -> None:
     assert "You are a scout." == params[field]
 
 
+def test_who_serves_a_model(codex: agent.CodexAgent, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of OpenAI, where a key or a login is seen; nothing is started to find out."""
+    monkeypatch.setenv("CODEX_HOME", str(world / "codex"))
+    assert not codex.serves("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk")
+    assert [True, True, False] == [codex.serves(provider) for provider in ("openai", "", "anthropic")]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (world / "codex").mkdir()
+    (world / "codex" / "auth.json").write_text("{}")
+    assert codex.serves("openai")
+
+
 # --- exec ---
 
 
@@ -203,7 +215,8 @@ def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatc
     (tmp_path / "config.toml").write_text('[mcp_servers.shop]\ncommand = "x"\n')
     listed = start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))
     assert {"shop": {"enabled": False, "command": "x"}} == flags(exec_run.exec_command(listed).argv)["mcp_servers"]
-    assert "mcp_servers" not in flags(exec_run.exec_command(start(tmp_path)).argv)
+    (server,) = flags(exec_run.exec_command(start(tmp_path)).argv)["mcp_servers"].values()
+    assert ("x", "1") == (server["command"], server["env"]["PI_SUBAGENTS_CHILD"])
 
 
 # --- which of the two ---

@@ -206,6 +206,16 @@ def test_what_a_project_brings_along(codex: RealCodex) -> None:
     assert [{"MARK-AGENTS", "MARK-SKILL", "MARK-CONFIG"}, {"MARK-SKILL", "MARK-CONFIG"}, set()] == found
 
 
+def test_servers_know_whose_child_starts_them(codex: RealCodex, tmp_path: Path) -> None:
+    """Codex keeps its own environment from the MCP servers of its user; ours would offer a child to delegate."""
+    seen = tmp_path / "environment"
+    codex.configure(tables=f'[mcp_servers.shop]\ncommand = "sh"\nargs = ["-c", "env > {seen}; exec cat"]\n')
+    codex.preset()
+    codex.script(said("Done.", delay=2))
+    run = codex.run()
+    assert {"PI_SUBAGENTS_CHILD=1", f"SUBDECK_RUN_ID={run.run_id}"} <= set(seen.read_text().splitlines())
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> None:
     """Stopped or killed, nothing of it is left, and what it had said is kept."""

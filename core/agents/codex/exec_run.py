@@ -12,7 +12,7 @@ from ...system import files
 from ..child import Command, Start, child_environment, existing
 from ..json_lines import mapping
 from .exec_stream import ExecStream
-from .permissions import permissions_of, without_servers
+from .permissions import permissions_of, servers_config
 from .program import home
 from .rollout import conversation_of, tokens_before
 from .talk import EFFORTS, own_name, prompt_of, settings_of, system_prompt
@@ -38,8 +38,7 @@ def exec_command(start: Start) -> Command:
         path = existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
         if meta.prompt_mode == PromptMode.REPLACE:
             config["model_instructions_file"] = path
-    if permissions.servers_off:
-        config |= without_servers(_servers(meta.cwd))
+    config |= servers_config(meta.tools, _servers(meta.cwd), child_environment(meta))
     words = ["exec", "--json", "--skip-git-repo-check"]
     words += ["-s", permissions.sandbox] if permissions.sandbox else []
     words += ["-m", own_name(meta.resolved_model)] if meta.resolved_model else []

@@ -55,16 +55,22 @@ def permissions_of(tools: Tools) -> Permissions:
     return Permissions(sandbox, web_search_off=WEB_SEARCH in denied)
 
 
-def without_servers(servers: dict[str, Any]) -> dict[str, Any]:
-    """Return settings by which these MCP servers are not started.
+def servers_config(tools: Tools, servers: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
+    """Return settings by which these MCP servers are not started, or by which they know whose child starts them.
 
-    Each keeps how it would be reached: without that Codex refuses the settings where it does not read the project's.
+    Codex keeps its own environment from them, and a server of ours would offer a child to delegate. Each entry says how
+    its server is reached: without that Codex refuses the settings where it does not read the project's.
     """
-    off: dict[str, Any] = {}
+    is_off = permissions_of(tools).servers_off
+    said: dict[str, Any] = {}
     for name, server in servers.items():
         fields = mapping(server)
-        off[name] = {"enabled": False, **{way: fields[way] for way in ("command", "url") if fields.get(way)}}
-    return {"mcp_servers": off} if off else {}
+        way = next((way for way in ("command", "url") if fields.get(way)), None)
+        if is_off:
+            said[name] = {"enabled": False, **({way: fields[way]} if way else {})}
+        elif way == "command":
+            said[name] = {"command": fields["command"], "env": variables}
+    return {"mcp_servers": said} if said else {}
 
 
 def _allowed(names: frozenset[str]) -> Permissions:

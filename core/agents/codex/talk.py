@@ -12,9 +12,9 @@ from ... import __version__
 from ...run.model import PromptMode, RunMeta
 from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
-from ..child import Start, existing
+from ..child import Start, child_environment, existing
 from ..json_lines import mapping
-from .permissions import permissions_of, without_servers
+from .permissions import permissions_of, servers_config
 
 EFFORTS = {"off": "none"}
 """Words of presets that Codex has another word for; the others are the same."""
@@ -73,13 +73,11 @@ class Talk(Struct, frozen=True):
             return self._open_thread(mapping(mapping(result["config"]).get("mcp_servers")))
         if "userAgent" not in result and "codexHome" not in result:
             return b""
-        initialized = encoded({"method": "initialized"})
-        if permissions_of(self._meta.tools).servers_off:
-            return initialized + _request(_CONFIG, "config/read", {"cwd": self._meta.cwd, "includeLayers": False})
-        return initialized + self._open_thread({})
+        wanted = {"cwd": self._meta.cwd, "includeLayers": False}
+        return encoded({"method": "initialized"}) + _request(_CONFIG, "config/read", wanted)
 
     def _open_thread(self, servers: dict[str, Any]) -> bytes:
-        """Begin or resume a thread; `servers` are those that must not be started."""
+        """Begin or resume a thread; `servers` are those that the settings of Codex name."""
         params = thread_params(self.start, servers)
         if self.start.session_id:
             resumed = {"threadId": self.start.session_id, "excludeTurns": True}
@@ -105,7 +103,10 @@ def thread_params(start: Start, servers: dict[str, Any]) -> dict[str, Any]:
     """Return what a thread is opened with, resumed or not."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
-    params: dict[str, Any] = {"cwd": meta.cwd, "config": {**settings_of(meta), **without_servers(servers)}}
+    params: dict[str, Any] = {
+        "cwd": meta.cwd,
+        "config": {**settings_of(meta), **servers_config(meta.tools, servers, child_environment(meta))},
+    }
     if meta.resolved_model:
         params["model"] = own_name(meta.resolved_model)
     if permissions.sandbox:
