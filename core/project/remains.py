@@ -47,6 +47,8 @@ class Remains:
         self._stop = artifacts.read_stop(self._run_dir, certain=True)
         self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
         self._fault = _last_line(self._path(paths.FAULT)) or self._complaint()
+        if not self._fault and files.exists(self._path(paths.FAULT)):
+            self._fault = "an error of which its disk took no word"
         self.fold = Fold()
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)

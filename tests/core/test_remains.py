@@ -223,3 +223,14 @@ def test_a_torn_line_stays_alone(project: Project) -> None:
         file.write('{"type":"assist')
     finished(project, directory)
     assert '{"type":"run_ended"' == (directory / paths.EVENTS).read_text().splitlines()[-1][:19]
+
+
+def test_a_wrapper_whose_error_found_no_room(project: Project) -> None:
+    """A wrapper that could make a file for its error, but write nothing into it, has failed all the same."""
+    directory = abandoned(project, begun())
+    (Path(directory) / paths.FAULT).touch()
+    result = finished(project, directory)
+    assert ("lost", "its wrapper failed with an error of which its disk took no word") == (
+        result.reason,
+        result.error_message,
+    )
