@@ -17,6 +17,7 @@ from .. import paths
 from ..run import artifacts
 from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
+from ..run.outcome import ends_with_question
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
@@ -296,6 +297,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
             ended_at=result.ended_at,
             duration_ms=result.duration_ms,
             not_ended=result.not_ended,
+            asks=result.status is RunStatus.COMPLETED and ends_with_question(result.final_text or ""),
         ),
         usage=result.usage,
         last_event_at=result.ended_at,

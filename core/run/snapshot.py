@@ -57,6 +57,8 @@ class Ended(Struct, frozen=True, kw_only=True):
     """None where nobody measured it: the run never started, or its wrapper died."""
     not_ended: tuple[str, ...] = ()
     """Processes that could not be ended."""
+    asks: bool = False
+    """Whether its answer ends with a question."""
 
     @property
     def status(self) -> RunStatus:

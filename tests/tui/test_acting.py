@@ -253,7 +253,7 @@ async def test_the_run_looked_at_ends_silently() -> None:
         await deck.until(lambda: deck.toasts, "the toast of the other")
         assert deck.toasts == ["✓ completed  repo-scout\n–"]
         assert engine.claimed == [run_id(2), run_id(1)]
-        assert deck.main.action_context.unseen == 0
+        assert not deck.main.run_store.unseen
 
 
 async def test_a_run_in_sight_is_told_in_few_words() -> None:
@@ -302,7 +302,7 @@ async def test_what_ended_unseen_is_summed_up() -> None:
         await deck.until(lambda: deck.toasts, "the line")
         assert deck.toasts == ["While you were away 3 runs ended: 2 completed, 1 failed."]
         assert engine.claimed == [run_id(1), run_id(2), run_id(3)]
-        await deck.until(lambda: deck.main.action_context.unseen == 1, "the failed one to need me")
+        await deck.until(lambda: deck.main.action_context.unseen == 3, "them to be news")
 
 
 async def test_an_end_during_the_first_look_is_told_once() -> None:

@@ -76,7 +76,7 @@ async def test_empty_state_teaches() -> None:
         await deck.until_text("No presets yet.")
         assert "/src/shop/.pi/subagents" in deck.screen_text
         assert "No runs yet." in deck.screen_text
-        assert "N  run a task without a preset" in deck.screen_text
+        assert "n  launch the highlighted preset, or a task without one" in deck.screen_text
         assert deck.main.panes.place is KeyContext.PRESETS
 
 
@@ -189,6 +189,7 @@ async def test_next_run_that_needs_me() -> None:
         await deck.until_text("1 needs you")
         await deck.press("]")
         await deck.until(lambda: deck.main.run.run_id == run_id(1), "the failed run")
+        await deck.press("enter")
         await deck.until(lambda: "needs you" not in deck.screen_text, "the note to go")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs.filter import EVERYTHING, Flags, parse_filter
-from subdeck.tui.runs.listing import BULK, Listing, Row, next_of
+from subdeck.tui.runs.listing import BULK, Listing, Row
 from subdeck.tui.runs.order import Section, Sort, section_of
 from subdeck.tui.runs.store import RunStore
 
@@ -202,25 +202,6 @@ def test_a_sort_follows_what_changes() -> None:
     listing.sort_by(Sort.TOKENS)
     tell(run_store, listing, a_run(1, usage=Usage(input=3)))
     assert shown(listing) == [1, 2]
-
-
-# --- who needs me ----------------------------------------------------------------------------------------------------
-
-
-def test_next_and_previous_go_round_the_end() -> None:
-    """From anywhere the next one below or above is found, also one that a filter hides or a group folds."""
-    _, listing = listed(*a_group("failed", "completed", "failed", first=2), a_run(9, "failed"), a_run(8, "completed"))
-    failed = (run_id(9), run_id(2), run_id(4))
-    head_row = head(listing)
-    assert next_of(failed, listing, Row(run_id(8), run_id(8)), 1) == run_id(2)
-    assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
-    assert next_of(failed, listing, Row(head_row.group_key, run_id(4)), 1) == run_id(9)
-    assert next_of(failed, listing, Row(run_id(9), run_id(9)), -1) == run_id(4)
-    assert next_of((), listing, head_row, 1) is None
-    listing.fold(head_row.group_key, True)
-    assert next_of(failed, listing, head_row, 1) == run_id(2)
-    listing.filter_by(parse_filter("status:completed"))
-    assert next_of(failed, listing, Row(run_id(8), run_id(8)), -1) == run_id(9)
 
 
 # --- whatever happens ------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
-from subdeck.tui.runs import list as resting
 from subdeck.tui.runs.list import ListLayout, list_layout_file
 
 from ..factories import make_state
@@ -324,9 +323,8 @@ async def unseen_deck(deck: Deck, engine: FakeEngine) -> None:
     await deck.until_text("2 need you")
 
 
-async def test_passing_by_is_not_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_passing_by_is_not_looking() -> None:
     """Ends are marked until looked at: failures by a sign that asks, others by a calm one; moving over them is none."""
-    monkeypatch.setattr(resting, "SEEN_AFTER", 1000.0)
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         await unseen_deck(deck, engine)
@@ -336,19 +334,8 @@ async def test_passing_by_is_not_looking(monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(deck.main.run_store.unseen) == 2
 
 
-async def test_resting_is_looking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the cursor stays, the run is taken off those that need somebody."""
-    monkeypatch.setattr(resting, "SEEN_AFTER", 0.05)
-    engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
-    async with opened(engine) as deck:
-        await unseen_deck(deck, engine)
-        await deck.press("j")
-        await deck.until_text("1 needs you")
-
-
-async def test_an_end_under_a_cursor_at_rest_was_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_under_a_cursor_at_rest_was_not_looked_at() -> None:
     """Nobody may be in front of the screen; opening the run is looking at it."""
-    monkeypatch.setattr(resting, "SEEN_AFTER", 0.01)
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed"))
@@ -359,9 +346,8 @@ async def test_an_end_under_a_cursor_at_rest_was_not_looked_at(monkeypatch: pyte
         await deck.until(lambda: not deck.main.run_store.unseen, "the mark to go")
 
 
-async def test_next_and_previous_that_need_me(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`]` and `[` go round those that failed, through a filter, and say when there is none."""
-    monkeypatch.setattr(resting, "SEEN_AFTER", 1000.0)
+async def test_next_and_previous_that_need_me() -> None:
+    """`]` and `[` go round what failed, then other ends not seen, through a filter, and say when there is none."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         for key in ("]", "["):
@@ -370,10 +356,10 @@ async def test_next_and_previous_that_need_me(monkeypatch: pytest.MonkeyPatch) -
             await deck.until(lambda: deck.toasts == ["No run needs your attention."], "the answer")
         await unseen_deck(deck, engine)
         visited: list[str] = []
-        for key in ("]", "]", "]", "["):
+        for key in ("]", "]", "]", "]", "["):
             await deck.press(key)
             visited.append(deck.main.run.run_id)
-        assert visited == [run_id(3), run_id(1), run_id(3), run_id(1)]
+        assert visited == [run_id(3), run_id(1), run_id(2), run_id(3), run_id(2)]
         await write(deck, "status:running")
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")

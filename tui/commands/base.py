@@ -33,10 +33,11 @@ class Commands:
     def app(self) -> App[Any]:
         return cast("App[Any]", self._deck.app)
 
-    def with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]]) -> None:
-        """Do this with the highlighted run, if there is one."""
+    def with_run(self, command: Callable[[RunSnapshot], Coroutine[None, None, None]], *, opens: bool = True) -> None:
+        """Do this with the highlighted run, if there is one; where that opens it, it was looked at."""
         if run := self._deck.run:
-            self._mark_seen((run,))
+            if opens:
+                self._mark_seen((run,))
             self.spawn(command, run)
 
     def spawn(self, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:

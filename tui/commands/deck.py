@@ -15,7 +15,6 @@ from ..actions import KeyContext
 from ..dialogs.ask import TYPING_S, QuitScreen
 from ..dialogs.reading import HelpScreen, ReadingScreen
 from ..runs.filter_line import FilterLine
-from ..runs.listing import next_of
 from ..terminal.key_queue import KeyQueueApp
 from ..text.cells import fit, wrap
 from ..text.format import farewell
@@ -74,10 +73,22 @@ class DeckCommands(Commands):
         all_marked = marked.issuperset(shown)
         runs.mark(marked if all_marked else shown, not all_marked)
 
-    def go_to_unseen(self, step: int) -> None:
-        runs = self._deck.runs
-        if run_id := next_of(self._deck.run_store.unseen, runs.listing, runs.cursor_row, step):
-            runs.select(run_id)
+    def go_to_needing(self, step: int) -> None:
+        """Go to the next run that needs a person, the most urgent first, around the end."""
+        runs, needs = self._deck.runs, self._deck.run_store.needs
+        ordered = sorted(needs, key=lambda run_id: (needs[run_id], runs.listing.key_of(run_id)))
+        if not ordered:
+            return
+        here = runs.selected
+        start = ordered.index(here) if here in needs else (-1 if step > 0 else 0)
+        runs.select(ordered[(start + step) % len(ordered)])
+
+    def mark_seen(self) -> None:
+        """Note that the marked runs, or the highlighted ones, were looked at."""
+        runs = [run for run in self._deck.runs.targets if self._deck.run_store.is_unseen(run.run_id)]
+        self._mark_seen(runs)
+        if not runs:
+            self._say("That was seen already.")
 
     def go_back(self) -> None:
         """Show all runs again where a filter hides some, else leave the zoom or the pane."""

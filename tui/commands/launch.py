@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -43,11 +44,14 @@ class LaunchCommands(Commands):
         keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
         run_store = self._deck.run_store
         screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: run_store.runs)
-        self.app.push_screen(screen, self._launched)
+        self.app.push_screen(screen, partial(self._launched, run if reuse is not Reuse.NOTHING else None))
 
-    def _launched(self, run_id: str | None) -> None:
-        if run_id is not None:
-            self._deck.show_launched(run_id)
+    def _launched(self, source: RunSnapshot | None, run_id: str | None) -> None:
+        if run_id is None:
+            return
+        if source:
+            self._mark_seen((source,))
+        self._deck.show_launched(run_id)
 
     def with_context(self) -> None:
         """Launch what `n` would, with the conversation of the run; without a preset to highlight, the run's own."""
@@ -103,6 +107,7 @@ class LaunchCommands(Commands):
         if not runs:
             return
         launched = await self._bridge.call(_launch_again, self._bridge.engine, runs)
+        self._mark_seen(runs)
         self._deck.show_launched(launched)
 
 

@@ -52,7 +52,6 @@ class RunCommands(Commands):
 
     def with_targets(self, command: Callable[[Runs], Coroutine[None, None, None]]) -> None:
         if runs := self._deck.runs.targets:
-            self._mark_seen(runs)
             self.spawn(command, runs)
 
     async def undo(self, deletion: Deletion) -> None:
@@ -79,6 +78,7 @@ class RunCommands(Commands):
         detail = f"{name_list(active)}\n\n{spent(active, datetime.now(UTC))}"
         if (len(active) > 1 or is_dear(active[0])) and not await self._confirmed(question, detail, "Stop"):
             return
+        self._mark_seen(active)
         self._deck.runs.stay_beside(run.run_id for run in active)
         stopped = await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active])
         self._say(f"Stopping {who(active)}" if stopped else f"{who(active)} had already ended")
@@ -90,6 +90,7 @@ class RunCommands(Commands):
         question = "Kill this run?" if len(active) == 1 else f"Kill {runs_word(len(active))}?"
         detail = f"{name_list(active)}\n\nThe agent and all its processes end at once."
         if await self._confirmed(question, detail, "Kill"):
+            self._mark_seen(active)
             self._deck.runs.stay_beside(run.run_id for run in active)
             await self._bridge.call(self._bridge.engine.stop, [run.run_id for run in active], force=True)
             self._say(f"Killing {who(active)}")

@@ -155,6 +155,7 @@ class TranscriptCommands(Commands):
         if over and not await self._confirmed("Overwrite this file?", short_path(path, 70), "Overwrite"):
             return False
         size = await self._bridge.call(save_run, self._bridge.engine, run, path, over=over)
+        self._mark_seen((run,))
         self._say(f"Saved {name_of(run)} to {short_path(path)}, {size_text(size)}.")
         return True
 

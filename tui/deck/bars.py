@@ -13,10 +13,13 @@ from ...core.run.describe import background_counts, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
+from ..runs.store import Need
 from ..text.cells import two_sided
 from ..text.format import dollars, short_path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...core.agents.choice import AgentChoice
 
 LEAST_PATH = 16
@@ -34,6 +37,7 @@ class DeckHeader(Widget):
     """Whether the project's directory is gone."""
     _agent = reactive("")
     _figures = reactive("")
+    _needs = reactive("")
 
     def __init__(self, project: str, *, readonly: bool) -> None:
         super().__init__()
@@ -52,6 +56,10 @@ class DeckHeader(Widget):
         spent = f"{tokens(token_count)} tok" if token_count else ""
         self._figures = "   ".join(part for part in (running, spent, dollars(cost)) if part)
 
+    def show_needs(self, needs: Mapping[Need, int]) -> None:
+        """Say how many runs need a person, and what for."""
+        self._needs = " · ".join(f"{needs[need]} {need.word}" for need in Need if needs.get(need))
+
     def render(self) -> Content:
         width = self.content_size.width
         mode = "  read-only" if self._readonly else ""
@@ -68,7 +76,7 @@ class DeckHeader(Widget):
         return two_sided(name + where, Content(right), width)
 
     def _right(self, agent: str) -> str:
-        return "   ".join(part for part in (agent, self._figures) if part)
+        return "   ".join(part for part in (agent, self._needs, self._figures) if part)
 
 
 GAP = "  "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -31,6 +32,7 @@ from ..notices import Notices
 from ..presets.list import PresetList
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList, list_layout_file
+from ..runs.seen import SeenFile
 from ..runs.store import RunStore
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
@@ -90,7 +92,9 @@ class MainScreen(LeanScreen):
         self._readonly = readonly
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
-        self.runs = RunList(self.run_store, list_layout_file(engine.project.root, readonly=readonly), actions)
+        root = engine.project.root
+        layout, seen = list_layout_file(root, readonly=readonly), SeenFile(root, readonly=readonly)
+        self.runs = RunList(self.run_store, layout, seen, actions)
         self.undo = Undo(self.bridge, self.runs.select)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
@@ -174,7 +178,7 @@ class MainScreen(LeanScreen):
             marked=len(self.run_store.marked),
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed is not None,
-            unseen=len(self.run_store.unseen),
+            unseen=len(self.run_store.unseen) + len(self.run_store.unread),
             can_suspend=not self.app.is_web,
             shown=self.panes.shown,
             readonly=self._readonly,
@@ -273,6 +277,7 @@ class MainScreen(LeanScreen):
             self.bridge.show_run(message.run_id, message.view)
 
     def _show_action_context(self) -> None:
+        self._header.show_needs(Counter(self.run_store.needs.values()))
         self._status.hints = footer_hints(self.action_context, self.actions)
 
     @on(RowList.Chosen)

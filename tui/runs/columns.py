@@ -51,6 +51,7 @@ AGENT = 14
 
 NEEDS_YOU = "!"
 UNREAD = "•"
+ASKS = "?"
 MARK = "◆"
 FOLDED, UNFOLDED = "▸", "▾"
 MEMBER, LAST_MEMBER = "│", "╰"
@@ -90,6 +91,10 @@ def time_column(width: int) -> tuple[int, int]:
     return LEAD + wide.state + wide.preset + wide.task + wide.now, ELAPSED
 
 
+_CALM = {False: (UNREAD, _MUTED), True: (ASKS, "row-list--aborted")}
+"""The sign of an end that was not looked at, by whether it asks."""
+
+
 class RowFlags(NamedTuple):
     """What is shown in front of a row."""
 
@@ -98,9 +103,12 @@ class RowFlags(NamedTuple):
     marked: bool = False
     tree: str = " "
     """Its place in a group."""
+    asks: bool = False
+    """Whether its answer, not looked at yet, is a question."""
 
     def cells(self) -> list[Cell]:
-        attention = (NEEDS_YOU, "row-list--failed") if self.needs_you else (UNREAD if self.unread else " ", _MUTED)
+        calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
+        attention = (NEEDS_YOU, "row-list--failed") if self.needs_you else calm
         return [attention, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
 
 

@@ -34,11 +34,10 @@ from .columns import (
 from .filter import Filter, parse_filter
 from .listing import Listing, Row
 from .order import Sort
-from .store import RunStore
+from .seen import NEW, SEEN, SeenFile
+from .store import Need, RunStore
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
 
@@ -62,8 +61,8 @@ MOST_FOLDED = 200
 MOST_ROWS = 500
 """Drawn rows that are kept."""
 
-SEEN_AFTER = 1.5
-"""Seconds that the cursor has to stay. A run that ends under a cursor that was there before may have no reader."""
+LOOK_S = 2.0
+"""Between two looks at what other windows have marked as seen."""
 
 HINTS = (
     ("launch", "launch the highlighted preset, or a task without one"),
@@ -84,8 +83,10 @@ class RunList(RowList):
             super().__init__()
             self.texts = texts
 
-    def __init__(self, run_store: RunStore, file: LayoutFile[ListLayout], actions: Sequence[Action]) -> None:
-        """`file` has filter, sort and folds as they were when the app was closed."""
+    def __init__(
+        self, run_store: RunStore, file: LayoutFile[ListLayout], seen: SeenFile, actions: Sequence[Action]
+    ) -> None:
+        """`file` has filter, sort and folds as they were when the app was closed, `seen` what was looked at."""
         super().__init__(id=KeyContext.RUNS)
         self._run_store = run_store
         self._file = file
@@ -103,7 +104,8 @@ class RunList(RowList):
         """A run to be selected as soon as it is there."""
         self._left: set[str] = set()
         """Runs that the operator ends: the cursor does not follow them."""
-        self._seen_timer: Timer | None = None
+        self._seen_file = seen
+        self._marking = asyncio.Lock()
         self._has_read = False
         """Whether it is known yet which runs there are."""
 
@@ -111,6 +113,8 @@ class RunList(RowList):
         self._show_edges()
         # After the first paint, which comes before the first run anyway.
         self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
+        self.call_after_refresh(lambda: self.run_worker(self._take_marks, group="marks", exit_on_error=False))
+        self.set_interval(LOOK_S, self._look_for_marks)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -166,7 +170,6 @@ class RunList(RowList):
     def cursor_moved(self) -> None:
         self._wanted = None
         self._go(self.listing.row(self.cursor))
-        self._begin_seen_timer()
 
     def select(self, run_id: str) -> None:
         """Put the cursor on a run, whatever folds or hides it, at once or when it appears."""
@@ -183,7 +186,6 @@ class RunList(RowList):
             self._go(row)
             self.show_cursor()
             self.refresh()
-            self._begin_seen_timer()
 
     def fold(self, folded: bool) -> bool:
         """Fold the highlighted group, or unfold it; return whether there is one."""
@@ -264,15 +266,17 @@ class RunList(RowList):
         self._refilter(run_ids)
 
     def mark_unseen(self, ended: Iterable[RunSnapshot]) -> None:
-        """Note ends that the operator has not looked at."""
+        """Note ends that the operator has not looked at, for other windows and the next start too."""
         runs = tuple(ended)
         self._run_store.mark_unseen(runs)
+        self._write_mark(NEW, [run.run_id for run in runs if self._run_store.is_unseen(run.run_id)])
         self._refilter(run.run_id for run in runs)
 
     def mark_seen(self, run_id: str | None) -> None:
-        """Note that a run is being looked at."""
+        """Note that a run is being looked at, for other windows too."""
         if run_id is not None and self._run_store.mark_seen(run_id):
             self._refilter((run_id,))
+            self._write_mark(SEEN, [run_id])
 
     def tick(self) -> None:
         """Redraw the times of unfinished runs, if any of them is on the screen."""
@@ -291,7 +295,10 @@ class RunList(RowList):
         now, run_store = datetime.now(UTC), self._run_store
         if run is not None:
             tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
-            flags = RowFlags(run_id in run_store.unseen, run_id in run_store.unread, run_id in run_store.marked, tree)
+            need = run_store.need(run_id)
+            flags = RowFlags(
+                need is Need.FAILED, need in (Need.ASKS, Need.NEW), run_id in run_store.marked, tree, need is Need.ASKS
+            )
             return self._row_of(run, flags, width).cells(now)
         if group is None:
             return []
@@ -300,6 +307,7 @@ class RunList(RowList):
             not run_store.unread.isdisjoint(group.members),
             run_store.marked.issuperset(group.members),
             FOLDED if group_key in self.listing.folded else UNFOLDED,
+            any(run_store.need(run_id) is Need.ASKS for run_id in run_store.unread.intersection(group.members)),
         )
         return head_cells(group, flags, width, now)
 
@@ -383,16 +391,23 @@ class RunList(RowList):
 
     # --- what was looked at ------------------------------------------------------------------------------------------
 
-    def _begin_seen_timer(self) -> None:
-        """Mark the highlighted run as seen when the cursor, just put where it is, has stayed there for a while."""
-        if self._seen_timer is not None:
-            self._seen_timer.stop()
-            self._seen_timer = None
-        if self._selected is not None and self._run_store.is_unseen(self._selected):
-            self._seen_timer = self.set_timer(SEEN_AFTER, self._end_seen_timer)
+    def _look_for_marks(self) -> None:
+        if self._seen_file.has_changed:
+            self.run_worker(self._take_marks, group="marks", exclusive=True, exit_on_error=False)
 
-    def _end_seen_timer(self) -> None:
-        if self.app.app_focus and self.screen.is_current:
-            self.mark_seen(self._selected)
-        else:  # a dialog is open, or another window has the keys
-            self._begin_seen_timer()
+    async def _take_marks(self) -> None:
+        store = self._run_store
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        unseen = tuple(store.unseen | store.unread)
+        content = await asyncio.to_thread(self._seen_file.read, now, lambda: unseen)
+        if changed := store.take_marks(content):
+            self._refilter(changed)
+            self.post_message(self.Highlighted())
+
+    def _write_mark(self, mark: str, run_ids: Sequence[str]) -> None:
+        """Keep a mark, beside the event loop and after the ones before it."""
+        self.run_worker(partial(self._mark_in_turn, mark, run_ids), exit_on_error=False)
+
+    async def _mark_in_turn(self, mark: str, run_ids: Sequence[str]) -> None:
+        async with self._marking:
+            await asyncio.to_thread(self._seen_file.add, mark, run_ids)

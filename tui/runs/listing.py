@@ -240,21 +240,3 @@ class Listing:
         if group_key in self.folded:
             return (head,)
         return (head, *((*whole, index, run_id) for index, run_id in enumerate(group.members)))
-
-
-def next_of(run_ids: Iterable[str], listing: Listing, row: Row | None, step: int) -> str | None:
-    """Return which of these runs comes next below a row (step 1) or above it (-1), around the end.
-
-    Runs that a filter hides are where they would be without it.
-    """
-    ordered = sorted(run_ids, key=listing.key_of)
-    if row is None or not ordered:
-        return ordered[0] if ordered else None
-    if row.run_id:
-        here = listing.key_of(row.run_id)
-    else:
-        group = listing.group(row.group_key)
-        here = (*listing.key_of(group.members[0] if group else "")[:4], HEAD, "")
-    if step > 0:
-        return next((run_id for run_id in ordered if listing.key_of(run_id) > here), ordered[0])
-    return next((run_id for run_id in reversed(ordered) if listing.key_of(run_id) < here), ordered[-1])

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from ...core.run.model import RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
+from .seen import Marks
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
 
 _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
 """Ends that somebody asked for: there is nothing to look at."""
+
+
+class Need(IntEnum):
+    """What a run needs a person for, the most urgent first."""
+
+    FAILED = 1
+    ASKS = 2
+    """Its answer is a question."""
+    NEW = 3
+    """It has ended and was not looked at."""
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
 
 
 class RunStore:
@@ -29,6 +45,8 @@ class RunStore:
         """Runs that ended otherwise and were not looked at since."""
         self.marked: set[str] = set()
         """Runs that the operator has marked."""
+        self.marks = Marks()
+        """What is kept of what was looked at; changed by `take_marks` only."""
         self.holding: dict[str, set[str]] = {}
         """By each text that the filter asks for: the runs in whose files it was found."""
 
@@ -80,9 +98,34 @@ class RunStore:
     def is_unseen(self, run_id: str) -> bool:
         return run_id in self.unseen or run_id in self.unread
 
+    def take_marks(self, content: bytes) -> set[str]:
+        """Follow marks, of this window or another one; return the runs that are news now, or no more."""
+        before = self.unseen | self.unread
+        self.marks.take(content)
+        self.mark_unseen(run for run in self.runs if self.marks.is_news(run))
+        for run_id in [run_id for run_id in before if self.marks.is_seen(run_id)]:
+            self.mark_seen(run_id)
+        return before ^ (self.unseen | self.unread)
+
+    def need(self, run_id: str) -> Need | None:
+        """Return what a run needs a person for; None for one that needs nobody."""
+        if run_id in self.unseen:
+            return Need.FAILED
+        if run_id not in self.unread:
+            return None
+        run = self._runs.get(run_id)
+        return Need.ASKS if run and run.end and run.end.asks else Need.NEW
+
+    @property
+    def needs(self) -> dict[str, Need]:
+        """What each run that needs a person needs one for."""
+        return {run_id: need for run_id in self.unseen | self.unread if (need := self.need(run_id))}
+
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
         self._runs[run.run_id] = run
+        if (old is None or not old.has_ended) and self.marks.is_news(run):
+            self.mark_unseen((run,))
         for snapshot, step in ((old, -1), (run, +1)):
             self._add_up(snapshot, step)
 

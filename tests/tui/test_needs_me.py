@@ -1,0 +1,137 @@
+"""What needs a person: in which order, told by the header, kept on disk, and taken back by looking only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from subdeck.core.paths import project_key, state_file
+from subdeck.core.project.registry import finished_snapshot
+from subdeck.core.run.model import RunReason, RunResult, RunStatus
+from subdeck.core.run.outcome import ends_with_question
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.runs.store import Need
+
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_run, run_id
+
+
+def over(number: int, status: str = "completed", **fields: object) -> RunSnapshot:
+    """A run that ends while somebody has the deck open."""
+    later = datetime.now(UTC) + timedelta(hours=1)
+    ended_at = later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return a_run(number, status, ended_at=ended_at, **fields)
+
+
+ENDS = (over(1), over(2, asks=True), over(3, "failed"), over(4, "failed"))
+
+
+def an_engine(*ends: RunSnapshot) -> FakeEngine:
+    return FakeEngine(*ends, a_run(5))
+
+
+async def some_ends(deck: Deck, engine: FakeEngine) -> None:
+    engine.tell(*ENDS)
+    await deck.until_text("2 failed · 1 asks · 1 new")
+
+
+async def began(deck: Deck) -> None:
+    await deck.until(lambda: deck.main.run_store.marks._since, "the marks to be read")
+
+
+def four_running() -> FakeEngine:
+    return an_engine(*(a_run(number) for number in range(1, 5)))
+
+
+async def test_the_most_urgent_first() -> None:
+    """`]` goes to what failed, then to answers that ask, then to other ends, round the end; the header counts them."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        visited: list[str | None] = []
+        for _ in range(5):
+            await deck.press("]")
+            visited.append(deck.main.runs.selected)
+        assert visited == [run_id(number) for number in (4, 3, 2, 1, 4)]
+
+
+async def test_an_answer_that_asks_is_marked() -> None:
+    """The row of a run whose answer is a question begins with its sign until it was looked at."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        assert ["!", "!", "?", "•"] == [line[1] for line in deck.rows(deck.main.runs)[1:5]]
+
+
+@pytest.mark.parametrize("keys", [("]", "j", "k"), ("]", "d", "escape"), ("]", "X", "escape"), ("]", "S", "escape")])
+async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
+    """To pass by, or to ask for something and leave it, acknowledges nothing."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        await deck.press(*keys)
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert "2 failed · 1 asks · 1 new" in deck.screen_text
+
+
+@pytest.mark.parametrize("keys", [("]", "m"), ("]", "enter"), ("]", "i"), ("]", "r"), ("]", "d", "y")])
+async def test_opening_and_acting_is_a_look(keys: tuple[str, ...]) -> None:
+    """A run that was opened, acted upon or ticked off needs nobody."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        await deck.press(*keys)
+        await deck.until(lambda: 1 == list(deck.main.run_store.needs.values()).count(Need.FAILED), "one fewer")
+
+
+async def test_the_next_start_knows() -> None:
+    """What was not looked at is there again after a restart, what was looked at is not."""
+    first = four_running()
+    async with opened(first) as deck:
+        await began(deck)
+        await some_ends(deck, first)
+        await deck.press("]", "m")
+        file = Path(state_file("seen", project_key("/src/shop")))
+        await deck.until(lambda: f"seen {run_id(4)}" in file.read_text(), "the mark on the disk")
+    async with opened(an_engine(*ENDS)) as deck:
+        await deck.until_text("1 failed · 1 asks · 1 new")
+        assert not deck.main.run_store.is_unseen(run_id(4))
+
+
+async def test_windows_share_what_was_seen() -> None:
+    """What one window has acknowledged needs nobody in another one."""
+    engine, other = four_running(), four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        async with opened(other) as beside:
+            await began(beside)
+            await some_ends(beside, other)
+            await beside.press("]", "m")
+        await deck.until_text("1 failed · 1 asks · 1 new")
+
+
+async def test_a_first_start_has_no_backlog() -> None:
+    """Of what ended before anybody kept what was seen nothing is news."""
+    async with opened(FakeEngine(a_run(1, "failed"), a_run(2, "completed"))) as deck:
+        await began(deck)
+        assert not deck.main.run_store.needs
+
+
+@pytest.mark.parametrize(
+    ("answer", "asks"),
+    [("Done. Which port shall it use?", True), ("**Shall I go on?**\n\n", True), ("Why? Because.", False), ("", False)],
+)
+def test_an_answer_that_asks(answer: str, asks: bool) -> None:
+    """An answer whose last words are a question is told from one that only has a question in it."""
+    assert asks == ends_with_question(answer)
+    result = RunResult(
+        run_id=run_id(1), status=RunStatus.COMPLETED, reason=RunReason.DONE, written_by="", final_text=answer
+    )
+    end = finished_snapshot(a_run(1).meta, result).end
+    assert end and asks == end.asks
