@@ -356,6 +356,15 @@ def test_nothing_counts_without_the_end_of_the_turn() -> None:
     assert not stream.facts.finished and None is stream.finished_after
 
 
+def test_a_turn_that_codex_begins_by_itself(talking: AppStream) -> None:
+    """A run is one turn: what begins while its child is told to go takes nothing back. A recording may have more."""
+    for stream, is_finished in ((talking, True), (AppStream(), False)):
+        fed(stream, OPENED, TURN_STARTED, item("completed", "agentMessage", text="Done."), ended("completed"))
+        another = {"method": "turn/started", "params": {"threadId": THREAD, "turn": {"id": "u-2"}}}
+        fed(stream, another, delta("Going on"))
+        assert (is_finished, "Done.") == (stream.facts.finished, stream.facts.final_text)
+
+
 def test_calls_of_all_kinds() -> None:
     stream = begun()
     events = fed(

@@ -83,7 +83,7 @@ def test_a_denial_that_cannot_be_kept_is_refused(codex: agent.CodexAgent, denied
     tools = resolve_tools(None, denied, offer=OFFER)
     with pytest.raises(UsageError) as refused:
         codex.settle(choice(), Wanted(tools=tools))
-    assert ("denied_tools", True) == (refused.value.where, "codex" in refused.value.what)
+    assert ("denied_tools", True) == (refused.value.where, "denied_tools: codex" in refused.value.what)
     assert "tools" in refused.value.hint
 
 
@@ -98,7 +98,7 @@ def test_a_model_of_another_provider_is_refused(codex: agent.CodexAgent) -> None
         codex.settle(choice(), Wanted(model="anthropic/sonnet"))
     assert () == codex.settle(choice(), Wanted(model="openai/gpt"))
     assert () == codex.settle(choice(), Wanted(model="gpt"))
-    assert ["gpt", "gpt"] == [own_name("openai/gpt"), own_name("gpt")]
+    assert ["gpt", "gpt", "gpt"] == [own_name("openai/gpt"), own_name("OpenAI/gpt"), own_name("gpt")]
 
 
 def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:

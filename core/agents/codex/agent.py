@@ -41,7 +41,7 @@ class CodexAgent:
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         provider, slash, _ = wanted.model.partition("/")
-        if slash and provider != PROVIDER:
+        if slash and provider.lower() != PROVIDER:
             raise UsageError(
                 f'{choice.name} has no model of the provider "{one_line(provider, 40)}"',
                 where=wanted.where or "model",
@@ -50,7 +50,7 @@ class CodexAgent:
             )
         if fault := denied_in_part(wanted.tools):
             raise UsageError(
-                f"{choice.name} cannot be kept from {', '.join(wanted.tools.excluded)} alone: {fault}",
+                f"denied_tools: {choice.name} cannot do without {', '.join(wanted.tools.excluded)}: {fault}",
                 where=wanted.where or "denied_tools",
                 hint="list what it may do with tools (read, grep, find, ls: it writes nothing), deny edit and write"
                 " together, or choose another agent",

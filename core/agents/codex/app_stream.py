@@ -88,6 +88,8 @@ class AppStream(CodexStream):
             self.say(talk.initialize())
 
     def feed(self, line: bytes) -> list[Event]:
+        if self._talk and self.is_stdin_done:
+            return []  # a turn that Codex begins by itself, while it is told to go
         if not line.startswith(self.updates.prefixes):
             return self.take(line)
         if self._is_ours(line) and (text := self.updates.text(line)):
@@ -190,6 +192,9 @@ class AppStream(CodexStream):
     # --- the turn ---
 
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
+        """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
+        self.finished_after = None
+        self.note(finished=False)
         self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
         return []
 

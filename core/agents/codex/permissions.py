@@ -89,9 +89,9 @@ def denied_in_part(tools: Tools) -> str:
         return ""
     denied = frozenset(tools.excluded)
     if "bash" in denied or denied & READERS:
-        return "it reads and runs everything by shell commands, and cannot do without some of them"
+        return "it reads and runs everything by shell commands"
     if len(denied & {"edit", "write"}) == 1:
-        return "it writes files in one way, and cannot do without half of it"
+        return "it has one way to write files"
     return ""
 
 

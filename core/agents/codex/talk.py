@@ -142,7 +142,8 @@ def _projects(cwd: str) -> list[str]:
 
 def own_name(model: str) -> str:
     """Return a model by the name that Codex has for it: without its provider."""
-    return model.removeprefix("openai/")
+    provider, slash, name = model.partition("/")
+    return name if slash and provider.lower() == "openai" else model
 
 
 def prompt_of(start: Start) -> str:
