@@ -47,8 +47,7 @@ class Remains:
         self._stop = artifacts.read_stop(self._run_dir, certain=True)
         self._prepared = artifacts.read_prepared(self._run_dir, certain=True)
         self._fault = _last_line(self._path(paths.FAULT)) or self._complaint()
-        if not self._fault and files.exists(self._path(paths.FAULT)):
-            self._fault = "an error of which its disk took no word"
+        self._is_fault_unsaid = not self._fault and files.exists(self._path(paths.FAULT))
         self.fold = Fold()
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)
@@ -143,6 +142,8 @@ class Remains:
             return reason, f"{message}; its wrapper died on the way"
         if self._meta is None:
             return RunReason.LOST, f"{artifacts.fault_of(self._run_dir, paths.META)}, and nobody holds the run"
+        if self._is_fault_unsaid:  # nor of a child that it may have started
+            return RunReason.LOST, "its wrapper failed with an error of which its disk took no word"
         if self._fault:
             reason = RunReason.LOST if fold.child else RunReason.START_FAILED
             return reason, f"its wrapper failed with {self._fault}"

@@ -225,9 +225,12 @@ def test_a_torn_line_stays_alone(project: Project) -> None:
     assert '{"type":"run_ended"' == (directory / paths.EVENTS).read_text().splitlines()[-1][:19]
 
 
-def test_a_wrapper_whose_error_found_no_room(project: Project) -> None:
-    """A wrapper that could make a file for its error, but write nothing into it, has failed all the same."""
-    directory = abandoned(project, begun())
+@pytest.mark.parametrize("events", [(), (begun(),)])
+def test_a_wrapper_whose_error_found_no_room(project: Project, events: tuple[Any, ...]) -> None:
+    """A wrapper that could make a file for its error, but write nothing into it, has failed all the same; nobody knows
+    whether it had started a child.
+    """
+    directory = abandoned(project, *events)
     (Path(directory) / paths.FAULT).touch()
     result = finished(project, directory)
     assert ("lost", "its wrapper failed with an error of which its disk took no word") == (
