@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,32 @@ def test_order_that_makes_no_sense_is_none(project_dir: Path, content: bytes) ->
     place.mkdir(parents=True)
     (place / "order").write_bytes(content)
     assert () == tuple(read_state(str(place.parent)).order)
+
+
+def test_who_follows_the_project_sees_it(engine: Engine, project_dir: Path) -> None:
+    """An open app learns of a move and of a held queue that somebody else did."""
+    first, (one, two) = in_queue(engine, 2, project_dir)
+    other = Engine.open(str(project_dir), session="other")
+    stop = threading.Event()
+    states: dict[str, Queued] = {}
+
+    def follow() -> None:
+        for update in engine.updates(stop):
+            states.update({run.run_id: run.state for run in update.runs if isinstance(run.state, Queued)})
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    try:
+        wait_until(lambda: len(states) == 2, "both to be known")
+        other.move_in_queue(two, -1)
+        wait_until(lambda: (1, 0) == (states[one].ahead, states[two].ahead), "the move")
+        other.hold_queue(True)
+        wait_until(lambda: states[one].held and states[two].held, "the hold")
+        other.hold_queue(False)
+        wait_until(lambda: not states[one].held, "the release")
+    finally:
+        stop.set()
+        follower.join()
+        (project_dir / "gate").touch()
+    for run_id in (first, one, two):
+        wait_for_end(engine, run_id)
