@@ -17,7 +17,7 @@ from .notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
 from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make_room_for_toast
-from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted
+from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted, theme_file
 
 if TYPE_CHECKING:
     from .deck.screen import Handlers
@@ -58,8 +58,10 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     def _wanted_theme(self) -> str:
         if self.no_color:
             return TERMINAL.name  # its rules tell by bold, dim and reversed text
-        wanted = self._engine.settings.theme
-        return wanted if wanted and wanted in self.available_themes else DARK.name
+        wanted, chosen = self._engine.settings.theme or "", theme_file().read()
+        if chosen.setting == wanted and chosen.theme in self.available_themes:
+            return chosen.theme
+        return wanted if wanted in self.available_themes else DARK.name
 
     def on_mount(self) -> None:
         expect_unannounced_stops(lambda: self.call_later(self.refresh, layout=True))

@@ -6,11 +6,14 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.theme import Theme
+
+from .layout_file import LayoutFile
 
 DARK = Theme(
     name="subdeck-dark",
@@ -91,6 +94,18 @@ TERMINAL = Theme(
 """The terminal's own sixteen colours, on its own background."""
 
 OURS = (DARK, LIGHT, TERMINAL)
+
+
+class ThemeChoice(Struct, frozen=True):
+    """The theme that the operator chose by key; it holds until the settings name another one than then."""
+
+    theme: str = ""
+    setting: str = ""
+    """What the settings named when it was chosen."""
+
+
+def theme_file(*, readonly: bool = False) -> LayoutFile[ThemeChoice]:
+    return LayoutFile(ThemeChoice(), lambda: "theme.json", readonly=readonly)
 
 
 def next_theme(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from rich.style import Style
 from subdeck.core.config.settings import Settings
-from subdeck.tui.theme import OURS, next_theme
+from subdeck.tui.theme import OURS, next_theme, theme_file
 from textual.color import Color
 
 from .deck import Deck, opened
@@ -133,3 +133,14 @@ async def test_no_theme_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(an_engine()) as deck:
         await deck.press("T")
         assert any("NO_COLOR" in toast for toast in deck.toasts)
+
+
+async def test_a_chosen_theme_is_kept() -> None:
+    """The next start has the theme that was chosen by key, unless the settings name another one meanwhile."""
+    async with opened(an_engine(theme="subdeck-light")) as deck:
+        await deck.press("T")
+        await deck.until(lambda: theme_file().read().theme == "terminal", "the choice on the disk")
+    async with opened(an_engine(theme="subdeck-light")) as deck:
+        assert "terminal" == deck.app.theme
+    async with opened(an_engine(theme="subdeck-dark")) as deck:
+        assert "subdeck-dark" == deck.app.theme

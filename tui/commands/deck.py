@@ -18,7 +18,7 @@ from ..runs.filter_line import FilterLine
 from ..terminal.key_queue import KeyQueueApp
 from ..text.cells import fit, wrap
 from ..text.format import farewell
-from ..theme import next_theme
+from ..theme import ThemeChoice, next_theme, theme_file
 from .base import Commands
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ class DeckCommands(Commands):
             self._say("NO_COLOR is set: there are no colours to choose from.")
             return
         self.app.theme = next_theme(self.app.theme)
-        self._say(f"Theme {self.app.theme}; set theme in the settings to keep it.")
+        self._say(f"Theme {self.app.theme}")
+        setting = self._bridge.engine.settings.theme or ""
+        file = theme_file(readonly=self._bridge.readonly)
+        self._bridge.spawn(file.keep, lambda: ThemeChoice(self.app.theme, setting))
 
     def quit(self) -> None:
         """End the app; ask where runs would go on without it, or where the key may have been a letter of a text."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from ...core.paths import project_key, state_file
 from ...core.run.snapshot import RunSnapshot
@@ -52,10 +53,14 @@ class SeenFile:
     """Reads what any window has marked, and appends marks. All of it may block; a read-only app only reads."""
 
     def __init__(self, project_root: str, *, readonly: bool = False) -> None:
-        self._path = state_file("seen", project_key(project_root))
+        self._project_root = project_root
         self._readonly = readonly
         self._signature: tuple[int, int, int] | None = None
         """Of the file as it was read last."""
+
+    @cached_property
+    def _path(self) -> str:
+        return state_file("seen", project_key(self._project_root))  # not before the first paint
 
     @property
     def has_changed(self) -> bool:
