@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core import paths
 from subdeck.core.agents.agent import Wanted
-from subdeck.core.agents.codex import agent, exec_run, protocol
+from subdeck.core.agents.codex import agent, exec_run, protocol, rollout
 from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, permissions_of
 from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
+from subdeck.core.agents.codex.tokens import Tokens
 from subdeck.core.errors import UsageError
 from subdeck.core.run.model import PromptMode, Tools
 from subdeck.core.run.tool_policy import Offer, resolve_tools
@@ -217,6 +220,18 @@ def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatc
     assert {"shop": {"enabled": False, "command": "x"}} == flags(exec_run.exec_command(listed).argv)["mcp_servers"]
     (server,) = flags(exec_run.exec_command(start(tmp_path)).argv)["mcp_servers"].values()
     assert ("x", "1") == (server["command"], server["env"]["PI_SUBAGENTS_CHILD"])
+
+
+def test_what_a_conversation_had_used(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`codex exec` does not say it, but the file of the conversation does, wherever the settings have Codex keep it."""
+    day = tmp_path / "sessions" / "2026" / "11" / "22"
+    day.mkdir(parents=True)
+    thread = "01a2019b-3fe4-7b72-8a44-0d3867fc1c7b"
+    sums = (json.dumps({"total_token_usage": {"input_tokens": tokens, "output_tokens": 7}}) for tokens in (50, 90))
+    (day / f"rollout-2026-11-22T04-55-05-{thread}.jsonl").write_text("\n".join(sums))
+    monkeypatch.setenv(paths.AGENT_ENVIRONMENT, json.dumps({"CODEX_HOME": str(tmp_path)}))
+    assert Tokens(input=90, output=7) == rollout.tokens_before(thread)
+    assert [Tokens()] * 3 == [rollout.tokens_before(other) for other in (None, "../..", "0" * 36)]
 
 
 # --- which of the two ---

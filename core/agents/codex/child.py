@@ -53,7 +53,7 @@ class CodexChild:
 
 
 def _is_of_app_server(line: bytes) -> bool:
-    return line.startswith((b'{"id":', b'{"method":', b'{"jsonrpc":')) and any(mark in line for mark in _APP_SERVER)
+    return line.startswith((b'{"id":', b'{"method":')) and any(mark in line for mark in _APP_SERVER)
 
 
 CHILD: Child = CodexChild()

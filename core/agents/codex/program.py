@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ..child import Command, Start, child_environment, existing
+from ..child import Command, Start, child_environment, existing, own_variables
 from ..program import executable, package, package_dir
 
 PACKAGE = "codex"
@@ -26,16 +26,17 @@ def codex_version(command: Sequence[str]) -> str | None:
     return (package(directory).version or None) if directory else None
 
 
-def home(environment: Mapping[str, str] = os.environ) -> str:
+def home() -> str:
     """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
+    environment = {**os.environ, **own_variables(os.environ)}
     return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
 
 
-def has_credentials(environment: Mapping[str, str] = os.environ) -> bool:
+def has_credentials() -> bool:
     """Tell whether a key or a login is seen without starting it; a setting may name a provider that needs neither."""
-    if any(environment.get(name) for name in _KEYS):
+    if any(os.environ.get(name) for name in _KEYS):
         return True
-    return any(os.path.isfile(os.path.join(home(environment), name)) for name in ("auth.json", "config.toml"))
+    return any(os.path.isfile(os.path.join(home(), name)) for name in ("auth.json", "config.toml"))
 
 
 def app_server_command(start: Start) -> Command:

@@ -12,7 +12,7 @@ from .program import home
 from .tokens import Tokens
 
 _ID = r"[0-9a-fA-F-]{8,64}"
-_SUM = rb'"total_token_usage":(\{[^{}]{1,2000}\})'
+_SUM = rb'"total_token_usage": ?(\{[^{}]{1,2000}\})'
 _TAIL = 1024 * 1024
 """Bytes of the end in which the last sum stands."""
 
