@@ -154,4 +154,4 @@ def test_a_zoomed_transcript_says_the_way_back() -> None:
     assert "zoom" in [hint.name for hint in usual]
     assert "back" not in [hint.name for hint in usual]
     assert "zoom" not in [hint.name for hint in zoomed]
-    assert ("esc", "back") in [hint[1:] for hint in fitting(zoomed, 53)]
+    assert ("esc", "back") in [hint[1:3] for hint in fitting(zoomed, 53)]

@@ -204,3 +204,15 @@ async def test_a_run_ends_in_its_transcript() -> None:
         await deck.until_text("✗ failed: model_error")
         assert "I am writ" not in deck.screen_text
         assert deck.main.run.status is RunStatus.FAILED
+
+
+@pytest.mark.parametrize("size", [(80, 24), (130, 34)])
+async def test_a_hint_can_be_clicked(size: tuple[int, int]) -> None:
+    """A click on a hint of the last line does what its key does, and one beside it nothing."""
+    async with opened(busy_engine(), size) as deck:
+        await deck.until_text("? help")
+        last = deck.screen_text.splitlines()[-1]
+        await deck.pilot.click(offset=(1, size[1] - 1))
+        assert deck.app.screen is deck.main
+        await deck.pilot.click(offset=(last.index("? help") + 3, size[1] - 1))
+        await deck.until(lambda: len(deck.app.screen_stack) == 2, "the help")

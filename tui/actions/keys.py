@@ -69,6 +69,10 @@ class Hint(NamedTuple):
     """The smaller, the longer it stays when there is little room."""
     key: str
     name: str
+    command: str = ""
+    """Textual's action behind it, for a click."""
+    press: str = ""
+    """The key itself, in Textual's spelling."""
 
 
 def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
@@ -88,7 +92,7 @@ def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) ->
     for key, action in meanings(context.place, actions):
         keys.setdefault(action.id, key)
     return [
-        Hint(action.footer, key_label(keys[action.id]), name)
+        Hint(action.footer, key_label(keys[action.id]), name, action.command, keys[action.id])
         for action in actions
         if action.footer and action.id != context.place and action.id in keys and action.allowed(context)
         if (name := action.name_here(context) if action.name_here else action.name)

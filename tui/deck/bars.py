@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -91,15 +92,41 @@ class StatusBar(Widget):
     """Of the runs in the background."""
     hints = reactive[list[Hint]](list)
 
-    def render(self) -> Content:
+    @property
+    def _figure(self) -> str:
         width = self.content_size.width
         figure = background_counts(self.background)
         if cell_len(figure) > width:
             figure = f"●{self.background.running}/{self.background.total}"
-        shown = [Content(figure if cell_len(figure) <= width else "")]
+        return figure if cell_len(figure) <= width else ""
+
+    def render(self) -> Content:
+        width = self.content_size.width
+        shown = [Content(self._figure)]
         for hint in fitting(self.hints, width - shown[0].cell_length):
             shown.append(Content.assemble(GAP, (hint.key, "bold $text-primary"), " ", (hint.name, "$text-muted")))
         return Content("").join(shown)
+
+    async def on_click(self, event: Click) -> None:
+        """Do what the hint under the mouse says."""
+        offset = event.get_content_offset(self)
+        hint = self._hint_at(offset.x) if offset else None
+        if hint is None:
+            return
+        if hint.command.startswith(("screen.", "app.")):
+            await self.run_action(hint.command)
+        else:
+            self.app.simulate_key(hint.press)
+
+    def _hint_at(self, x: int) -> Hint | None:
+        start = cell_len(self._figure)
+        for hint in fitting(self.hints, self.content_size.width - start):
+            start += len(GAP)
+            end = start + cell_len(hint.key) + 1 + cell_len(hint.name)
+            if start <= x < end:
+                return hint
+            start = end
+        return None
 
 
 def fitting(hints: list[Hint], room: int) -> list[Hint]:
