@@ -92,7 +92,7 @@ def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
 def _how_it_ended(end: Ended, limit: int) -> str:
     if left := still_running(end.not_ended, limit):
         return one_line(f"{end.reason}, but {left}", limit)
-    message = shortened(end.message.removeprefix(NO_MODEL).strip(), limit) or shortened(end.message, limit)
+    message = _cut(end.message.removeprefix(NO_MODEL).strip(), limit) or _cut(end.message, limit)
     if end.partial and message:
         message += " (partial answer)"
     if end.reason in (RunReason.DONE, RunReason.FINALIZED):
@@ -100,6 +100,11 @@ def _how_it_ended(end: Ended, limit: int) -> str:
     if message.startswith(end.reason):
         return message
     return f"{end.reason}: {message}" if message else str(end.reason)
+
+
+def _cut(message: str, limit: int) -> str:
+    """Cut what is one plain line wherever an engine read it, and is made one where it is not."""
+    return shortened(message, limit) if message.isprintable() else one_line(message, limit)
 
 
 def activity(run: RunSnapshot) -> str:
