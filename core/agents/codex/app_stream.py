@@ -13,7 +13,7 @@ from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..json_lines import decode, mapping, string
 from ..updates import Updates
-from .faults import CUT_OFF, fault_words, reconnecting
+from .faults import fault_words, reconnecting
 from .items import command_of
 from .stream import CodexStream, warning
 from .talk import Talk, encoded
@@ -224,16 +224,8 @@ class AppStream(CodexStream):
             case "interrupted":
                 self.finished(stop_reason="aborted")
             case _:
-                events += self._failed(mapping(turn.get("error")))
+                events.append(self.failed(mapping(turn.get("error"))))
         return events
-
-    def _failed(self, error: dict[str, Any]) -> list[Event]:
-        words = fault_words(error)
-        is_cut_off = CUT_OFF in words
-        self.broke_off()
-        partial = self.facts.partial or (is_cut_off and self.facts.final_text is not None)
-        self.finished(stop_reason="length" if is_cut_off else "error", error_message=words, partial=partial)
-        return [ErrorReported(message=words)]
 
     def _error(self, params: dict[str, Any]) -> list[Event]:
         """Take a retry; another error is repeated by the end of the turn, or is the last word where that is missing."""

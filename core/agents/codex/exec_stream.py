@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...run.events import ErrorReported, Event, Retry
+from ...run.events import Event, Retry
 from ..json_lines import decode, mapping, string
-from .faults import CUT_OFF, fault_words, reconnecting
+from .faults import fault_words, reconnecting
 from .items import as_in_app_server
 from .stream import CodexStream
 from .tokens import Tokens
@@ -68,18 +68,7 @@ class ExecStream(CodexStream):
         return events
 
     def _turn_failed(self, fields: dict[str, Any]) -> list[Event]:
-        fault = mapping(fields.get("error"))
-        words = fault_words(fault)
-        is_cut_off = CUT_OFF in words
-        self.broke_off()
-        partial = self.facts.partial or (is_cut_off and self.facts.final_text is not None)
-        self.finished(
-            stop_reason="length" if is_cut_off else "error",
-            error_message=words,
-            partial=partial,
-            conversation=self._find(self.facts.session_id),
-        )
-        return [ErrorReported(message=words)]
+        return [self.failed(mapping(fields.get("error")), conversation=self._find(self.facts.session_id))]
 
     def _error(self, fields: dict[str, Any]) -> list[Event]:
         """Take a retry; other words are repeated by `turn.failed`, and are the last ones where it does not come."""

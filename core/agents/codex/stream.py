@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...run.events import AssistantText, Event, Notice, Thinking, UsageReported
+from ...run.events import AssistantText, ErrorReported, Event, Notice, Thinking, UsageReported
 from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..json_lines import mapping, string
 from ..stream import AgentStream
+from .faults import CUT_OFF, fault_words
 from .items import thought, tool_call, tool_result
 from .tokens import Tokens
 
@@ -108,6 +109,16 @@ class CodexStream(AgentStream):
         if self._is_open:
             self.note(partial=True)
         self._is_open = False
+
+    def failed(self, error: dict[str, Any], **changes: Any) -> ErrorReported:
+        """Take the error by which a turn ended; what an answer had become before its length limit is kept."""
+        words = fault_words(error)
+        is_cut_off = CUT_OFF in words
+        self.broke_off()
+        partial = self.facts.partial or (is_cut_off and self.facts.final_text is not None)
+        stop_reason = "length" if is_cut_off else "error"
+        self.finished(stop_reason=stop_reason, error_message=words, partial=partial, **changes)
+        return ErrorReported(message=words)
 
     def finished(self, **changes: Any) -> None:
         """Take the last word of Codex."""
