@@ -139,7 +139,8 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
     visited(app, b"e", b"esc cancel", b"line 2: it has a NUL character")
     visited(app, ESC, DECK)
     visited(app, b"j", "✗ line 2: it is not UTF-8".encode())
-    visited(app, b"e", b"save it as UTF-8", DECK)
+    visited(app, b"e", b"save it as UTF-8", b"esc close")
+    visited(app, ESC, DECK)
     assert app.end() == 0
     assert foreign(app.written) == set()
 
