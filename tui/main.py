@@ -61,6 +61,11 @@ def _command_line(failure: BaseException | None) -> int:
         from ..core.cli import serving
 
         return serving.main()
+    if sys.argv[1:2] == ["run"] and len(sys.argv) == 4 and not any(word.startswith("-") for word in sys.argv[2:]):
+        import_msgspec()
+        from ..core.cli import execution
+
+        return execution.main(sys.argv[2:])
     import_click()
     from ..core.cli.main import main as command_line
 

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from ..config.yaml_tree import read_text
-from ..engine import Engine
-from ..errors import ContentError, SubdeckError, UsageError
-from ..project.registry import count
-from ..run import describe
-from ..run.events import AssistantText, RunEnded
-from ..run.model import RunRequest, RunResult, RunStatus, StopReason
-from ..run.progress import ProgressFormatter
-from ..run.snapshot import RunSnapshot
-from ..run.tool_policy import parse_tools
-from ..text.plain import one_line, plain
+from . import execution
 from .options import json_option
-from .output import DELETED_CODE, EXIT_CODES, document, is_terminal, note, pass_on, report, say, show_error, worst
-from .stdio import Canceller
-
-DELETED = "the run was deleted while it was waited for"
-
-DESCRIPTION_LENGTH = 80
-"""Characters of the task that describe a preset which is saved without a description."""
 
 EPILOG = (
     'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
@@ -65,237 +46,20 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("run", epilog=EPILOG)
 @_launch_options
-def run(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def run(args: tuple[str, ...], **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout.
 
     ctrl-C, TERM, HUP, or closing the pipe that reads the output cancels the run. If this command is killed with KILL,
     the run continues.
     """
-    engine = Engine.open()
-    request = _read_request(engine, args, **options)
-    with Canceller() as canceller:
-        launched = engine.launch((request,), background=False)
-        try:
-            result = _watch(engine, launched, canceller)
-        except (SubdeckError, OSError) as error:
-            wrapped = error if isinstance(error, SubdeckError) else SubdeckError(str(error), where=engine.project.runs)
-            show_error(wrapped, as_json=as_json)
-            return DELETED_CODE
-        try:
-            if as_json:
-                document(result)
-            elif result.status is RunStatus.COMPLETED and result.final_text:
-                pass_on(result.final_text)
-        except OSError as error:
-            what = f"the run has ended, but its answer could not be printed: {error.strerror}"
-            hint = f"subdeck logs {result.run_id} shows it"
-            show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
-        return EXIT_CODES[result.status]
+    return execution.run(args, **options)
 
 
 @click.command("bg", epilog=EPILOG)
 @_launch_options
-def bg(args: tuple[str, ...], as_json: bool, **options: Any) -> int:
+def bg(args: tuple[str, ...], **options: Any) -> int:
     """Start a run in the background and print its id. The run outlives this command and the terminal.
 
     The exit code is 0 once the run has started, or that of `run` if it has already ended by then.
     """
-    engine = Engine.open()
-    launched = engine.launch((_read_request(engine, args, **options),), background=True)
-    if not launched:
-        deleted = SubdeckError("the run was deleted as soon as it had been started", where=engine.project.runs)
-        show_error(deleted, as_json=as_json)
-        return DELETED_CODE
-    (started,) = launched
-    try:
-        _print_started(engine, started, as_json=as_json)
-    except (SubdeckError, OSError) as error:
-        what = f"the run {started.run_id} was started, but this could not be printed: {error}"
-        hint = f"subdeck status {started.meta.short_id} shows it"
-        show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
-    return worst(launched)
-
-
-def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:
-    if as_json:
-        counts = count(other for other in engine.snapshots() if other.meta.background)
-        paths = engine.artifacts(run.run_id)
-        document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
-        return
-    say(run.run_id)
-    if run.has_ended:
-        note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
-    elif is_terminal(sys.stdout):
-        note(f"subdeck logs -f {run.meta.short_id} follows it, subdeck wait {run.meta.short_id} waits for it")
-
-
-def _watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:
-    """Show a run until it has ended; return its result. Raises SubdeckError when its directory was deleted."""
-    if not launched:
-        raise SubdeckError(DELETED, where=engine.project.runs)
-    (run,) = launched
-    progress = _Progress(engine, run, canceller)
-    where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
-    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
-    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
-    if ended and not ended[0].has_ended:
-        progress.tell(f"cancelling {run.meta.short_id} …")
-        try:
-            engine.stop((run.run_id,), reason=StopReason.CANCELLED)
-        except (SubdeckError, OSError) as error:
-            progress.tell(f"subdeck: it could not be cancelled: {error}")
-        ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
-    result = engine.result(run.run_id)
-    if result is None or not ended:
-        raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
-    progress.show()
-    progress.end(ended[0], result)
-    return result
-
-
-class _Progress:
-    """Shows events as they come; the last text is held back, because it may be the answer that goes to stdout."""
-
-    def __init__(self, engine: Engine, run: RunSnapshot, canceller: Canceller) -> None:
-        self._events = engine.events(run.run_id)
-        self._canceller = canceller
-        self._formatter = ProgressFormatter()
-        self._held = ""
-        self._broken = False
-
-    def tell(self, text: str) -> None:
-        """Print on stderr; when that has gone, so has who waits."""
-        if self._broken:
-            return
-        try:
-            report(text + "\n")
-        except OSError:
-            self._broken = True
-            self._canceller.set()
-
-    def show(self) -> None:
-        for event in self._events.read():
-            text = None if isinstance(event, RunEnded) else self._formatter.text(event)
-            if text is None:
-                continue
-            self._release()
-            if isinstance(event, AssistantText):
-                self._held = text
-            else:
-                self.tell(text)
-
-    def end(self, run: RunSnapshot, result: RunResult) -> None:
-        is_answer = self._held.strip() == plain(result.final_text or "").strip()
-        if result.status is not RunStatus.COMPLETED or not is_answer:
-            self._release()
-        self.tell("\n".join(_closing(run, result)))
-
-    def _release(self) -> None:
-        if self._held:
-            self.tell(self._held)
-            self._held = ""
-
-
-def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
-    tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
-    elapsed = describe.elapsed(run, datetime.now(UTC))
-    lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
-    if result.error_message:
-        lines.append("  " + one_line(result.error_message, 2000))
-    lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
-    lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
-    if result.status is not RunStatus.COMPLETED:
-        lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
-    return lines
-
-
-def _read_request(
-    engine: Engine,
-    args: Sequence[str],
-    *,
-    no_preset: bool,
-    previous: str | None,
-    tools: str | None,
-    prompt: str | None,
-    save_as: str | None,
-    **asked: Any,
-) -> RunRequest:
-    """Make a request of arguments and options; `asked` are those that it takes as they are. Raises UsageError.
-
-    Reads stdin and files, and saves the preset if `--save-as` is given.
-    """
-    preset, task = _preset_and_task(args, no_preset=no_preset)
-    ad_hoc_options = {"--tools": tools, "--prompt": prompt, "--save-as": save_as}
-    given = [name for name, value in ad_hoc_options.items() if value is not None]
-    if preset is not None and given:
-        raise UsageError(
-            f"{', '.join(given)} cannot be used with a preset",
-            where=given[0],
-            hint="a preset has its own tools and prompt: edit its file, or use --no-preset",
-        )
-    request = RunRequest(
-        previous=engine.find((previous,))[0] if previous else None,
-        task=_read_task() if task == "-" else task,
-        preset=preset,
-        tools=None if tools is None else parse_tools(tools),
-        prompt=_read_prompt(prompt) if prompt else "",
-        **asked,
-    )
-    if save_as:
-        _save(engine, save_as, request)
-    return request
-
-
-def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:
-    match args:
-        case [task] if no_preset:
-            return None, task
-        case [preset, task] if not no_preset:
-            return preset, task
-        case []:
-            raise UsageError(
-                f"{'TASK' if no_preset else 'PRESET and TASK'} missing",
-                hint="subdeck presets lists the presets; --no-preset runs without one",
-            )
-        case [only]:
-            raise UsageError(
-                "PRESET or TASK is missing",
-                where=f'"{one_line(only, 60)}"',
-                hint='give both: subdeck run PRESET "what to do"; "-" as TASK reads stdin; --no-preset needs TASK only',
-            )
-        case _:
-            wanted = "TASK alone" if no_preset else "PRESET and TASK"
-            raise UsageError(
-                f"{len(args)} arguments were given, but {wanted} is expected",
-                where=f'"{one_line(args[-1], 60)}"',
-                hint="put the task in quotes",
-            )
-
-
-def _read_task() -> str:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
-        what, hint = "stdin is closed, so no task can be read from it", "give the task as an argument"
-        raise UsageError(what, where="task", hint=hint)
-    if is_terminal(sys.stdin):
-        note("Type the task; ctrl-D on an empty line ends it.")
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
-
-
-def _read_prompt(path: str) -> str:
-    try:
-        return read_text(path)
-    except FileNotFoundError:
-        raise UsageError("there is no such file", where=f"--prompt {one_line(path)}") from None
-    except ContentError as error:
-        raise UsageError(error.what, where=f"--prompt {one_line(path)}", hint=error.hint) from error
-
-
-def _save(engine: Engine, name: str, request: RunRequest) -> None:
-    """Save an ad hoc request as a preset, once it is known that it can be launched."""
-    for problem in engine.check(request):
-        raise problem
-    from ..presets.write import save_preset
-
-    description = one_line(request.description) or one_line(request.task, DESCRIPTION_LENGTH)
-    path = save_preset(engine.project.home, name, description, request.model, request.tools, request.prompt)
-    note(f"saved as {one_line(path)}")
+    return execution.start(args, **options)

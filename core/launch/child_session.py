@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from contextlib import suppress
 
 import msgspec
@@ -85,8 +84,16 @@ def own_session(
     return ChildSession(wanted, agent_session=AgentSession(resume=wanted))
 
 
+def _new_id() -> str:
+    """Return a random UUID of version 4, without the library's module, which first looks at the whole platform."""
+    number = bytearray(os.urandom(16))
+    number[6], number[8] = number[6] & 0x0F | 0x40, number[8] & 0x3F | 0x80
+    digits = number.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 def _begun(agent: Keeper, id_file: str | None = None) -> ChildSession:
-    known = None if agent.naming is Naming.TAKEN else str(uuid.uuid4())
+    known = None if agent.naming is Naming.TAKEN else _new_id()
     if agent.naming is Naming.FILE:
         return ChildSession(known)
     return ChildSession(known, agent_session=AgentSession(id_file=id_file))
@@ -103,7 +110,7 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str, agent: Keeper =
     if agent.naming is not Naming.FILE:
         return _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
     known = _checked(wanted) if wanted is not None else _newest(directory, prefix, agent.suffix)
-    session_id = known or str(uuid.uuid4())
+    session_id = known or _new_id()
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
     if wanted is not None and not os.path.isfile(path):
         raise _unknown(wanted, preset, cwd)
@@ -121,7 +128,7 @@ def _sticky_elsewhere(
             raise _unknown(wanted, preset, cwd)
     else:
         newest = _newest(directory, prefix, agent.suffix)
-        found = os.path.join(directory, f"{prefix}{newest or uuid.uuid4()}{agent.suffix}")
+        found = os.path.join(directory, f"{prefix}{newest or _new_id()}{agent.suffix}")
         wanted = _id_in(found)
     session = _begun(agent, found)
     is_new = not os.path.lexists(found)

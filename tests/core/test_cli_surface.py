@@ -69,6 +69,14 @@ def test_the_plain_list_loads_nothing_that_reads_options(project_dir: Path, word
     assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
 
 
+def test_a_plain_run_loads_nothing_that_reads_options(project_dir: Path) -> None:
+    """A preset and a task: the child does not wait for a library that has nothing to read."""
+    write_preset(project_dir)
+    loaded = modules("run", "scout", "list files", cwd=project_dir)
+    assert "subdeck.core.cli.execution" in loaded
+    assert not {"click", "uuid", "subdeck.core.cli.main", "subdeck.core.cli.options"} & loaded
+
+
 def test_version(project_dir: Path) -> None:
     """--version is one line."""
     done = subdeck("--version", cwd=project_dir)
