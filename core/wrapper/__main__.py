@@ -35,6 +35,11 @@ TYPE_CHECKING = False  # as typing's, which who waits in a queue does without
 if TYPE_CHECKING:
     from .containment import Group
 
+USUAL_INTERVAL_S = 0.005
+"""How long a thread waits for another one that computes: Python's own."""
+MOVING_INTERVAL_S = 0.0002
+"""The same while a thread moves this process into its group, which is next to no work, and the other one loads."""
+
 NO_GROUP = "--no-group"
 """The option by which a run gets no control group of its own."""
 
@@ -129,12 +134,14 @@ def _stand_by() -> tuple[list[str], Group | None]:
 
     processes.close_inherited()
     os.chdir("/")
+    sys.setswitchinterval(MOVING_INTERVAL_S)
     group = Group.of_standby()
     _load()
     from ..agents.kinds import running_side
 
     running_side(USUAL)
     arguments = standby.receive()
+    sys.setswitchinterval(USUAL_INTERVAL_S)
     if arguments is None:
         group.remove()
         return [], None

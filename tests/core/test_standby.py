@@ -196,3 +196,23 @@ def test_light_imports() -> None:
         "collections.abc",
     }
     assert {name for name in loaded if name.startswith("subdeck")} <= ours
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("lib/site-packages/subdeck", True),
+        ("dist-packages/subdeck", True),
+        ("src/subdeck", False),
+        ("site-packages/other", False),
+    ],
+)
+def test_who_is_told_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, told: bool
+) -> None:
+    """Only an installation with all that is needed beside it: no checkout is taken for one."""
+    (tmp_path / place).parent.joinpath("msgspec").mkdir(parents=True)
+    monkeypatch.setattr(standby, "__file__", str(tmp_path / place / "core" / "runners" / "standby.py"))
+    assert told == ("-S" in standby._loading())
+    (tmp_path / place).parent.joinpath("msgspec").rmdir()
+    assert "-S" not in standby._loading()
