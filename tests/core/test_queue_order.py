@@ -131,9 +131,13 @@ def test_group_keeps_to_its_own_queue(project_dir: Path) -> None:
     """Where each group has slots of its own, a run is moved among those of its group."""
     engine = open_engine(project_dir, max_parallel=1)
     scripts = [f"wait-for {project_dir}/gate", "answer ok"]
-    runs = engine.launch([request(*scripts), request("answer ok"), request("answer ok")], background=True)
-    _, one, two = (run.run_id for run in runs)
-    wait_until(lambda: waits(engine, one) and waits(engine, two), "both to wait")
+    run_ids = [run.run_id for run in engine.launch([request(*scripts)] * 3, background=True)]
+
+    def waiting() -> list[str] | None:
+        found = [run_id for run_id in run_ids if waits(engine, run_id)]
+        return found if len(found) == 2 else None  # whichever came first has the slot
+
+    one, two = wait_until(waiting, "two of them to wait")
     assert 0 == engine.move_in_queue(two, -1)
     (project_dir / "gate").touch()
     assert [two, one] == started_in_order(engine, [one, two])
