@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..agent_kinds import KINDS
 from . import execution
 from .options import json_option
 
@@ -19,7 +20,7 @@ _OPTIONS = (
     click.option("--model", metavar="M", help="Model as provider/id, instead of the preset's."),
     click.option("--cwd", metavar="DIR", help="Directory the child works in (default: the current one)."),
     click.option("--runner", metavar="R", help="How the child runs: process or tmux."),
-    click.option("--agent", metavar="A", help="Which agent: pi, offline, or a name from the settings."),
+    click.option("--agent", metavar="A", help=f"Which agent: auto, {', '.join(KINDS)}, or a name from the settings."),
     click.option("--previous", metavar="RUN", help="The run whose answer replaces {previous} in the task."),
     click.option(
         *("--session-id", "child_session"),

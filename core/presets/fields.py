@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from ..agent_kinds import KINDS
 from ..config.settings import AgentName
 from ..config.values import Count, Duration, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
@@ -72,7 +73,7 @@ FIELDS: dict[str, PresetField] = {
         Switch, "Whether one child session is continued from run to run, for this preset and directory."
     ),
     "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
-    "agent": PresetField(AgentName, "pi, offline, or an agent of your settings."),
+    "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
     "runner": PresetField(RunnerKind, "How the child is run."),
     "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),
     "max_turns": PresetField(Count, "Ends the run after this many turns of the model."),

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from subdeck.core.agent_kinds import KINDS
 from subdeck.core.cli.main import COMMANDS
+from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
 
@@ -39,6 +41,15 @@ def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
     assert 0 == done.code
     assert done.out.startswith(f"Usage: subdeck {name} ")
     assert "--json" in done.out
+
+
+def test_every_kind_of_agent_is_named(project_dir: Path) -> None:
+    """What may be written for an agent is said where it is asked for: in the help of a launch and in the schema."""
+    helped = subdeck("run", "--help", cwd=project_dir)
+    meaning = preset_schema()["properties"]["agent"]["description"]
+    for name in ("auto", *KINDS):
+        assert f" {name}," in " ".join(helped.out.split())
+        assert f" {name}," in f" {meaning}"
 
 
 def test_help_loads_no_command(project_dir: Path) -> None:
