@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -61,23 +62,26 @@ def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
 
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:
-    now = datetime.now(UTC)
+    now, clock = datetime.now(UTC), time.monotonic()
     cells = [
         (
-            describe.state(run),
+            describe.state(run, silent=silence is not None),
             run.meta.short_id,
             run.meta.title,
             run.meta.description or run.meta.task,
-            describe.doing(run, DOING),
+            describe.doing(run, DOING) if silence is None else describe.doing_silently(run, silence, DOING),
             describe.elapsed(run, now),
             describe.tokens(run.usage.tokens),
         )
         for run in runs
+        for silence in (run.silence(clock),)
     ]
     return table(COLUMNS, cells, terminal_width())
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:
     """Count these runs, and say how many are not counted because they are not this user's."""
+    clock = time.monotonic()
+    silent = sum(run.silence(clock) is not None for run in runs)
     foreign = sum(run.foreign for run in runs)
-    return describe.counted(count(runs)) + (f"; {foreign} foreign, not counted" if foreign else "")
+    return describe.counted(count(runs), silent) + (f"; {foreign} foreign, not counted" if foreign else "")

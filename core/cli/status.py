@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -100,6 +101,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
     result = engine.result(run.run_id) if run.has_ended else None
     ended = msgspec.to_builtins(result) if result else dict.fromkeys(RunResult.__struct_encode_fields__)
     state, end = run.state, run.end
+    silence = run.silence(time.monotonic())
     live = {
         "status": run.status,
         "reason": run.reason,
@@ -117,6 +119,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "endedAt": end and end.ended_at,
         "durationMs": end and end.duration_ms,
         "lastEventAt": run.last_event_at,
+        "silentMs": None if silence is None else round(silence * 1000),
         "warnings": run.warnings,
     }
     return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],

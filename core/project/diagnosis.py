@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from datetime import datetime
 
 from msgspec import Struct
 
 from .. import paths
 from ..run import artifacts
-from ..run.describe import NOTHING, elapsed, moment, still_running
+from ..run.describe import NOTHING, SILENT, clock, elapsed, moment, still_running
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
@@ -49,6 +50,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """Why the run is not this user's; then its processes were not looked at."""
     calls: tuple[str, ...] = ()
     """Tool calls without a result, oldest first: `bash: pytest -q`."""
+    silence: float | None = None
+    """Seconds for which the run is silent; None for one that is not."""
     retry: str = ""
     """What is being tried again, while that is the last event."""
     stop: StopRequest | None = None
@@ -159,9 +162,8 @@ def _waiting(running: Running, evidence: Evidence) -> str:
     first, *others = evidence.calls or ("",)
     if first:
         return f"waiting for {first}" + (f" and {len(others)} more" if others else "")
-    if running.sentence:
-        return "writing"
-    return evidence.retry or "no tool runs: waiting for the model"
+    doing = "writing" if running.sentence else evidence.retry or "no tool runs: waiting for the model"
+    return doing if evidence.silence is None else f"{SILENT} {clock(evidence.silence)}: {doing}"
 
 
 WINDOW = 512 * 1024
@@ -206,6 +208,7 @@ class DiagnosisReader:
             child=_process(child.child_pid, child.child_pid_started) if child and is_ours else None,
             elsewhere=facts.host if facts and not is_ours else "",
             calls=tuple(map(_named, self._calls)),
+            silence=run.silence(time.monotonic()),
             retry=self._fold.activity if self._fold.is_retrying else "",
             stop=artifacts.read_stop(self._run_dir),
             faults=artifacts.faults_of(self._run_dir, paths.META, paths.RUNNER, paths.STOP),

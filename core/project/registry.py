@@ -25,7 +25,7 @@ from ..text.plain import one_line
 from .queue_order import read_state
 
 if TYPE_CHECKING:
-    from ..run.fold import OpenRun
+    from ..run.open_run import OpenRun
     from .liveness import WrapperWatch
 
 MESSAGE_LENGTH = 300
@@ -150,7 +150,7 @@ class Registry:
 
     def _prove(self, run_id: str, run: OpenRun | None) -> None:
         """Look at a run that had no result a moment ago, with proof of life."""
-        from ..run.fold import OpenRun
+        from ..run.open_run import OpenRun
         from .liveness import FINISHING_S, GLANCE_S, Proof, WrapperWatch, reconcile
 
         run_dir = self._project.run_dir(run_id)
@@ -258,7 +258,7 @@ class Registry:
         """Return the queued runs that this registry was not asked for: they count for those that it was."""
         if self._only is None:
             return []
-        from ..run.fold import OpenRun
+        from ..run.open_run import OpenRun
 
         for run_id in artifacts.run_ids(self._project.active):
             if run_id not in self._only and run_id not in self._siblings:

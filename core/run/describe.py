@@ -23,6 +23,10 @@ _STATES = {status: f"{glyph} {status}" for status, glyph in GLYPHS.items()}
 ELSEWHERE_GLYPH = "?"
 """For a run that another machine holds: its status is only the last one written."""
 
+SILENT = "silent"
+SILENT_GLYPH = "◐"
+"""For a run that has written nothing for longer than is its way."""
+
 WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
 """What a queued run does, by what it waits for."""
 
@@ -36,15 +40,11 @@ FOREIGN = "foreign"
 """The word for a run that this user's subdeck did not make: its status is what its files say."""
 
 
-def glyph(run: RunSnapshot) -> str:
-    return ELSEWHERE_GLYPH if run.elsewhere or run.is_left_alone else GLYPHS[run.status]
-
-
-def state(run: RunSnapshot) -> str:
+def state(run: RunSnapshot, *, silent: bool = False) -> str:
     """Glyph and word, never one without the other."""
     if run.elsewhere or run.is_left_alone:
         return f"{ELSEWHERE_GLYPH} {_word(run)}"
-    return _STATES[run.status]
+    return f"{SILENT_GLYPH} {SILENT}" if silent else _STATES[run.status]
 
 
 def _word(run: RunSnapshot) -> str:
@@ -61,6 +61,11 @@ def doing(run: RunSnapshot, limit: int = 400) -> str:
     if not run.foreign:
         return _doing(run, limit)
     return run.status if isinstance(run.state, Queued) else f"{run.status}: {_doing(run, limit)}"
+
+
+def doing_silently(run: RunSnapshot, seconds: float, limit: int = 400) -> str:
+    """Return for how long a run is silent, and what it did before: `silent 6:07 after Search finished`."""
+    return f"{SILENT} {clock(seconds)} after {doing(run, limit)}"
 
 
 def _doing(run: RunSnapshot, limit: int) -> str:
@@ -219,9 +224,10 @@ def background_counts(counts: Counts) -> str:
     return f"bg: {counts.running} running / {counts.total} total"
 
 
-def counted(counts: Counts) -> str:
+def counted(counts: Counts, silent: int = 0) -> str:
     """`12 runs: 2 running (1 queued), 9 completed, 1 failed`; what there is none of is not named."""
-    running = f"{counts.running} running" + (f" ({counts.queued} queued)" if counts.queued else "")
+    parts = ", ".join(f"{count} {word}" for count, word in ((counts.queued, "queued"), (silent, SILENT)) if count)
+    running = f"{counts.running} running" + (f" ({parts})" if parts else "")
     named = [running] if counts.running else []
     named += [f"{count} {word}" for word in ("completed", "failed", "aborted") if (count := getattr(counts, word))]
     return f"{runs_word(counts.total)}: {', '.join(named)}" if named else runs_word(counts.total)

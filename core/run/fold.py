@@ -9,16 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..paths import EVENTS, Project
-from ..system.line_file import HeldFile, LineTail
+from ..paths import EVENTS
+from ..system.line_file import LineTail
 from ..text.plain import one_line
-from .artifacts import ActivityRecord, decode_activity
-from .describe import unreadable_lines
 from .events import (
     AssistantText,
     ErrorReported,
     Event,
-    EventTail,
     KnownEvent,
     Notice,
     Retry,
@@ -32,18 +29,12 @@ from .events import (
     decode_event,
     line_prefix,
 )
-from .model import LARGEST, NoticeLevel, RunMeta, Usage, WaitsFor
+from .model import LARGEST, NoticeLevel, Usage, WaitsFor
 from .outcome import FINALIZE_TOOL
 from .progress import ProgressFormatter
-from .snapshot import Queued, Running, RunSnapshot
 
 ACTIVITY_LENGTH = 200
 """Characters of what a run does now."""
-ACTIVITY_BYTES = 16 * 1024
-"""More than an activity record has: 2 KB of a sentence, escaped."""
-
-BROKEN_ACTIVITY = "its record in active/ cannot be read"
-
 NESTED = "subagents"
 """Stands where a message says why it ended: for what nested agents used, in a sum."""
 UNCOUNTED_STOPS = frozenset({"error", "compaction", NESTED})
@@ -152,99 +143,15 @@ class Fold:
         self.said_seq = seq
 
 
-class OpenRun:
-    """A run without a result: its events so far, and how far they were read. Its files are kept open."""
-
-    def __init__(self, project: Project, meta: RunMeta) -> None:
-        self.meta = meta
-        self.fold = Fold()
-        self.is_elsewhere = False
-        self.unwritable = ""
-        self.is_foreign = False
-        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
-        self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
-        self._activity_bytes = b""
-        self._activity = ActivityRecord()
-        self._activity_fault = ""
-
-    def drain(self) -> bool:
-        """Read what is new; return whether there was anything."""
-        before = self._tail.offset
-        for event in self._tail.read():
-            self.fold.apply(event)
-        return self._read_activity() or self._tail.offset != before
-
-    def has_grown(self) -> bool:
-        """Tell whether there are events to read; a sweep asks this of every run."""
-        return self._tail.has_grown()
-
-    @property
-    def may_have_ended(self) -> bool:
-        """Whether its last event says so, or its activity file is not there any more."""
-        if self.fold.ended is not None:
-            return True
-        status = self._activity_file.status()
-        self._activity_file.release()
-        return status is None
-
-    @property
-    def is_queued(self) -> bool:
-        return self.fold.started_at is None
-
-    @property
-    def stands_in_queue(self) -> bool:
-        """Whether it is queued and its place counts; a foreign one gets no place among ours."""
-        return self.is_queued and not self.is_foreign
-
-    def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
-        """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
-        the queue is.
-        """
-        fold = self.fold
-        if fold.started_at is None:
-            state = Queued(fold.waits_for, ahead, held)
-        else:
-            sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
-            state = Running(started_at=fold.started_at, attempt=fold.attempt, activity=fold.activity, sentence=sentence)
-        warnings = fold.warnings or self.meta.all_warnings
-        faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))
-        fault = ", ".join(faults)
-        return RunSnapshot(
-            meta=self.meta,
-            state=state,
-            elsewhere=self.is_elsewhere,
-            unwritable=self.unwritable,
-            foreign=self.is_foreign,
-            newer_schema=self.meta.schema_version if self.meta.is_newer else None,
-            usage=fold.usage,
-            last_event_at=fold.last_event_at,
-            last_seq=fold.last_seq,
-            fault=fault,
-            warnings=(*warnings, fault) if fault else warnings,
-        )
-
-    def _read_activity(self) -> bool:
-        """Read the activity file; return whether it says something else than before."""
-        content = self._activity_file.read(ACTIVITY_BYTES, 0)
-        if content == self._activity_bytes:
-            self._activity_file.release()
-            return False
-        if (record := decode_activity(content)) is None:  # it may be just being written
-            content = self._activity_file.read(ACTIVITY_BYTES, 0)
-            record = decode_activity(content)
-        self._activity_file.release()
-        self._activity_bytes = content
-        self._activity_fault = BROKEN_ACTIVITY if record is None else ""
-        self._activity = record or ActivityRecord()
-        return True
-
-
 class OpenCalls:
     """The tool calls of a run that have no result yet."""
 
     def __init__(self) -> None:
         self._calls: dict[str, ToolCall] = {}
         """By their id, which an agent may use again later; oldest first."""
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
 
     def __iter__(self) -> Iterator[ToolCall]:
         return iter(self._calls.values())

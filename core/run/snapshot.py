@@ -39,6 +39,10 @@ class Running(Struct, frozen=True, kw_only=True):
     """What it does now, in words for a person."""
     sentence: str = ""
     """The end of the sentence being written, at most 2 KB."""
+    heard_at: float = 0.0
+    """When it last wrote something, by `time.monotonic`, which stands still while the machine sleeps."""
+    patience: float | None = None
+    """Seconds after which it counts as silent; None where it never does: a tool is at work."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -121,6 +125,21 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def started_at(self) -> str | None:
         return None if isinstance(self.state, Queued) else self.state.started_at
+
+    @property
+    def silent_from(self) -> float | None:
+        """When it counts as silent, by `time.monotonic`, if it writes nothing more; None for one that never does."""
+        state = self.state
+        if not isinstance(state, Running) or state.patience is None or self.elsewhere or self.is_left_alone:
+            return None
+        return state.heard_at + state.patience
+
+    def silence(self, clock: float) -> float | None:
+        """Return for how many seconds a run is silent at this time of `time.monotonic`; None for one that is not."""
+        begin = self.silent_from
+        if begin is None or clock < begin or not isinstance(self.state, Running):
+            return None
+        return clock - self.state.heard_at
 
     @property
     def sentence(self) -> str:

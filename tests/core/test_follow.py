@@ -19,7 +19,7 @@ from subdeck.core.project.follower import Update
 from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
-from subdeck.core.run.fold import OpenRun
+from subdeck.core.run.open_run import OpenRun
 from subdeck.core.run.snapshot import Counts, RunSnapshot
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import HeldFile

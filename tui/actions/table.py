@@ -148,7 +148,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("fold", at(RUNS, "left"), "fold", "Fold the group: show it as one row.", needs_run),
     Action("unfold", at(RUNS, "right"), "unfold", "Unfold the group: show each of its runs.", needs_run),
     Action("next_unseen", at(DECK, "]"), "next for me", needs=needs_unseen, footer=7,
-           help="Go to the next run that needs you: what failed, then answers that ask, then other unseen ends."),
+           help="Go to the next run that needs you: what failed, answers that ask, silent runs, other unseen ends."),
     Action("previous_unseen", at(DECK, "["), "previous for me", needs=needs_unseen,
            help="Go to the previous run that needs you."),
     Action("mark_seen", at(DECK, "m"), "seen", needs=needs_run,

@@ -85,7 +85,7 @@ class DeckCommands(Commands):
 
     def mark_seen(self) -> None:
         """Note that the marked runs, or the highlighted ones, were looked at."""
-        runs = [run for run in self._deck.runs.targets if self._deck.run_store.is_unseen(run.run_id)]
+        runs = [run for run in self._deck.runs.targets if self._deck.run_store.needs_look(run.run_id)]
         self._mark_seen(runs)
         if not runs:
             self._say("That was seen already.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from textual import on
@@ -134,7 +135,19 @@ class MainScreen(LeanScreen):
         self.call_after_refresh(self.bridge.start)
         if not self._readonly:
             self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
-        self.set_interval(1.0, self.runs.tick)
+        self.set_interval(1.0, self._tick)
+
+    def _tick(self) -> None:
+        self._look_for_silence()
+        self.runs.tick()
+
+    def _look_for_silence(self) -> None:
+        """See which runs have become silent; the one that is being read needs no look."""
+        if became := self.run_store.silence.look(monotonic()):
+            self.runs.refilter(became)
+            if self.transcript.has_focus and self.transcript.run_id in became:
+                self.runs.mark_seen(self.transcript.run_id)
+            self._show_action_context()
 
     def _clean_up(self) -> None:
         self.bridge.spawn(clean_up_at_start, self.bridge, self.undo, self.actions)
@@ -178,7 +191,7 @@ class MainScreen(LeanScreen):
             marked=len(self.run_store.marked),
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed is not None,
-            unseen=len(self.run_store.unseen) + len(self.run_store.unread),
+            unseen=len(self.run_store.needs),
             can_suspend=not self.app.is_web,
             shown=self.panes.shown,
             readonly=self._readonly,
@@ -197,6 +210,7 @@ class MainScreen(LeanScreen):
         if self.run_store.holding:
             self._contents.runs_changed(update)
         self._single_run.look(update)
+        self._look_for_silence()
         self.runs.mark_seen(looked_at)
         self._header.show_figures(update.counts, self.run_store.tokens, self.run_store.cost)
         self._header.note = self._single_run.note(key_of("back", self.actions))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from ...core.run.describe import NOTHING, doing, elapsed, state, tokens
+from ...core.run.describe import NOTHING, doing, doing_silently, elapsed, state, tokens
 from ...core.run.model import RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -57,6 +57,7 @@ FOLDED, UNFOLDED = "▸", "▾"
 MEMBER, LAST_MEMBER = "│", "╰"
 
 _MUTED = "row-list--muted"
+SILENT = "row-list--silent"
 
 
 class Columns(NamedTuple):
@@ -105,10 +106,13 @@ class RowFlags(NamedTuple):
     """Its place in a group."""
     asks: bool = False
     """Whether its answer, not looked at yet, is a question."""
+    silence: int | None = None
+    """Seconds for which it is silent; None for one that is not."""
 
     def cells(self) -> list[Cell]:
         calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
-        attention = (NEEDS_YOU, "row-list--failed") if self.needs_you else calm
+        loud = "row-list--failed" if self.silence is None else SILENT
+        attention = (NEEDS_YOU, loud) if self.needs_you else calm
         return [attention, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
 
 
@@ -118,18 +122,22 @@ class RunRow:
     def __init__(self, run: RunSnapshot, flags: RowFlags, width: int) -> None:
         self.shows = (run, flags, width)
         wide = columns(width)
-        colour = _MUTED if run.foreign else _colour(run.status)
+        silence = flags.silence
+        colour = _MUTED if run.foreign else _colour(run.status) if silence is None else SILENT
         again = tries(run)
         about = one_line(run.meta.description or run.meta.task, 400)
         self._before = [
             *flags.cells(),
-            (_state(state(run), wide), colour),
+            (_state(state(run, silent=silence is not None), wide), colour),
             _after_space(one_line(run.meta.title, 60), wide.preset),
             _after_space(f"{again} · {about}" if again and not wide.now else about, wide.task),
         ]
         if wide.now:
-            text = f"{again} · {doing(run)}" if again else doing(run)
-            self._before.append(_after_space(text, wide.now, colour if run.status is RunStatus.FAILED else _MUTED))
+            now = doing(run) if silence is None else doing_silently(run, silence)
+            loud = run.status is RunStatus.FAILED or silence is not None
+            self._before.append(
+                _after_space(f"{again} · {now}" if again else now, wide.now, colour if loud else _MUTED)
+            )
         self._after = _figures(wide, run.usage.tokens, run.usage.cost)
         if wide.agent:
             tmux = run.meta.runner == RunnerKind.TMUX
@@ -207,7 +215,7 @@ def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] 
     if run_store.marked:
         hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
         parts.append(f"{len(run_store.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
-    if unseen := len(run_store.unseen):
+    if unseen := len(run_store.unseen) + len(run_store.silence.needing):
         verb = "needs" if unseen == 1 else "need"
         parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
     return " · ".join(parts)

@@ -39,6 +39,7 @@ class Flags(NamedTuple):
     marked: bool
     holds: frozenset[str] = frozenset()
     """Which of the texts that are sought stand in what the run asked, did or said."""
+    silent: bool = False
 
 
 Test = Callable[[RunSnapshot, Flags], bool]
@@ -173,6 +174,7 @@ _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
 _IS: dict[str, Test] = {
     "unseen": lambda _, flags: flags.unseen,
     "marked": lambda _, flags: flags.marked,
+    "silent": lambda _, flags: flags.silent,
     "foreign": lambda run, _: run.foreign,
 }
 _STATUSES = tuple(status.value for status in RunStatus)

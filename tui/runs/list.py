@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -273,18 +274,27 @@ class RunList(RowList):
         self._refilter(run.run_id for run in runs)
 
     def mark_seen(self, run_id: str | None) -> None:
-        """Note that a run is being looked at, for other windows too."""
-        if run_id is not None and self._run_store.mark_seen(run_id):
+        """Note that a run is being looked at; of one that has ended, for other windows too."""
+        if run_id is None:
+            return
+        if self._run_store.silence.mark_seen(run_id):
+            self._refilter((run_id,))
+        if self._run_store.mark_seen(run_id):
             self._refilter((run_id,))
             self._write_mark(SEEN, [run_id])
 
     def tick(self) -> None:
-        """Redraw the times of unfinished runs, if any of them is on the screen."""
+        """Redraw the times of unfinished runs, if any of them is on the screen, and what tells a silence."""
         top = self.scroll_offset.y
         height = min(self.listing.active - top, self.scrollable_content_region.height)
-        if height > 0:
-            x, width = time_column(self.scrollable_content_region.width - len(CURSOR))
-            self.refresh(Region(len(CURSOR) + x, 0, width, height))
+        if height <= 0:
+            return
+        x, width = time_column(self.scrollable_content_region.width - len(CURSOR))
+        self.refresh(Region(len(CURSOR) + x, 0, width, height))
+        if silent := self._run_store.silence.silent:
+            for y in range(height):
+                if self.listing.row(top + y).run_id in silent:
+                    self.refresh(Region(0, y, self.size.width, 1))
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
@@ -296,14 +306,20 @@ class RunList(RowList):
         if run is not None:
             tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
             need = run_store.need(run_id)
+            silence = run.silence(monotonic()) if run_id in run_store.silence.silent else None
             flags = RowFlags(
-                need is Need.FAILED, need in (Need.ASKS, Need.NEW), run_id in run_store.marked, tree, need is Need.ASKS
+                need in (Need.FAILED, Need.SILENT),
+                need in (Need.ASKS, Need.NEW),
+                run_id in run_store.marked,
+                tree,
+                need is Need.ASKS,
+                None if silence is None else int(silence),
             )
             return self._row_of(run, flags, width).cells(now)
         if group is None:
             return []
         flags = RowFlags(
-            not run_store.unseen.isdisjoint(group.members),
+            not (run_store.unseen | run_store.silence.needing).isdisjoint(group.members),
             not run_store.unread.isdisjoint(group.members),
             run_store.marked.issuperset(group.members),
             FOLDED if group_key in self.listing.folded else UNFOLDED,

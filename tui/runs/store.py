@@ -10,6 +10,7 @@ from ...core.run.model import RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
 from .seen import Marks
+from .silence import SilenceWatch
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
@@ -24,7 +25,9 @@ class Need(IntEnum):
     FAILED = 1
     ASKS = 2
     """Its answer is a question."""
-    NEW = 3
+    SILENT = 3
+    """It runs, and has written nothing for longer than is its way."""
+    NEW = 4
     """It has ended and was not looked at."""
 
     @property
@@ -43,6 +46,7 @@ class RunStore:
         """Runs that ended badly and were not looked at since: they need the operator."""
         self.unread: set[str] = set()
         """Runs that ended otherwise and were not looked at since."""
+        self.silence = SilenceWatch()
         self.marked: set[str] = set()
         """Runs that the operator has marked."""
         self.marks = Marks()
@@ -67,7 +71,7 @@ class RunStore:
     def flags(self, run_id: str) -> Flags:
         """Return what a filter asks about a run beside its snapshot."""
         holds = frozenset(text for text, run_ids in self.holding.items() if run_id in run_ids)
-        return Flags(self.is_unseen(run_id), run_id in self.marked, holds)
+        return Flags(self.needs_look(run_id), run_id in self.marked, holds, run_id in self.silence.silent)
 
     def apply(self, update: Update) -> None:
         """Take what changed."""
@@ -88,7 +92,7 @@ class RunStore:
                 self.unread.add(run.run_id)
 
     def mark_seen(self, run_id: str) -> bool:
-        """Note that a run was looked at; return whether it had not been before."""
+        """Note that the end of a run was looked at; return whether it had not been before."""
         if run_id not in self.unseen and run_id not in self.unread:
             return False
         self.unseen.discard(run_id)
@@ -96,7 +100,11 @@ class RunStore:
         return True
 
     def is_unseen(self, run_id: str) -> bool:
+        """Return whether a run has ended and was not looked at since."""
         return run_id in self.unseen or run_id in self.unread
+
+    def needs_look(self, run_id: str) -> bool:
+        return self.is_unseen(run_id) or run_id in self.silence.needing
 
     def take_marks(self, content: bytes) -> set[str]:
         """Follow marks, of this window or another one; return the runs that are news now, or no more."""
@@ -111,6 +119,8 @@ class RunStore:
         """Return what a run needs a person for; None for one that needs nobody."""
         if run_id in self.unseen:
             return Need.FAILED
+        if run_id in self.silence.needing:
+            return Need.SILENT
         if run_id not in self.unread:
             return None
         run = self._runs.get(run_id)
@@ -119,11 +129,13 @@ class RunStore:
     @property
     def needs(self) -> dict[str, Need]:
         """What each run that needs a person needs one for."""
-        return {run_id: need for run_id in self.unseen | self.unread if (need := self.need(run_id))}
+        ids = self.unseen | self.unread | self.silence.needing
+        return {run_id: need for run_id in ids if (need := self.need(run_id))}
 
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
         self._runs[run.run_id] = run
+        self.silence.put(run)
         if (old is None or not old.has_ended) and self.marks.is_news(run):
             self.mark_unseen((run,))
         for snapshot, step in ((old, -1), (run, +1)):
@@ -133,6 +145,7 @@ class RunStore:
         run = self._runs.pop(run_id, None)
         if run is None:
             return
+        self.silence.forget(run_id)
         for noted in (self.unseen, self.unread, self.marked):
             noted.discard(run_id)
         self._add_up(run, -1)

@@ -85,6 +85,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         "row-list--completed",
         "row-list--failed",
         "row-list--aborted",
+        "row-list--silent",
     }
     DEFAULT_CSS = """
     RowList {
@@ -95,6 +96,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         & > .row-list--completed { color: $text-success; }
         & > .row-list--failed { color: $text-error; }
         & > .row-list--aborted { color: $text-warning; }
+        & > .row-list--silent { color: $text-accent; }
     }
     """
 

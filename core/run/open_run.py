@@ -1,0 +1,131 @@
+"""A run without a result, read as it grows."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..paths import EVENTS, Project
+from ..system.line_file import HeldFile
+from .artifacts import ActivityRecord, decode_activity
+from .describe import moment, unreadable_lines
+from .events import EventTail
+from .fold import Fold
+from .model import RunMeta
+from .silence import Pulse
+from .snapshot import Queued, Running, RunSnapshot
+
+ACTIVITY_BYTES = 16 * 1024
+"""More than an activity record has: 2 KB of a sentence, escaped."""
+
+BROKEN_ACTIVITY = "its record in active/ cannot be read"
+
+
+class OpenRun:
+    """A run without a result: its events so far, and how far they were read. Its files are kept open."""
+
+    def __init__(self, project: Project, meta: RunMeta) -> None:
+        self.meta = meta
+        self.fold = Fold()
+        self.is_elsewhere = False
+        self.unwritable = ""
+        self.is_foreign = False
+        self._tail = EventTail(os.path.join(project.run_dir(meta.run_id), EVENTS), held=True)
+        self._activity_file = HeldFile(os.path.join(project.active, meta.run_id))
+        self._activity_bytes = b""
+        self._activity = ActivityRecord()
+        self._activity_fault = ""
+        self._pulse = Pulse()
+        self._heard_at: float | None = None
+        """By `time.monotonic`; None before anything was read."""
+
+    def drain(self) -> bool:
+        """Read what is new; return whether there was anything."""
+        before = self._tail.offset
+        for event in self._tail.read():
+            self.fold.apply(event)
+            self._pulse.apply(event)
+        is_new = self._read_activity() or self._tail.offset != before
+        if is_new:
+            # What is read first may be old; later on it is read soon after it was written, whatever the clock says.
+            self._heard_at = time.monotonic() - (self._age() if self._heard_at is None else 0.0)
+        return is_new
+
+    def _age(self) -> float:
+        """Seconds since the run wrote something, by the wall clock."""
+        last = moment(self.fold.last_event_at or "")
+        activity = self._activity_file.status()
+        self._activity_file.release()
+        times = (last.timestamp() if last else 0.0, activity.st_mtime if activity else 0.0)
+        return max(0.0, time.time() - max(times)) if any(times) else 0.0
+
+    def has_grown(self) -> bool:
+        """Tell whether there are events to read; a sweep asks this of every run."""
+        return self._tail.has_grown()
+
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether its last event says so, or its activity file is not there any more."""
+        if self.fold.ended is not None:
+            return True
+        status = self._activity_file.status()
+        self._activity_file.release()
+        return status is None
+
+    @property
+    def is_queued(self) -> bool:
+        return self.fold.started_at is None
+
+    @property
+    def stands_in_queue(self) -> bool:
+        """Whether it is queued and its place counts; a foreign one gets no place among ours."""
+        return self.is_queued and not self.is_foreign
+
+    def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
+        """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether
+        the queue is.
+        """
+        fold = self.fold
+        if fold.started_at is None:
+            state = Queued(fold.waits_for, ahead, held)
+        else:
+            sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
+            state = Running(
+                started_at=fold.started_at,
+                attempt=fold.attempt,
+                activity=fold.activity,
+                sentence=sentence,
+                heard_at=self._heard_at or 0.0,
+                patience=self._pulse.patience(self.meta.limits.stall),
+            )
+        warnings = fold.warnings or self.meta.all_warnings
+        faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))
+        fault = ", ".join(faults)
+        return RunSnapshot(
+            meta=self.meta,
+            state=state,
+            elsewhere=self.is_elsewhere,
+            unwritable=self.unwritable,
+            foreign=self.is_foreign,
+            newer_schema=self.meta.schema_version if self.meta.is_newer else None,
+            usage=fold.usage,
+            last_event_at=fold.last_event_at,
+            last_seq=fold.last_seq,
+            fault=fault,
+            warnings=(*warnings, fault) if fault else warnings,
+        )
+
+    def _read_activity(self) -> bool:
+        """Read the activity file; return whether it says something else than before."""
+        content = self._activity_file.read(ACTIVITY_BYTES, 0)
+        if content == self._activity_bytes:
+            self._activity_file.release()
+            return False
+        if (record := decode_activity(content)) is None:  # it may be just being written
+            content = self._activity_file.read(ACTIVITY_BYTES, 0)
+            record = decode_activity(content)
+        self._activity_file.release()
+        self._activity_bytes = content
+        self._activity_fault = BROKEN_ACTIVITY if record is None else ""
+        self._activity = record or ActivityRecord()
+        return True
