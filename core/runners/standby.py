@@ -73,9 +73,6 @@ class Standby:
             except ProcessLookupError:
                 pass  # it has ended just now
             self._reap(0)
-        from ..system import cgroup
-
-        cgroup.remove_standby(self._pid)
 
     def _reap(self, options: int) -> bool:
         try:

@@ -1,25 +1,25 @@
 """A control group (v2) for each run: what a process in it starts cannot leave it, whatever it forks or forgets.
 
 A group is made below the one that this process is in, where that is allowed; it needs no controller. It is called by
-the run's id, so that whoever finishes a run finds it without a record that could name another. The group of a wrapper
-that stood by before it had a run has an empty one in it that is called by the id.
+the run's id, so that whoever finishes a run finds it without a record that could name another.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import time
 from collections.abc import Iterator
 
 from . import files
 
 PREFIX = "subdeck-"
-STANDBY = PREFIX + "standby-"
-"""Before the pid of a wrapper that stands by."""
-_LABEL = "run-"
-"""Before the id of the run that such a wrapper was given."""
 MEMBERS = "cgroup.procs"
+_CLONE3 = 435
+"""The number of the call, the same on every architecture."""
+_CLONE_INTO_CGROUP = 0x200000000
+"""The first field of its `struct clone_args`; the fifth is the signal of the child's end, the last one the group."""
 OLD_S = 60.0
 """After this a group that is empty will not be entered any more."""
 
@@ -48,7 +48,7 @@ def find(run_id: str) -> str | None:
 
     Raises OSError where it could not be looked for.
     """
-    wanted, label = PREFIX + run_id, _LABEL + run_id
+    wanted = PREFIX + run_id
     home = own()
     if home and _is_ours(f"{home}/{wanted}"):
         return f"{home}/{wanted}"
@@ -56,23 +56,46 @@ def find(run_id: str) -> str | None:
         for directory, names in _tree(mount):
             if wanted in names and _is_ours(f"{directory}/{wanted}"):
                 return f"{directory}/{wanted}"
-            if label in names and os.path.basename(directory).startswith(STANDBY) and _is_ours(directory):
-                return directory
     return None
 
 
-def label(group: str, run_id: str) -> None:
-    """Let a group be found that was made before it was known for which run. Raises OSError."""
-    os.mkdir(f"{group}/{_LABEL}{run_id}", 0o700)
-
-
-def remove_standby(pid: int) -> None:
-    """Remove the group of a child that stood by and has ended."""
+def make(run_id: str) -> str | None:
+    """Make the group of a run below that of this process; None where that cannot be."""
     try:
-        if home := own():
-            remove(f"{home}/{STANDBY}{pid}")
+        home = own()
     except OSError:
-        return
+        return None
+    if home is None:
+        return None
+    group = f"{home}/{PREFIX}{run_id}"
+    try:
+        os.mkdir(group, 0o700)
+    except FileExistsError:
+        pass  # made by a wrapper of the run that was killed
+    except OSError:
+        return None
+    return group
+
+
+def fork_into(group: str) -> int:
+    """Fork a process that has one thread; the child, which gets 0, is in a group. It must become a program: this is no
+    fork that the interpreter knows of.
+
+    Raises OSError where the kernel cannot do that: it is too old, or a sandbox hides the call.
+    """
+    import ctypes
+
+    directory = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        arguments = (ctypes.c_uint64 * 11)()
+        arguments[0], arguments[4], arguments[10] = _CLONE_INTO_CGROUP, signal.SIGCHLD, directory
+        kernel = ctypes.PyDLL(None, use_errno=True)  # keeps the lock of the interpreter, which the child needs
+        pid = kernel.syscall(ctypes.c_long(_CLONE3), ctypes.byref(arguments), ctypes.c_size_t(ctypes.sizeof(arguments)))
+        if pid < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), group)
+        return pid
+    finally:
+        os.close(directory)
 
 
 def members(group: str) -> list[int]:

@@ -41,15 +41,6 @@ def import_msgspec() -> None:
     )
 
 
-def import_subprocess() -> None:
-    import_light(
-        "subprocess",
-        StandIn("locale"),  # for pipes of text
-        StandIn("selectors", "PollSelector"),  # for `communicate`
-        StandIn("threading", Lock=_thread.allocate_lock),
-    )
-
-
 def load(name: str) -> ModuleType:
     """Import a module by its full name; `importlib`, with what it loads itself, takes longer than most modules."""
     if name not in sys.modules:

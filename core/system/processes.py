@@ -179,9 +179,9 @@ def send(pid: int, number: int, started: int | None = None) -> bool:
             os.close(descriptor)
 
 
-def close_inherited() -> None:
+def close_inherited(above: int = 2) -> None:
     """Close all descriptors but stdin, stdout and stderr: locks and pipes that a parent of ours let us have."""
-    for descriptor in [int(name) for name in files.names("/proc/self/fd") if int(name) > 2]:
+    for descriptor in [int(name) for name in files.names("/proc/self/fd") if int(name) > above]:
         try:
             os.close(descriptor)
         except OSError:

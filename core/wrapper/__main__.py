@@ -31,23 +31,13 @@ from .queue import (
 )
 from .runner_file import RunnerFile
 
-TYPE_CHECKING = False  # as typing's, which who waits in a queue does without
-if TYPE_CHECKING:
-    from .containment import Group
-
-USUAL_INTERVAL_S = 0.005
-"""How long a thread waits for another one that computes: Python's own."""
-MOVING_INTERVAL_S = 0.0002
-"""The same while a thread moves this process into its group, which is next to no work, and the other one loads."""
-
 NO_GROUP = "--no-group"
 """The option by which a run gets no control group of its own."""
 
 
 def main(arguments: list[str]) -> int:
-    group: Group | None = None
     if arguments == [standby.OPTION]:
-        arguments, group = _stand_by()
+        arguments = _stand_by()
         if not arguments:
             return 0
     run_dir, activity_file, *options = arguments
@@ -72,14 +62,9 @@ def main(arguments: list[str]) -> int:
                 _take_over_sessions(reservations, queue, signals)
         except StopRequested:
             pass  # the supervisor finds the same signal and writes a result without a start
-        from .containment import Containment, Group
+        from .containment import Containment
 
-        if not may_group and group:
-            group.remove()
-            group = None
-        elif may_group and not group:
-            group = Group.of_run(run_dir)
-        containment = Containment(run_dir, runner, group)
+        containment = Containment(run_dir, runner, may_group=may_group)
         leave = containment.remove
         supervise = _load()
         supervise(run_dir, activity_file, signals, containment, events_written=int(queue.reported))
@@ -126,25 +111,17 @@ def _finish(run_dir: str) -> bool:
     return proof in (Proof.FINISHED, Proof.GONE, Proof.FOREIGN)
 
 
-def _stand_by() -> tuple[list[str], Group | None]:
-    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run, and the
-    group that is the run's now.
-    """
-    from .containment import Group
-
+def _stand_by() -> list[str]:
+    """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run."""
     processes.close_inherited()
     os.chdir("/")
-    sys.setswitchinterval(MOVING_INTERVAL_S)
-    group = Group.of_standby()
     _load()
     from ..agents.kinds import running_side
 
     running_side(USUAL)
     arguments = standby.receive()
-    sys.setswitchinterval(USUAL_INTERVAL_S)
     if arguments is None:
-        group.remove()
-        return [], None
+        return []
     processes.wear_mark(os.path.basename(arguments[0]))
     stderr = files.open_private(os.path.join(arguments[0], paths.STDERR), os.O_WRONLY | os.O_APPEND)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -152,19 +129,15 @@ def _stand_by() -> tuple[list[str], Group | None]:
         os.dup2(source, descriptor)
     os.close(nowhere)
     os.close(stderr)
-    if not group.label(arguments[0]):
-        group.remove()
-        return arguments, None
-    return arguments, group
+    return arguments
 
 
 def _load() -> Callable[..., None]:
     """Load what starts and supervises a child, which who waits in a queue does without."""
     gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
-    from ..system.imports import import_msgspec, import_subprocess
+    from ..system.imports import import_msgspec
 
     import_msgspec()
-    import_subprocess()
     from .supervise import supervise
 
     processes.become_subreaper()

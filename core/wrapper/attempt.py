@@ -8,7 +8,6 @@ import select
 import signal
 import time
 from collections.abc import Iterator
-from subprocess import PIPE, Popen
 from types import FrameType
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
 from ..system.files import open_regular
 from ..system.log import log_fault
+from ..system.starting import Child
 from .child_input import ChildInput
 from .containment import Containment
 from .intake import Intake
@@ -102,17 +102,18 @@ class Attempt:
             return self._outcome(failure=_fault(RunReason.START_FAILED, error))
         self.has_child = True
         try:
-            with child:
-                try:
-                    self._announce(child)
-                    returncode = self._serve(child)
-                finally:
-                    if self._input:
-                        self._input.close()
-                    self._end_descendants()
-                self._drain()
+            try:
+                self._announce(child)
+                returncode = self._serve(child)
+            finally:
+                if self._input:
+                    self._input.close()
+                self._end_descendants()
+            self._drain()
         except Exception as error:
             return self._outcome(failure=_fault(RunReason.LOST, error))
+        finally:
+            child.close()
         self._exited = None if returncode is None else ChildExit.of(returncode)
         return self._outcome()
 
@@ -138,7 +139,7 @@ class Attempt:
             finalize=self._meta.finalize,
         )
 
-    def _start(self) -> Popen[bytes]:
+    def _start(self) -> Child:
         """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
 
         Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
@@ -149,26 +150,22 @@ class Attempt:
         environment.pop(paths.AGENT_ENVIRONMENT, None)
         environment |= own | command.env | {"PWD": self._meta.cwd}
         try:
-            with open(open_regular(self._start_of.prompt_path)[0], "rb") as prompt:
-                self._containment.enter()
-                child = Popen(
+            prompt = open_regular(self._start_of.prompt_path)[0]
+            try:
+                child = self._containment.start(
                     command.argv,
-                    stdin=PIPE if command.pipe else prompt,
-                    stdout=PIPE,
-                    stderr=PIPE,
-                    cwd=self._meta.cwd,
-                    env=environment,
-                    bufsize=0,
-                    start_new_session=True,
+                    directory=self._meta.cwd,
+                    environment=environment,
+                    stdin=None if command.pipe else prompt,
                 )
-            assert child.stdout and child.stderr  # noqa: S101 - for the type: both are pipes
-            self._stdout, self._stderr = child.stdout.fileno(), child.stderr.fileno()
+            finally:
+                os.close(prompt)
+            self._stdout, self._stderr = child.stdout, child.stderr
             for pipe in (self._stdout, self._stderr):
                 os.set_blocking(pipe, False)
             _widen(self._stdout)
-            if child.stdin:
-                self._input = ChildInput(os.dup(child.stdin.fileno()), self._poller)
-                child.stdin.close()
+            if child.stdin is not None:
+                self._input = ChildInput(child.stdin, self._poller)
         except BaseException:
             self._end_descendants()
             raise
@@ -178,7 +175,7 @@ class Attempt:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
         self.not_ended = self._containment.end(patience)
 
-    def _announce(self, child: Popen[bytes]) -> None:
+    def _announce(self, child: Child) -> None:
         own = os.getpid()
         self._containment.add_child(child.pid)
         started = RunStarted(
@@ -194,7 +191,7 @@ class Attempt:
         self._records.event(started)
         self._records.touch(time.monotonic())
 
-    def _serve(self, child: Popen[bytes]) -> int | None:
+    def _serve(self, child: Child) -> int | None:
         """Serve pipes, signals and clocks until the child has ended; return its return code.
 
         None for a child that cannot be ended, as one that has become another user's.
@@ -208,7 +205,6 @@ class Attempt:
         self._reply()
         while (returncode := child.poll()) is None:
             if self._escalation.gives_up(time.monotonic()):
-                child.returncode = -signal.SIGKILL  # or its Popen waits for it for ever
                 return None
             for descriptor, _ in poller.poll(self._timeout_ms()):
                 if descriptor == woken:
@@ -233,7 +229,7 @@ class Attempt:
         after = self._stream.finished_after
         return None if after is None or self._escalation.has_begun else self._watchdog.last_heard + after
 
-    def _advance(self, child: Popen[bytes]) -> None:
+    def _advance(self, child: Child) -> None:
         """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
         self._containment.look(now)

@@ -49,6 +49,19 @@ def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
     return open_engine(project_dir, cgroup=request.param)
 
 
+def run_wrappers_with(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Change something in the wrappers that are started from now on."""
+    code = f"""
+import sys
+from subdeck.core.system import cgroup
+{change}
+from subdeck.core.wrapper.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
+    monkeypatch.setattr(WrapperCall, "argv", argv)
+
+
 def group_of(pid: int) -> str:
     lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     return next(line for line in lines if line.startswith("0::")).rpartition("/")[2]
@@ -74,17 +87,21 @@ def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
 
 @needs_groups
 @pytest.mark.parametrize("stands_by", [False, True])
-def test_a_group_for_each_run(project_dir: Path, stands_by: bool) -> None:
-    """Wrapper and child are in a group that the run's id leads to, and that goes with it."""
+@pytest.mark.parametrize("is_hidden", [False, True], ids=["at once", "moved"])
+def test_a_group_for_each_run(
+    project_dir: Path, monkeypatch: pytest.MonkeyPatch, stands_by: bool, is_hidden: bool
+) -> None:
+    """The child is in a group that the run's id leads to and that goes with it, also where it cannot be forked into."""
     engine = open_engine(project_dir)
-    if stands_by:
+    if is_hidden:
+        run_wrappers_with(monkeypatch, "cgroup._CLONE3 = -1")
+    elif stands_by:
         standby.start()
     run = start(engine, "hang")
     pids = started(engine, run)
-    name = f"subdeck-standby-{pids.pid}" if stands_by else f"subdeck-{run.run_id}"
-    assert [name, name] == [group_of(pids.pid), group_of(pids.child_pid)]
+    assert f"subdeck-{run.run_id}" == group_of(pids.child_pid)
     group = cgroup.find(run.run_id)
-    assert group is not None and {pids.pid, pids.child_pid} == set(cgroup.members(group))
+    assert group is not None and [pids.child_pid] == cgroup.members(group)
     engine.stop([run.run_id])
     wait_for_end(engine, run.run_id)
     wait_until(lambda: cgroup.find(run.run_id) is None, "the group to be removed")
@@ -172,20 +189,16 @@ def test_empty_groups_are_taken_away(project_dir: Path, monkeypatch: pytest.Monk
     assert [False, True] == there
 
 
-def test_no_group_no_matter(project_dir: Path, tmp_path: Path) -> None:
-    """Where no group can be made, a run goes on without one."""
-    code = f"""
-import sys
-from subdeck.core.system import cgroup
-cgroup.own = lambda: {str(tmp_path)!r}
-from subdeck.core.wrapper.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
+@pytest.mark.parametrize("change", ["cgroup.own = lambda: {place!r}", "cgroup.make = lambda run_id: {place!r}"])
+def test_no_group_no_matter(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Where no group can be made or entered, a run goes on without one."""
+    run_wrappers_with(monkeypatch, change.format(place=str(tmp_path)))
     engine = open_engine(project_dir)
-    with pytest.MonkeyPatch.context() as patched:
-        argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
-        patched.setattr(WrapperCall, "argv", argv)
-        assert "completed" == run_to_end(engine, "answer ok").status
+    run, daemon = with_daemon(engine, tmp_path)
+    listed = run_dir(engine, run) / paths.CHILDREN
+    wait_until(lambda: str(daemon) in listed.read_text().split(), "the daemon to be written down")
+    engine.stop([run.run_id])
+    assert ("stopped", False) == (wait_for_end(engine, run.run_id).reason, lives(daemon))
     assert not list(tmp_path.glob("subdeck-*"))
 
 
@@ -219,20 +232,14 @@ def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
     wait_until_gone(pids.pid)
 
 
-@needs_groups
-def test_the_group_of_a_wrapper_that_gets_no_run(project_dir: Path) -> None:
-    """What stands by for nothing leaves no group, and a run that is to have none takes the wrapper out of its own."""
-    home = group_for_tests()
-    standby.start()
-    groups = [Path(f"{home}/{cgroup.STANDBY}{pid}") for pid in processes.children()]
-    wait_until(lambda: any(group.exists() for group in groups), "its group to be made")
-    standby.dismiss()
-    assert not any(group.exists() for group in groups)
+@pytest.mark.parametrize("stands_by", [False, True])
+def test_no_group_by_setting(project_dir: Path, stands_by: bool) -> None:
+    """With `cgroup: off` a run is in the group of whoever launched it."""
     engine = open_engine(project_dir, cgroup="off")
-    standby.start()
+    if stands_by:
+        standby.start()
     pids = started(engine, run := start(engine, "hang"))
-    assert [False, False] == ["subdeck-" in group_of(pid) for pid in (pids.pid, pids.child_pid)]
-    assert not Path(f"{home}/{cgroup.STANDBY}{pids.pid}").exists()
+    assert {group_of(os.getpid())} == {group_of(pid) for pid in (pids.pid, pids.child_pid)}
     engine.stop([run.run_id])
     wait_for_end(engine, run.run_id)
 

@@ -41,16 +41,6 @@ def test_a_library_gets_what_it_comes_to_use(code: str, printed: str) -> None:
     assert printed == run(code)
 
 
-def test_subprocess_gets_what_it_comes_to_use() -> None:
-    """It loads without what text and several pipes need, and has that where they are asked for."""
-    begin = "import sys; from subdeck.core.system.imports import import_subprocess\n"
-    begin += "import_subprocess(); import subprocess\n"
-    loaded = "print([name for name in ('locale', 'selectors', 'threading') if name in sys.modules])\n"
-    talk = "p = subprocess.PIPE; print(subprocess.run(['cat'], input='so\\n', stdout=p, stderr=p, text=True).stdout)"
-    done = subprocess.run([sys.executable, "-P", "-c", begin + loaded + talk], capture_output=True, text=True)
-    assert ("[]", "so", "") == (*done.stdout.split(), done.stderr)
-
-
 def test_what_is_loaded_is_left_alone() -> None:
     """A program that has such a module already goes on with it, and so does the library."""
     code = (

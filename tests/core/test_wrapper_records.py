@@ -273,7 +273,7 @@ def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
     os.close(lock)
     (run,) = engine.snapshots()
     assert ("failed", "start_failed") == (run.status, run.reason)
-    assert "ValueError: embedded null byte" in end_of(run).message
+    assert "ValueError: a null byte" in end_of(run).message
 
 
 def test_a_warning_of_the_tools_is_an_event(project_dir: Path) -> None:

@@ -47,7 +47,6 @@ PATHS = {
     "core/system/cgroup.py": ({"os.mkdir", "os.open", "os.rmdir", "os.walk"}, "/sys/fs/cgroup"),
     "core/system/processes.py": ({"os.listdir", "os.readlink"}, "/proc"),
     "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
-    "core/wrapper/containment.py": ({"os.mkdir"}, "/sys/fs/cgroup"),
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
     "tui/commands/answers.py": ({"tempfile.TemporaryDirectory"}, "a copy for a command"),

@@ -1,0 +1,126 @@
+"""Starting a program whose streams are ours."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from subdeck.core.system import starting
+
+from tests.waiting import wait_until
+
+
+def start(
+    argv: Sequence[str], *, stdin: int | None = None, directory: str = "/", environment: Mapping[str, str] | None = None
+) -> starting.Child:
+    variables = {"PATH": os.environ["PATH"]} if environment is None else environment
+    return starting.start(argv, directory=directory, environment=variables, stdin=stdin)
+
+
+def said_by(child: starting.Child) -> tuple[str, str, int | None]:
+    """Return all that a child writes to stdout and stderr, and how it ended."""
+    said = []
+    for descriptor in (child.stdout, child.stderr):
+        with open(descriptor, encoding="utf-8", closefd=False) as stream:
+            said.append(stream.read())
+    wait_until(lambda: child.poll() is not None, "its end")
+    child.close()
+    return (said[0], said[1], child.returncode)
+
+
+def descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+def test_streams_directory_and_environment(tmp_path: Path) -> None:
+    """It reads the file that it is given, in its directory, with its environment and no other."""
+    (tmp_path / "words").write_text("hello\n")
+    words = os.open(tmp_path / "words", os.O_RDONLY)
+    before = descriptors()
+    script = "read word; echo $word $NAME ${HOME-none} $PWD; echo trouble >&2; exit 3"
+    child = start(["/bin/sh", "-c", script], stdin=words, directory=str(tmp_path), environment={"NAME": "of it"})
+    assert (f"hello of it none {tmp_path}\n", "trouble\n", 3) == said_by(child)
+    assert (before, None) == (descriptors(), child.stdin)
+    os.close(words)
+
+
+def test_what_is_written_to_it() -> None:
+    """Without a file it reads a pipe of ours."""
+    child = start(["cat"])
+    assert child.stdin is not None
+    os.write(child.stdin, b"so\n")
+    os.close(child.stdin)
+    assert ("so\n", "", 0) == said_by(child)
+
+
+def test_it_is_on_its_own(tmp_path: Path) -> None:
+    """It has a session of its own, none of our descriptors and the signals of any program."""
+    inherited = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(inherited, True)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    try:
+        child = start(["/bin/sh", "-c", "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/$$/status; read word"])
+        assert child.pid == os.getsid(child.pid)
+        os.set_blocking(child.stdout, True)
+        said = b""
+        while b"SigIgn" not in said or not said.endswith(b"\n"):
+            said += os.read(child.stdout, 4096)
+        words = said.decode().split()
+        assert {"0", "1", "2", "3"} == set(words[: words.index("SigBlk:")])  # 3 is how ls reads them
+        assert ["0" * 16, "0" * 16] == [words[words.index(name) + 1] for name in ("SigBlk:", "SigIgn:")]
+        child.terminate()
+        assert ("", "", -signal.SIGTERM) == said_by(child)
+        child.terminate()
+        assert set() == signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        os.close(inherited)
+
+
+@pytest.mark.parametrize(
+    ("argv", "directory", "number", "named"),
+    [
+        (["/nowhere/program"], "/", errno.ENOENT, "/nowhere/program"),
+        (["no-such-program"], "/", errno.ENOENT, "no-such-program"),
+        (["/etc/passwd"], "/", errno.EACCES, "/etc/passwd"),
+        (["true"], "/nowhere", errno.ENOENT, "/nowhere"),
+        (["true", "long" * 10_000_000], "/", errno.E2BIG, "true"),
+    ],
+)
+def test_what_cannot_be_started(argv: list[str], directory: str, number: int, named: str) -> None:
+    """The error says which file is to blame; nothing is left of the attempt."""
+    before = descriptors()
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        start(argv, directory=directory)
+    assert (number, named) == (caught.value.errno, caught.value.filename)
+    assert before == descriptors()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize(
+    ("argv", "environment"),
+    [(["true", "a\0b"], {}), (["true"], {"NAME": "a\0b"}), (["true"], {"A=B": "c"}), (["true", "\ud800"], {})],
+)
+def test_words_that_no_program_can_be_given(argv: list[str], environment: dict[str, str]) -> None:
+    """They are refused before anything is forked."""
+    before = descriptors()
+    with pytest.raises(ValueError, match=r"null byte|has a =|surrogates"):
+        start(argv, environment={"PATH": os.environ["PATH"], **environment})
+    assert before == descriptors()
+
+
+def test_a_program_that_may_not_be_run_further_up_the_path(tmp_path: Path) -> None:
+    """It is looked for along the path; one that may not be run is passed over, and told of where there is no other."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tool").write_text(f"#!/bin/sh\necho {name}\n")
+    path = {"PATH": f"{tmp_path}/missing:{tmp_path}/first:{tmp_path}/second"}
+    with pytest.raises(PermissionError):
+        start(["tool"], environment=path)
+    (tmp_path / "second" / "tool").chmod(0o755)
+    assert ("second\n", "", 0) == said_by(start(["tool"], environment=path))
