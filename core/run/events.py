@@ -6,6 +6,7 @@ Annotations are evaluated here, as in `model`.
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast, get_args
 
 import msgspec
@@ -136,9 +137,13 @@ ARGS_LIMIT = 64 * 1024
 """Characters of a tool call's arguments that are kept, their names included."""
 
 _encoder = msgspec.json.Encoder()
-_decode_known: Callable[[bytes], KnownEvent] = decoder(cast("Any", KnownEvent))
-_decode_header = decoder(UnknownEvent)
 _KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kind in get_args(KnownEvent))
+
+
+@cache
+def _decoders() -> tuple[Callable[[bytes], KnownEvent], Callable[[bytes], UnknownEvent]]:
+    """Prepare what reads events: half a millisecond that whoever only writes them does without."""
+    return decoder(cast("Any", KnownEvent)), decoder(UnknownEvent)
 
 
 def encode_event(event: Event) -> bytes:
@@ -148,12 +153,13 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(line: bytes) -> Event | None:
     """Decode one line; None when it is not an event: torn, not JSON, or a known type with a value that does not fit."""
+    decode_known, decode_header = _decoders()
     try:
-        return _decode_known(line)
+        return decode_known(line)
     except UNDECODABLE:
         pass  # not JSON, of a type that is not known here, or with a value that does not fit
     try:
-        header = _decode_header(line)
+        header = decode_header(line)
     except UNDECODABLE:
         return None
     return None if header.type in _KNOWN_TYPES else header

@@ -8,12 +8,13 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from types import FrameType
 
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.child import Start, own_variables
+from ..agents.child import Start, Stream, own_variables
 from ..agents.kinds import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
@@ -63,10 +64,8 @@ class Attempt:
         self._containment = containment
         self._turns = turns
         self._child = running_side(meta.kind)
-        self._stream = self._child.stream(start)
         self._poller = select.poll()
         self._input: ChildInput | None = None
-        self._intake = Intake(self._stream, records)
         self._escalation = StopEscalation(meta.grace_seconds)
         self._watchdog = Watchdog(meta.limits, began)
         self._stop: StopRequest | None = None
@@ -78,6 +77,15 @@ class Attempt:
         self.not_ended: tuple[str, ...] = ()
         """Processes of it that could not be ended."""
         self._handle_signals()
+
+    @cached_property
+    def _stream(self) -> Stream:
+        """What reads the child: its kind may load that only now, while the child starts."""
+        return self._child.stream(self._start_of)
+
+    @cached_property
+    def _intake(self) -> Intake:
+        return Intake(self._stream, self._records)
 
     @property
     def facts(self) -> StreamFacts:

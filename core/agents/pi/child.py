@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from ...run.model import RunMeta
 from ..child import Child, Command, Start
-from .lines import kind
 from .program import child_command, node_problem
-from .stream import PiStream
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from .stream import PiStream
 
 _EVENTS = frozenset({"session", "agent_start", "agent_end", "turn_start", "message_start", "message_update"})
 """One of them is among the first that pi writes."""
@@ -16,12 +18,16 @@ _EVENTS = frozenset({"session", "agent_start", "agent_end", "turn_start", "messa
 
 class PiChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
+        from .lines import kind
+
         return any((name := kind(line)) is not None and name[0] in _EVENTS for line in lines)
 
     def command(self, start: Start) -> Command:
         return child_command(start.meta, start.run_dir)
 
     def stream(self, start: Start | None = None) -> PiStream:
+        from .stream import PiStream  # 2 ms that pass while pi starts
+
         return PiStream()
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
