@@ -86,7 +86,7 @@ def _hand_to_standby(call: WrapperCall) -> HasGone | None:
         return None
     is_taken = False
     try:
-        is_taken = ready.fits(call.environment) and ready.hand_over(call.arguments)
+        is_taken = ready.hand_over(call.arguments, call.environment)
     finally:
         if not is_taken:  # when the launcher is interrupted, too
             ready.dismiss()

@@ -25,6 +25,9 @@ MARK = "SUBDECK_RUN_ID"
 _UNMARKED = "-" * 22
 """Room for a run's id in the environment that others see: written over once it is known."""
 
+_FOR_AGENT = "SUBDECK_AGENT_ENVIRONMENT"
+"""`paths.AGENT_ENVIRONMENT`, likewise."""
+
 _SIGKILL = 9
 
 _END = b"\0\0"
@@ -41,12 +44,13 @@ class Standby:
         self._environment = dict(os.environ)
         self._gone = False
 
-    def fits(self, environment: Mapping[str, str]) -> bool:
-        """Return whether it has the environment that a run is to get."""
-        return self._environment == environment
-
-    def hand_over(self, arguments: Sequence[str]) -> bool:
-        """Give it a run, as soon as it has loaded; return False when it has ended instead, or loads for too long."""
+    def hand_over(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Give it a run, as soon as it has loaded; return False when it has ended instead, loads for too long, or has
+        another environment than the run is to get. What is for the agent alone it is told.
+        """
+        for_agent = environment.get(_FOR_AGENT, "")
+        if {name: value for name, value in environment.items() if name != _FOR_AGENT} != self._environment:
+            return False
         import select  # here, because little may be loaded before this wrapper is started
 
         poller = select.poll()
@@ -54,7 +58,7 @@ class Standby:
         try:
             if not poller.poll(LOAD_TIMEOUT_S * 1000) or not os.read(self._loaded, 1):
                 return False
-            os.write(self._orders, b"\0".join(map(os.fsencode, arguments)) + _END)
+            os.write(self._orders, b"\0".join(map(os.fsencode, (for_agent, *arguments))) + _END)
         except OSError:
             return False
         self._close()
@@ -161,4 +165,7 @@ def receive() -> list[str] | None:
         if not part:
             return None
         message += part
-    return os.fsdecode(message[: -len(_END)]).split("\0")
+    for_agent, *arguments = os.fsdecode(message[: -len(_END)]).split("\0")
+    if for_agent:
+        os.environ[_FOR_AGENT] = for_agent
+    return arguments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from subdeck.core.engine import Engine
 from subdeck.core.runners import standby
 from subdeck.core.system import files, processes
 
@@ -59,6 +61,23 @@ def test_other_environment_needs_another_wrapper(
     wait_for_end(engine, start_run(engine, "any", cwd=str(tmp_path)).run_id)
     assert "hello\n" == (tmp_path / "greeting").read_text()
     assert ready.has_gone()
+
+
+def test_variables_for_the_agent(project_dir: Path, home: Path, tmp_path: Path) -> None:
+    """What the settings add to the environment of an agent is no reason for another wrapper, and it alone has it."""
+    command = ["/bin/sh", "-c", f'echo "$GREETING" >{tmp_path}/greeting; exec sleep 60', "pi"]
+    agents = {"greeter": {"kind": "pi", "command": command, "env": {"GREETING": "hello\nyou"}}}
+    write_settings(home)
+    (home / ".config" / "subdeck" / "config.yaml").write_text(json.dumps({"agents": agents}))
+    engine = Engine.open(str(project_dir), session="operator")
+    ready = stand_by()
+    run = start_run(engine, "any", agent="greeter", model="fake/test")
+    pids = started(engine, run)
+    wait_until(lambda: (tmp_path / "greeting").exists() and (tmp_path / "greeting").read_text(), "the child's words")
+    assert (ready._pid, "hello\nyou\n") == (pids.pid, (tmp_path / "greeting").read_text())
+    assert b"GREETING" not in Path(f"/proc/{pids.pid}/environ").read_bytes()
+    engine.stop([run.run_id])
+    wait_for_end(engine, run.run_id)
 
 
 def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
