@@ -72,6 +72,9 @@ class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
     duration_ms: Whole | None = None
     within: str = ""
     """As that of its call."""
+    diff: str = ""
+    """What an edit has changed, as the agent says it: a unified diff, or the numbered lines of pi before 1.0. At most
+    `CONTENT_LIMIT` characters."""
 
 
 class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ..text.plain import one_line, plain
 from .describe import clock, moment, state, tokens, unreadable_lines
+from .edits import diff_of, diff_text
 from .events import (
     AssistantText,
     ErrorReported,
@@ -66,12 +67,12 @@ def escaped(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", text)
 
 
-def fenced(text: str) -> str:
+def fenced(text: str, language: str = "text") -> str:
     """Put text into a fence that is longer than any in it."""
     shown = plain(text).strip("\n")
     longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}text\n{shown}\n{fence}"
+    return f"{fence}{language}\n{shown}\n{fence}"
 
 
 def quoted(text: str) -> str:
@@ -123,7 +124,9 @@ def _said(event: Event, formatter: ProgressFormatter) -> str:
         case Thinking(text=text):
             return quoted(text) if plain(text).strip() else ""
         case ToolCall():
-            return f"{_line(event, formatter)}\n\n{fenced(arguments_text(event))}"
+            diff = diff_text(diff_of(event))
+            shown = fenced(diff, "diff") if diff else fenced(arguments_text(event))
+            return f"{_line(event, formatter)}\n\n{shown}"
         case ToolResult():
             cut = "\n[the run kept no more of it]" if event.truncated else ""
             return f"{_line(event, formatter)}\n\n{fenced((plain(event.content).strip() or '(no output)') + cut)}"

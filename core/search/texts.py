@@ -15,7 +15,11 @@ def texts_of(event: Event) -> Iterator[str]:
     match event:
         case AssistantText(text=text) | Thinking(text=text) | Notice(text=text):
             yield plain(text)
-        case ToolResult(content=text) | ErrorReported(message=text) | Retry(reason=text):
+        case ToolResult(content=text, diff=diff):
+            yield plain(text)
+            if diff:
+                yield plain(diff)
+        case ErrorReported(message=text) | Retry(reason=text):
             yield plain(text)
         case ToolCall(tool_name=name, args=args):
             if not is_worded(name):

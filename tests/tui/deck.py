@@ -11,6 +11,7 @@ from typing import Any
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.deck.screen import MainScreen
 from subdeck.tui.engine_api import EngineApi
+from subdeck.tui.transcript.view import DocumentView
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -61,6 +62,12 @@ class Deck:
 
     async def until_text(self, text: str) -> None:
         await self.until(lambda: text in self.screen_text, f"{text!r} on the screen")
+
+
+def text_at_cursor(view: DocumentView) -> str:
+    """The whole text of the line under the cursor, opened or not."""
+    offset = view.cursor_offset
+    return "" if offset is None else view.document.full_text(offset)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from subdeck.tui.feed.lines import UNREADABLE
 from textual.events import Paste
 from textual.widgets import Input
 
-from .deck import Deck, opened
+from .deck import Deck, opened, text_at_cursor
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, stamp
 from .test_hostile import HOSTILE, raw_controls
 
@@ -50,7 +50,7 @@ async def search(deck: Deck, words: str) -> None:
 
 
 def line_at_cursor(deck: Deck) -> str:
-    return deck.main.transcript.entry_text_at_cursor()
+    return text_at_cursor(deck.main.transcript)
 
 
 async def test_search_goes_from_match_to_match() -> None:

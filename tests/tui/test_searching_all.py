@@ -12,7 +12,7 @@ from subdeck.tui.search.query import parse_query
 from subdeck.tui.search.screen import SearchScreen
 
 from ..factories import make_meta
-from .deck import Deck, opened
+from .deck import Deck, opened, text_at_cursor
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, stamp
 from .test_hostile import HOSTILE, raw_controls
 
@@ -57,7 +57,7 @@ async def test_hits_come_as_one_types_and_open_at_their_line() -> None:
         ]
         await deck.press("down", "down", "enter")
         transcript = deck.main.transcript
-        await deck.until(lambda: transcript.entry_text_at_cursor() == "run 1 line 40 Needle", "the line")
+        await deck.until(lambda: text_at_cursor(transcript) == "run 1 line 40 Needle", "the line")
         assert (run_id(1), KeyContext.TRANSCRIPT) == (deck.main.runs.selected, deck.main.panes.place)
         await deck.until(lambda: "match 1/1" in str(transcript.border_subtitle), "the search in the transcript")
         await deck.press("escape")
@@ -70,12 +70,12 @@ async def test_next_hit_is_one_key_away() -> None:
         await search(deck, "needle")
         await found(deck, "3 hits in 2 runs")
         await deck.press("down", "enter")
-        await deck.until(lambda: deck.main.transcript.entry_text_at_cursor() == "run 3 line 90 Needle", "the line")
+        await deck.until(lambda: text_at_cursor(deck.main.transcript) == "run 3 line 90 Needle", "the line")
         await deck.press("ctrl+f")
         await found(deck, "3 hits in 2 runs")
         await deck.until(lambda: deck.app.screen.query_one(HitList).cursor == 1, "the hit")
         await deck.press("down", "enter")
-        await deck.until(lambda: deck.main.transcript.entry_text_at_cursor() == "run 1 line 40 Needle", "the next one")
+        await deck.until(lambda: text_at_cursor(deck.main.transcript) == "run 1 line 40 Needle", "the next one")
 
 
 async def test_line_before_what_was_read_is_shown_once_it_is() -> None:
@@ -87,7 +87,7 @@ async def test_line_before_what_was_read_is_shown_once_it_is() -> None:
         await search(deck, "nadel")
         await found(deck, "1 hit in 1 run")
         await deck.press("enter")
-        await deck.until(lambda: deck.main.transcript.entry_text_at_cursor().startswith("Nadel"), "the line")
+        await deck.until(lambda: text_at_cursor(deck.main.transcript).startswith("Nadel"), "the line")
 
 
 async def test_terms_of_the_filter_choose_the_runs() -> None:

@@ -8,6 +8,7 @@ from subdeck.core.run.events import ErrorReported, encode_event
 from subdeck.tui.transcript.matches import highlighter
 from textual.geometry import Offset
 
+from .deck import text_at_cursor
 from .reading_app import Pane, call, reading, result, text, thought
 from .test_hostile import HOSTILE
 
@@ -184,7 +185,7 @@ async def test_a_long_content_is_cut_with_a_note() -> None:
         pane.transcript.toggle_at_cursor()
         await pane.press("last")
         assert pane.said[-1] == "│ [… 20000 more characters, not shown here]"
-        assert pane.transcript.entry_text_at_cursor() == f"Finished reading x\n{content}"
+        assert text_at_cursor(pane.transcript) == f"Finished reading x\n{content}"
 
 
 async def test_thinking_is_folded() -> None:
@@ -275,7 +276,7 @@ async def test_a_byte_can_be_shown() -> None:
         assert not pane.transcript.following
         assert pane.transcript.cursor_offset == offset
         assert pane.pointed[0].startswith("line 5001 ")
-        assert pane.transcript.entry_text_at_cursor() == MANY[5000].text
+        assert text_at_cursor(pane.transcript) == MANY[5000].text
         assert pane.transcript.source_path == f"{pane.app.directory}/events.jsonl"
 
 
@@ -362,4 +363,4 @@ async def test_hostile_text_opened(hostile: str) -> None:
                 await pane.press(key)
                 for line in all_lines(pane):
                     assert not [char for char in line if ord(char) < 32 or 0x7F <= ord(char) < 0xA0]
-            assert pane.transcript.entry_text_at_cursor() is not None
+            assert text_at_cursor(pane.transcript) is not None

@@ -103,7 +103,9 @@ class AnswerCommands(Commands):
     async def open_path(self, run: RunSnapshot) -> None:
         """Open a file that the row under the cursor names, else one that its line names."""
         view = self._deck.transcript
-        texts = (view.row_text_at_cursor(), view.entry_text_at_cursor())
+        offset = view.cursor_offset
+        whole = "" if offset is None else await self._bridge.call(view.document.full_text, offset)
+        texts = (view.row_text_at_cursor(), whole)
         places = await self._bridge.call(_first_places, texts, run.meta.cwd)
         if not places:
             self._say("No file that is there is named under the cursor.")

@@ -18,14 +18,14 @@ from ..feed.lines import View
 from ..terminal.handover import page_file
 from ..text.format import short_path
 from ..transcript.export import exists, file_name, full_path, save, text_of
-from ..transcript.matches import error_matcher, find
+from ..transcript.matches import edit_matcher, error_matcher, find
 from ..transcript.time import FORMS, offset_at, parse_time
 from .base import Commands, name_of
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
-    from ..transcript.matches import Match
+    from ..transcript.matches import Match, NewMatcher
 
 CLIPBOARD = 74_994
 """Bytes that every terminal which takes a clipboard at all takes: 100,000 characters of base64."""
@@ -38,7 +38,7 @@ class TranscriptCommands(Commands):
     def __init__(self, deck: MainScreen) -> None:
         super().__init__(deck)
         self._is_looking = False
-        """For an error."""
+        """For an error or an edit."""
         self._is_paging = False
 
     def next_view(self) -> None:
@@ -49,38 +49,42 @@ class TranscriptCommands(Commands):
     # --- finding -------------------------------------------------------------------------------------------------
 
     def go_to_error(self, by: int) -> None:
+        self._go_to("error", error_matcher, by)
+
+    def go_to_edit(self, by: int) -> None:
+        self._go_to("edit", edit_matcher, by)
+
+    def _go_to(self, what: str, matcher: NewMatcher, by: int) -> None:
         transcript = self._deck.transcript
         if transcript.view == View.STDERR:
-            self._say(f"Nothing is marked as an error in stderr; {self._key('search')} searches it for words.")
+            self._say(f"Nothing is marked as an {what} in stderr; {self._key('search')} searches it for words.")
         elif transcript.source_path is not None and not self._is_looking:
             self._is_looking = True
-            self.spawn(self._find_error, transcript.source_path, by)
+            self.spawn(self._find, transcript.source_path, what, matcher, by)
 
-    async def _find_error(self, path: str, by: int) -> None:
+    async def _find(self, path: str, what: str, matcher: NewMatcher, by: int) -> None:
         transcript = self._deck.transcript
         shown = transcript.shown
         here = transcript.cursor_offset or 0
-        # While the end is followed no line is chosen: an error in the last one is a previous one.
+        # While the end is followed no line is chosen: what is in the last one is a previous one.
         start = here + (1 if by > 0 or transcript.following else 0)
         try:
-            match = await self._bridge.call(
-                find, LineFile(path), error_matcher, start, by, lambda: shown != transcript.shown
-            )
+            match = await self._bridge.call(find, LineFile(path), matcher, start, by, lambda: shown != transcript.shown)
         finally:
             self._is_looking = False
         if shown == transcript.shown:
-            self._go_to_match(match, here, by)
+            self._go_to_match(what, match, here, by)
 
-    def _go_to_match(self, match: Match, here: int, by: int) -> None:
+    def _go_to_match(self, what: str, match: Match, here: int, by: int) -> None:
         transcript = self._deck.transcript
         if match.offset is None:
-            self._say("There is no error in this transcript.")
+            self._say(f"There is no {what} in this transcript.")
             return
         if match.offset == here and not transcript.following:
-            self._say("This is the only error in this transcript.")
+            self._say(f"This is the only {what} in this transcript.")
         elif match.wrapped:
             where, end = ("after", "beginning") if by > 0 else ("before", "end")
-            self._say(f"No error {where} this one: continued from the {end}.")
+            self._say(f"No {what} {where} this one: continued from the {end}.")
         transcript.show_offset(match.offset)
 
     def ask_time(self) -> None:
@@ -98,8 +102,9 @@ class TranscriptCommands(Commands):
 
     # --- the clipboard -------------------------------------------------------------------------------------------
 
-    def copy_entry(self) -> None:
-        if text := self._deck.transcript.entry_text_at_cursor():
+    async def copy_entry(self) -> None:
+        offset = self._deck.transcript.cursor_offset
+        if offset is not None and (text := await self._bridge.call(self._deck.transcript.document.full_text, offset)):
             self.copy(text, "")
         else:
             self._say("There is nothing under the cursor.")

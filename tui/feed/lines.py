@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from ...core import paths
 from ...core.run.describe import GLYPHS
+from ...core.run.edits import DiffLine, diff_of, diff_of_call, effort, may_be_edit
 from ...core.run.events import (
     AssistantText,
     ErrorReported,
@@ -36,6 +38,9 @@ TEXT_LIMIT = 200_000
 BODY_LIMIT = 20_000
 """The same of what an opened line shows."""
 
+QUICK = 10_000
+"""Pairs of lines that are compared at once, in a few milliseconds."""
+
 THINKING_LIMIT = 300
 """Characters of the line that stands for folded thinking."""
 
@@ -44,6 +49,7 @@ _EXIT_CODE = "exit code {}"
 _DURATION = "{} ms"
 _NO_OUTPUT = "(no output)"
 _KEPT_NO_MORE = "[the run kept no more of it]"
+_LEFT_OUT = "[… {} more characters, not shown here]"
 LINE_TEXTS = (_STARTED, _EXIT_CODE, _DURATION, _NO_OUTPUT, _KEPT_NO_MORE)
 """What is said around the texts of the progress formatter."""
 
@@ -101,8 +107,18 @@ class Entry(NamedTuple):
     """Whether opening it shows more."""
     offset: int = 0
     """Where its line begins in the file."""
-    body: str | None = None
+    body: Sequence[BodyLine] | None = None
     """What it shows below itself while it is open."""
+
+
+class BodyLine(NamedTuple):
+    """A line of what an opened line shows."""
+
+    text: str
+    margin: str = ""
+    """Of a line of a diff, its number and its sign, which are no part of the text."""
+    sign: str = ""
+    """The sign alone."""
 
 
 UNREADABLE = Entry("", Kind.WARNING, "(a line that cannot be read; the raw view shows it)")
@@ -189,14 +205,42 @@ def _kind(event: Event) -> Kind:
             return Kind.TEXT
 
 
-def body_of_line(view: str, line: bytes) -> str:
-    return _raw_body(line) if view == View.RAW else body_of(event_of(line))
+def body_of_line(view: str, line: bytes, result: ToolResult | None = None) -> list[BodyLine]:
+    """Return all that opening a line may show; an edit shows what its result says, where that is known."""
+    return text_body(_raw_body(line)) if view == View.RAW else body_of(event_of(line), result)
+
+
+def is_laborious(line: bytes) -> bool:
+    """Whether the body of a line takes so long to make that nobody should wait for it."""
+    return may_be_edit(line) and (event := event_of(line)) is not None and effort(event) > QUICK
+
+
+def text_body(text: str) -> list[BodyLine]:
+    return [BodyLine(line) for line in text.split("\n")]
+
+
+def body_text(body: Sequence[BodyLine]) -> str:
+    return "\n".join(f"{line.margin}{line.text}" for line in body)
+
+
+def shortened_body(body: Sequence[BodyLine], limit: int) -> Sequence[BodyLine]:
+    """Return at most so many characters of a body, saying how many were left out."""
+    left = sum(len(line.text) + 1 for line in body) - 1 - limit
+    if left <= 0:
+        return body
+    kept: list[BodyLine] = []
+    for line in body:
+        kept.append(line._replace(text=line.text[:limit]))
+        limit -= len(line.text) + 1
+        if limit < 0:
+            break
+    return [*kept, BodyLine(_LEFT_OUT.format(left))]
 
 
 def shortened(text: str, limit: int) -> str:
     """Return at most so many characters of a text, saying how many were left out."""
     left = len(text) - limit
-    return text if left <= 0 else f"{text[:limit]}\n[… {left} more characters, not shown here]"
+    return text if left <= 0 else f"{text[:limit]}\n{_LEFT_OUT.format(left)}"
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
@@ -207,20 +251,33 @@ def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
     if isinstance(event, AssistantText | Thinking):
         return plain(event.text).strip("\n")
     entry = entry_of(event, formatter)
-    return "\n".join(filter(None, (entry.text.strip(), body_of(event)))) if entry else ""
+    return "\n".join(filter(None, (entry.text.strip(), body_text(body_of(event))))) if entry else ""
 
 
-def body_of(event: Event | None) -> str:
+def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyLine]:
     """Return all that opening an event may show."""
     match event:
         case Thinking(text=text):
-            return plain(text).strip("\n")
+            return text_body(plain(text).strip("\n"))
         case ToolCall():
-            return arguments_text(event)
+            return _numbered(diff_of_call(event, result)) or text_body(arguments_text(event))
         case ToolResult():
-            return _result(event)
+            return [*text_body(_result(event)), *_numbered(diff_of(event))]
         case _:
-            return ""
+            return []
+
+
+def _numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:
+    """Put numbers, where there are any, and signs in front of the lines of a diff."""
+    width = max((len(str(line.number)) for line in diff if line.number is not None), default=0)
+    return [BodyLine(line.text, _margin(line, width), line.sign) for line in diff]
+
+
+def _margin(line: DiffLine, width: int) -> str:
+    if not line.sign:
+        return ""
+    number = "" if line.number is None else str(line.number)
+    return f"{number:>{width}} {line.sign} " if width else f"{line.sign} "
 
 
 def _result(event: ToolResult) -> str:

@@ -12,11 +12,12 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.run.edits import may_be_edit
 from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix, seq_of_line
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, FileMark, LineFile, chunks_of
 from ...core.text.plain import plain
-from .lines import BODY_LIMIT, TEXT_LIMIT, Entry, View, body_of_line, entry_of_line, shortened
+from .lines import BODY_LIMIT, TEXT_LIMIT, BodyLine, Entry, View, body_of_line, entry_of_line, shortened, shortened_body
 
 PRIMED = 256 * 1024
 """Bytes before a chunk in which the calls of its first results are looked for."""
@@ -24,26 +25,53 @@ PRIMED = 256 * 1024
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 
-def load(file: LineFile, start: int, end: int, view: View, is_open: Callable[[int], bool]) -> list[Entry]:
+Body = Callable[[int, bytes], Sequence[BodyLine] | None]
+"""Returns what a line, by its offset, shows below itself; None while it is not open."""
+
+
+def load(file: LineFile, start: int, end: int, view: View, body: Body) -> list[Entry]:
     """Decode one chunk; a few milliseconds, so that it may be done while somebody scrolls."""
     lines = file.lines(start, end)
-    return decode_lines(lines, view, primed(file, view, lines), is_open)
+    return decode_lines(lines, view, primed(file, view, lines), body)
 
 
 def decode_lines(
     lines: Sequence[tuple[int, bytes]],
     view: View,
     formatter: ProgressFormatter,
-    is_open: Callable[[int], bool] = lambda _: False,
+    body: Body = lambda _, __: None,
 ) -> list[Entry]:
-    """Say lines in their order, leaving out those that say nothing; `is_open` is asked with the offset of a line."""
+    """Say lines in their order, leaving out those that say nothing."""
     entries: list[Entry] = []
     for offset, line in lines:
         entry = entry_of_line(view, line, formatter)
         if entry is not None:
-            body = shortened(body_of_line(view, line), BODY_LIMIT) if entry.opens and is_open(offset) else None
-            entries.append(entry._replace(offset=offset, text=shortened(entry.text, TEXT_LIMIT), body=body))
+            below = body(offset, line) if entry.opens else None
+            entries.append(entry._replace(offset=offset, text=shortened(entry.text, TEXT_LIMIT), body=below))
     return entries
+
+
+def body_at(file: LineFile, view: View, offset: int, line: bytes) -> Sequence[BodyLine]:
+    """Make what an opened line shows below itself, as much of it as is laid out."""
+    return shortened_body(body_of_line(view, line, _result_of(file, view, offset, line)), BODY_LIMIT)
+
+
+def _result_of(file: LineFile, view: View, offset: int, line: bytes) -> ToolResult | None:
+    """Return the result of an edit, where it stands soon after the call."""
+    if view is not View.READABLE or not line.startswith(_CALL) or not may_be_edit(line):
+        return None
+    call = call_id_of_line(line)
+    after = file.read(offset + len(line) + 1, PRIMED) if call else b""
+    position = after.find(call)
+    while position >= 0:
+        begin, end = after.rfind(b"\n", 0, position) + 1, after.find(b"\n", position)
+        if end < 0:
+            break
+        event = decode_event(after[begin:end]) if after.startswith(_RESULT, begin) else None
+        if isinstance(event, ToolResult):
+            return event
+        position = after.find(call, end)
+    return None
 
 
 def primed(file: LineFile, view: View, lines: Sequence[tuple[int, bytes]]) -> ProgressFormatter:

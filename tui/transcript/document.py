@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from ...core.system.line_file import CHUNK, Chunk, LineFile
-from ..feed.lines import Entry, View, full_text
-from ..feed.reader import Part, load, primed
+from ..feed.lines import BodyLine, Entry, View, full_text, is_laborious
+from ..feed.reader import Part, body_at, load, primed
 from .chunk_table import ChunkTable
 from .rows import LaidOutRow, Rows, TextPosition
 
@@ -23,6 +23,10 @@ ROUNDS = 12
 
 LAID_AT_ONCE = 16
 """Chunks that are laid out for one view at most; only lines that say nothing take so many."""
+
+MADE = 32
+"""Bodies that took long to make and are kept."""
+BEING_MADE = (BodyLine("comparing…"),)
 
 FEW = 4
 """A document of so few chunks is laid out whole: then its height is exact."""
@@ -42,6 +46,10 @@ class Document:
         self._toggled: set[int] = set()
         """Lines that are not as `_all_open` says, by their offsets."""
         self._all_open = False
+        self.laborious: set[int] = set()
+        """Open lines whose body is to be made by `make_body`, in a thread: until then they say so."""
+        self._made: OrderedDict[int, Sequence[BodyLine]] = OrderedDict()
+        """Such bodies, by the offsets of their lines."""
 
     @property
     def height(self) -> int:
@@ -91,7 +99,7 @@ class Document:
         start, end = self.table.bytes_of(index)
         rows = self._laid.get(start)
         if rows is None:
-            entries = load(self.file, start, end, self.view, self.is_open) if self.file else ()
+            entries = load(self.file, start, end, self.view, self._body) if self.file else ()
             rows = Rows(self.width, entries)
         elif rows.width != self.width:
             rows = Rows(self.width, rows.entries)
@@ -173,6 +181,29 @@ class Document:
         found = index < len(rows.entries) and rows.entries[index].offset == offset
         return (rows, rows.entries[index]) if found else None
 
+    def _body(self, offset: int, line: bytes) -> Sequence[BodyLine] | None:
+        if self.file is None or not self.is_open(offset):
+            return None
+        if (made := self._made.get(offset)) is not None:
+            return made
+        if self.view is View.READABLE and is_laborious(line):
+            self.laborious.add(offset)
+            return BEING_MADE
+        return body_at(self.file, self.view, offset, line)
+
+    def make_body(self, offset: int) -> Sequence[BodyLine]:
+        """Make the body of a line, however long it takes; any thread may call it."""
+        return body_at(self.file, self.view, offset, self.file.line_at(offset)) if self.file else ()
+
+    def take_body(self, offset: int, body: Sequence[BodyLine]) -> None:
+        """Show a body that was made."""
+        self._made[offset] = body
+        if len(self._made) > MADE:
+            self._made.popitem(last=False)
+        index = self.table.holding(offset)
+        if self._laid.pop(self.table.bytes_of(index)[0], None) is not None:
+            self.rows(index)
+
     def toggle(self, offset: int) -> bool:
         """Open a line or close it; return whether there is something to open."""
         found = self.entry_at(offset)
@@ -192,7 +223,7 @@ class Document:
         self._lay_out_again(anchor)
 
     def full_text(self, offset: int) -> str:
-        """Return all that a line says, however long."""
+        """Return all that a line says, however long that takes; any thread may call it."""
         if self.file is None:
             return ""
         line = self.file.line_at(offset)

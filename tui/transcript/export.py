@@ -11,7 +11,7 @@ from ...core.errors import SubdeckError
 from ...core.run.progress import ProgressFormatter
 from ...core.system.files import write_new, write_whole
 from ...core.text.plain import one_line
-from ..feed.lines import View, body_of_line, entry_of_line, full_text
+from ..feed.lines import View, body_of_line, body_text, entry_of_line, full_text
 
 if TYPE_CHECKING:
     from ...core.system.line_file import LineFile
@@ -82,5 +82,6 @@ def _text_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> str |
     first, *more = entry.text.split("\n")
     lines = [entry.time.ljust(TIME_WIDTH) + first, *(" " * TIME_WIDTH + line for line in more)]
     if entry.opens:
-        lines += [" " * TIME_WIDTH + BODY_PREFIX + line for line in body_of_line(view, line).split("\n")]
+        body = body_text(body_of_line(view, line)).split("\n")
+        lines += [" " * TIME_WIDTH + BODY_PREFIX + text for text in body]
     return "\n".join(line.rstrip() for line in lines)

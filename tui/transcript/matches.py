@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.run.edits import is_edit, may_be_edit
 from ...core.run.events import (
     ErrorReported,
     RunEnded,
@@ -25,6 +26,7 @@ from ...core.run.events import (
 )
 from ...core.run.model import RunStatus
 from ...core.run.progress import ProgressFormatter, vocabulary
+from ...core.search.texts import texts_of
 from ..feed.lines import LINE_TEXTS, View, entry_of_line, event_of, full_text
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
 _MOST_CALLS = 200
 """Calls that are remembered until their result comes, as many as the formatter remembers."""
+
+
+_MOST_EDITS = 100_000
+"""Calls that edit files of which it is remembered that they were matched."""
 
 
 def is_case_sensitive(words: str) -> bool:
@@ -108,8 +114,14 @@ class Query:
 
 
 def searched_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:
-    """Return what a person can read of a line, opened or not; empty where it is not shown."""
+    """Return what a person can read of a line, opened or not; empty where it is not shown.
+
+    Of an edit these are all its texts: nothing is compared only to be searched.
+    """
     if view == View.READABLE:
+        if may_be_edit(line) and (event := event_of(line)) and is_edit(event):
+            entry = entry_of_line(view, line, formatter)
+            return "\n".join((entry.text if entry else "", *texts_of(event)))
         return full_text(view, line, formatter)
     entry = entry_of_line(view, line, formatter)
     return entry.text if entry else ""
@@ -164,6 +176,25 @@ def _is_error(line: bytes) -> bool:
             return status != RunStatus.COMPLETED
         case _:
             return False
+
+
+def edit_matcher() -> Matcher:
+    """Match the calls that edit files, and results that tell of an edit where the call did not."""
+    return partial(_edits, set())
+
+
+def _edits(called: set[bytes], start: int, block: bytes) -> list[int]:
+    """Return where edits begin; `called` has the ids of the calls that were matched, to which a result adds nothing."""
+    matches: list[int] = []
+    for line in block.split(b"\n")[:-1]:
+        if may_be_edit(line):
+            call = call_id_of_line(line)
+            if call not in called and (event := event_of(line)) and is_edit(event):
+                matches.append(start)
+                if len(called) < _MOST_EDITS:
+                    called.add(call)
+        start += len(line) + 1
+    return matches
 
 
 WARM = 256 * 1024

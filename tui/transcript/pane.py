@@ -55,6 +55,8 @@ class Transcript(DocumentView):
         & > .transcript--error { color: $text-error; }
         & > .transcript--ended { color: $text; text-style: bold; }
         & > .transcript--strong { text-style: bold; }
+        & > .transcript--added { color: $text-success; }
+        & > .transcript--removed { color: $text-error; }
         & > .transcript--code { color: $text-secondary; }
         & > .transcript--pointer { color: $text-primary; }
         & > .transcript--cursor { background: $surface-lighten-1; }

@@ -52,6 +52,8 @@ class Row(NamedTuple):
     text: str
     spans: tuple[Span, ...] = ()
     prefix: str = ""
+    sign: str = ""
+    """Of a line of a diff, how it differs; it stands in the prefix too."""
 
 
 class TextPosition(NamedTuple):
@@ -118,17 +120,18 @@ class Rows:
         else:
             lines = [Row(line) for line in _head(entry).split("\n")]
         if entry.body is not None:
-            lines += [Row(line, prefix=BODY_PREFIX) for line in entry.body.split("\n")]
+            lines += [Row(line.text, (), BODY_PREFIX + line.margin, line.sign) for line in entry.body]
         return [row for line in lines for row in self._cut_line(line)]
 
     def _cut_line(self, line: Row) -> list[Row]:
         rows: list[Row] = []
         position = 0
-        width = self.width - len(line.prefix)
+        prefix, width = line.prefix, self.width - len(line.prefix)
         for part in wrap_line(line.text, width) if self.width else [line.text[:UNWRAPPED_LIMIT]]:
             position = line.text.find(part, position)
-            rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), line.prefix))
+            rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), prefix, line.sign))
             position += len(part)
+            prefix = re.sub(r"\d", " ", prefix)  # the number of a line stands in its first row, its sign in all
         return rows
 
     def _row_count(self, entry: Entry) -> int:
@@ -137,13 +140,14 @@ class Rows:
         if entry.body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
             return 1
         lines = _shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
-        below = [] if entry.body is None else entry.body.split("\n")
+        below = entry.body or ()
         if not self.width:
-            self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in (*lines, *below)))
+            shown = (*lines, *(BODY_PREFIX + line.margin + line.text for line in below))
+            self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in shown))
             return len(lines) + len(below)
         inner = self.width - len(BODY_PREFIX)
         rows = sum(len(wrap_line(line, self.width)) for line in lines)
-        return rows + sum(len(wrap_line(line, inner)) for line in below)
+        return rows + sum(len(wrap_line(line.text, inner - len(line.margin))) for line in below)
 
 
 def _head(entry: Entry) -> str:
@@ -213,7 +217,16 @@ _KIND_STYLES = {kind: f"transcript--{kind}" for kind in Kind}
 TIME_STYLE = "transcript--time"
 CURSOR_STYLE = "transcript--cursor"
 POINTER_STYLE = "transcript--pointer"
-COMPONENTS = {*_KIND_STYLES.values(), STRONG_STYLE, CODE_STYLE, TIME_STYLE, CURSOR_STYLE, POINTER_STYLE}
+_SIGN_STYLES = {"+": "transcript--added", "-": "transcript--removed"}
+COMPONENTS = {
+    *_KIND_STYLES.values(),
+    *_SIGN_STYLES.values(),
+    STRONG_STYLE,
+    CODE_STYLE,
+    TIME_STYLE,
+    CURSOR_STYLE,
+    POINTER_STYLE,
+}
 
 _MATCH = Style(reverse=True, bold=True)
 
@@ -243,9 +256,12 @@ class Painter:
         margin = self._over(self._style_of(TIME_STYLE), back)
         pointer = self._over(self._style_of(POINTER_STYLE), back) if cursor else margin
         segments = [Segment(CURSOR if cursor or pointed else " ", pointer), Segment(time.ljust(indent - 1), margin)]
+        kind = self._style_of(_SIGN_STYLES.get(row.sign) or _KIND_STYLES[Kind.TEXT if row.prefix else entry.kind])
         if row.prefix:
-            segments.append(Segment(row.prefix, margin))
-        kind = self._style_of(_KIND_STYLES[Kind.TEXT if row.prefix else entry.kind])
+            # The sign has the colour of its line, and is there where colours are not.
+            signed = len(row.prefix) - 2 if row.sign else len(row.prefix)
+            segments.append(Segment(row.prefix[:signed], margin))
+            segments.append(Segment(row.prefix[signed:], self._over(kind, back)))
         segments += [Segment(text, self._over(style, back)) for text, style in self._pieces(row, kind)]
         return segments
 

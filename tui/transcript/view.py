@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -112,6 +113,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         width = view if self.wrapped else max(view, self._indent + self.document.longest)
         grow(self, Size(width, self.document.height + len(self.live_rows)))
         self.refresh()
+        self._make_bodies()
         if y != self.scroll_y:
             self._settling = True
             self.scroll_y = self.scroll_target_y = y
@@ -119,6 +121,22 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             short_of, self._short_of = self._short_of, y if self.scroll_offset.y < y else None
             if at_end and self._short_of not in (None, short_of):
                 self.call_after_refresh(self.settle)  # there is room to scroll only after the next layout
+
+    def _make_bodies(self) -> None:
+        """Have a thread make what takes long of what was laid out."""
+        wanted, self.document.laborious = self.document.laborious, set()
+        if wanted:
+            self.run_worker(partial(self._show_bodies, self.document, wanted), exit_on_error=False)
+
+    async def _show_bodies(self, document: Document, offsets: Iterable[int]) -> None:
+        for offset in sorted(offsets):
+            if document is not self.document:
+                return
+            body = await asyncio.to_thread(document.make_body, offset)
+            if document is self.document:
+                self._lay_out_by(lambda _, offset=offset, body=body: document.take_body(offset, body))
+                if offset == self.cursor_offset and not self.following:
+                    self._show_body()
 
     def render_line(self, y: int) -> Strip:
         row = self.scroll_offset.y + y
@@ -155,11 +173,6 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         """Where in the file the line under the cursor begins; of the last one while the end is followed."""
         cursor = self.cursor
         return cursor.offset if cursor else None
-
-    def entry_text_at_cursor(self) -> str:
-        """Return the whole text under the cursor, not cut, opened or not."""
-        cursor = self.cursor
-        return self.document.full_text(cursor.offset) if cursor else ""
 
     def row_text_at_cursor(self) -> str:
         """Return what stands in the row under the cursor."""
@@ -208,6 +221,17 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         self._painter.forget_rows()
         self.follow(False)
         self._put_cursor(TextPosition(cursor.offset))
+        self._show_body()
+
+    def _show_body(self) -> None:
+        """Move the view so far that it shows what the line of the cursor has below itself, and still the line."""
+        cursor = self.cursor
+        if cursor is None or (found := self.document.entry_at(cursor.offset)) is None:
+            return
+        row, height = self.document.row_of(TextPosition(cursor.offset)), self.scrollable_content_region.height
+        top = min(row, row + len(found[0].cut(found[1])) - height)
+        if top > self.scroll_offset.y:
+            self.settle(top)
 
     def toggle_all(self) -> None:
         self._lay_out_by(self.document.toggle_all)

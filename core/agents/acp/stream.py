@@ -27,6 +27,7 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
+from ..diffs import diff_of_claude, diff_of_texts
 from ..json_lines import amount, count, decode, error_words, items, mapping, string
 from ..stream import AgentStream
 
@@ -50,6 +51,10 @@ class _Call:
         self.title = ""
         self.args: dict[str, Any] = {}
         self.output = ""
+        self.edits: list[dict[str, str]] = []
+        """Old and new texts, and their paths; the agent may say them later than its arguments, or instead of them."""
+        self.diff = ""
+        """The same as Claude Code says it to programs."""
         self.exit_code: int | None = None
         self.is_told = False
 
@@ -214,6 +219,8 @@ class AcpStream(AgentStream):
         )
         call.title = string(update.get("title")) or call.title
         call.args = mapping(update.get("rawInput")) or call.args
+        call.edits = _edits(update) or call.edits
+        call.diff = diff_of_claude(mapping(mapping(meta.get("claudeCode")).get("toolResponse"))) or call.diff
         output = string(mapping(meta.get("terminal_output_delta")).get("data"))
         call.output = (call.output + output)[:_MOST_OUTPUT]
         if (code := mapping(meta.get("terminal_exit")).get("exit_code")) is not None and isinstance(code, int):
@@ -248,6 +255,7 @@ class AcpStream(AgentStream):
             truncated=len(content) > CONTENT_LIMIT,
             exit_code=call.exit_code,
             duration_ms=self.tool_ended(call_id),
+            diff=call.diff or ("" if call.args else diff_of_texts(call.edits)),
         )
 
     def _usage_came(self, update: dict[str, Any]) -> list[Event]:
@@ -323,6 +331,15 @@ def _key(message: dict[str, Any]) -> object:
 
 def _warning(text: str) -> Notice:
     return Notice(level=NoticeLevel.WARNING, text=text)
+
+
+def _edits(update: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the texts that a call replaces, as far as they are said."""
+    return [
+        {"path": string(block.get("path")), "oldText": string(block.get("oldText")), "newText": new_text}
+        for block in map(mapping, items(update.get("content")))
+        if block.get("type") == "diff" and isinstance(new_text := block.get("newText"), str)
+    ]
 
 
 def _content(update: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from ...run.fold import NESTED, add_usage
 from ...run.model import NoticeLevel, RunReason, Usage
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
+from ..diffs import diff_of_claude
 from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .lines import FINALIZE, OURS, UPDATES
@@ -267,14 +268,18 @@ class ClaudeStream(AgentStream):
             return []
         within, content = string(fields.get("parent_tool_use_id")), mapping(fields.get("message")).get("content")
         events: list[Event] = []
-        for block in map(mapping, items(content)):
+        blocks = list(map(mapping, items(content)))
+        # What the tool says to programs stands beside the message, so that it is that of its only result.
+        is_only = sum(block.get("type") == "tool_result" for block in blocks) == 1
+        diff = diff_of_claude(mapping(fields.get("tool_use_result"))) if is_only else ""
+        for block in blocks:
             if block.get("type") == "tool_result":
-                events.append(self._tool_ended(block, within))
+                events.append(self._tool_ended(block, within, diff))
             elif not within and (said := string(block.get("text")).strip()):
                 events.append(Notice(level=NoticeLevel.INFO, text=one_line(said, 400)))
         return events
 
-    def _tool_ended(self, block: dict[str, Any], within: str) -> ToolResult:
+    def _tool_ended(self, block: dict[str, Any], within: str, diff: str) -> ToolResult:
         call_id, is_error = string(block.get("tool_use_id")), block.get("is_error") is True
         content, truncated = joined_text(block.get("content"), CONTENT_LIMIT)
         tool = self._names.pop(call_id, "tool")
@@ -293,6 +298,7 @@ class ClaudeStream(AgentStream):
             exit_code=min(int(code[1]), 2**31 - 1) if code else None,
             duration_ms=self.tool_ended(call_id),
             within=within,
+            diff=diff,
         )
 
     # --- the end

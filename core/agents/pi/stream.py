@@ -25,6 +25,7 @@ from ...run.fold import add_usage
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
+from ..diffs import diff_of_pi
 from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
 from .lines import UPDATES, kind, will_retry
@@ -191,6 +192,7 @@ class PiStream(AgentStream):
                 truncated=truncated,
                 exit_code=_exit_code(result, content),
                 duration_ms=duration,
+                diff=diff_of_pi(mapping(result.get("details"))),
             )
         ]
 

@@ -1,0 +1,341 @@
+"""What a child changes in files, as the lines of a diff: from the texts of a call, or as its result says; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+from ..text.plain import one_line, plain
+from .events import Event, ToolCall, ToolResult, line_prefix
+
+CONTEXT = 3
+"""Unchanged lines that are shown before a change and after it."""
+
+EFFORT = 1_000_000
+"""Pairs of lines, each an old one with a new one, that are compared at most: about a second at the worst. Of larger
+edits all old lines are shown, then all new ones."""
+
+GAP = "⋯"
+"""Stands for unchanged lines that are left out."""
+EVERYWHERE = "(replaced wherever it stands)"
+EMPTY = "(empty)"
+SAME = "(no difference)"
+
+_PAIRS = (("oldText", "newText"), ("old_string", "new_string"), ("old_text", "new_text"), ("old_str", "new_str"))
+"""How agents name the text that is replaced, and the one that stands in its place."""
+_PATHS = ("path", "file_path", "filePath", "notebook_path")
+_WRITTEN = ("content", "file_text", "new_source")
+_WRITERS = frozenset({"write", "write_file", "create_file", "notebookedit"})
+"""Tools, in lower case, whose content becomes that of a file."""
+_PATCH = "*** Begin Patch"
+_CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
+_MARKS = (_PATCH.encode(), *(f'"{name}"'.encode() for name in (*(old for old, _ in _PAIRS), *_WRITTEN, "changes")))
+
+_HUNK = r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@"
+_NUMBERED = r"([ +-]) *(\d{1,9}) (.*)"
+"""A line in the form of pi before 1.0, which has the number behind the sign."""
+_SKIPPED = r" +\.\.\."
+
+
+class DiffLine(NamedTuple):
+    """A line of a diff, fit to be shown."""
+
+    text: str
+    sign: str = ""
+    """`+`, `-`, or a space for a line that stays; empty for what stands between them: a path, a gap."""
+    number: int | None = None
+    """Of a removed line in the old file, else in the new one; None where that is not known."""
+
+
+class _Change(NamedTuple):
+    """One place that is changed: its old and its new lines, or lines that are a diff already."""
+
+    old: list[str]
+    new: list[str]
+    path: str = ""
+    begins: int | None = None
+    """The number of the first line, where it is known."""
+    lines: tuple[DiffLine, ...] = ()
+
+    @property
+    def effort(self) -> int:
+        return len(self.old) * len(self.new)
+
+
+def may_be_edit(line: bytes) -> bool:
+    """Return False where a line of a run's events certainly tells of no edit."""
+    if line.startswith(_RESULT):
+        return b'"diff":"' in line
+    return line.startswith(_CALL) and any(mark in line for mark in _MARKS)
+
+
+def is_edit(event: Event) -> bool:
+    """Whether an event says what was changed in a file."""
+    return next(_changes(event), None) is not None
+
+
+def effort(event: Event) -> int:
+    """Return how many pairs of lines have to be compared for its diff; at most `EFFORT` are."""
+    return min(EFFORT, sum(_between(change).effort for change in _changes(event)))
+
+
+def diff_of(event: Event, most: int = EFFORT) -> list[DiffLine]:
+    """Return what an event says was changed in files, comparing at most so many pairs of lines; nothing where it tells
+    of no edit.
+    """
+    lines: list[DiffLine] = []
+    left, path = most, ""
+    for change in _changes(event):
+        if change.path and change.path != path:
+            path = change.path
+            lines.append(DiffLine(one_line(path)))
+        elif lines:
+            lines.append(DiffLine(GAP))
+        if change.lines:
+            lines += change.lines
+        else:
+            needed = _between(change).effort
+            left -= needed if (is_affordable := needed <= left) else 0
+            lines += _compared(change, exact=is_affordable)
+    if lines and isinstance(event, ToolCall) and event.args.get("replace_all") is True:
+        lines.append(DiffLine(EVERYWHERE))
+    return lines
+
+
+def diff_of_call(call: ToolCall, result: ToolResult | None) -> list[DiffLine]:
+    """Return the diff of a call: what its result says was changed, which has numbers, else what it was called with."""
+    if result is None or not (lines := diff_of(result)):
+        return diff_of(call)
+    path = _string(call.args, _PATHS)
+    return [DiffLine(one_line(path)), *lines] if path and lines[0].sign else lines
+
+
+def diff_text(lines: Iterable[DiffLine]) -> str:
+    """Write a diff as plain text."""
+    return "\n".join(f"{line.sign}{line.text}" for line in lines)
+
+
+# --- what was changed -----------------------------------------------------------------------------------------------
+
+
+def _changes(event: Event) -> Iterator[_Change]:
+    match event:
+        case ToolResult(diff=diff) if diff:
+            yield _Change([], [], lines=tuple(_parsed(diff)))
+        case ToolCall(tool_name=name, args=args):
+            yield from _called(name, args)
+        case _:
+            return
+
+
+def _called(name: str, args: dict[str, Any]) -> Iterator[_Change]:
+    path = _string(args, _PATHS)
+    patch = next((text for text in args.values() if isinstance(text, str) and text.lstrip().startswith(_PATCH)), None)
+    if patch is not None:
+        yield from _patched(patch)
+    elif edits := _mappings(args.get("edits")):
+        for edit in edits:
+            yield from _replaced(path, edit)
+    elif changes := _mappings(args.get("changes")):
+        for change in changes:
+            yield from _codex_change(change)
+    else:
+        yield from _replaced(path, args)
+        if name.lower() in _WRITERS and (written := _string(args, _WRITTEN, None)) is not None:
+            yield _Change([], _lines(written), path, begins=None if "new_source" in args else 1)
+
+
+def _replaced(path: str, args: dict[str, Any]) -> Iterator[_Change]:
+    for old_name, new_name in _PAIRS:
+        old, new = args.get(old_name), args.get(new_name)
+        if isinstance(old, str) and isinstance(new, str):
+            yield _Change(*_line_pairs(old, new), path)
+
+
+def _codex_change(change: dict[str, Any]) -> Iterator[_Change]:
+    """Codex gives the whole text of a file that it adds or deletes, and a diff of one that it changes."""
+    path, kind, diff = _string(change, _PATHS), change.get("kind"), change.get("diff")
+    if not path or not isinstance(kind, str):
+        return
+    if not isinstance(diff, str):
+        yield _Change([], [], path, lines=(DiffLine(one_line(f"({kind})", 60)),))
+    elif kind == "add":
+        yield _Change([], _lines(diff), path, begins=1)
+    elif kind == "delete":
+        yield _Change(_lines(diff), [], path, begins=1)
+    else:
+        yield _Change([], [], path, lines=tuple(_parsed(diff)))
+
+
+def _patched(patch: str) -> Iterator[_Change]:
+    """Read a patch in the form that Codex has its models write: signs, but no numbers."""
+    path = ""
+    lines: list[DiffLine] = []
+    for line in patch.split("\n"):
+        if line.startswith("*** "):
+            if path and lines:
+                yield _Change([], [], path, lines=tuple(lines))
+            what, _, named = line[4:].partition(" File: ")
+            path, lines = (named, []) if named else (path, [])
+            if named and what == "Delete":
+                lines.append(DiffLine("(delete)"))
+        elif line.startswith("@@"):
+            lines += [DiffLine(GAP)] if lines else []
+        elif path:
+            lines.append(_signed(line))
+
+
+def _parsed(diff: str) -> list[DiffLine]:
+    """Read a unified diff of one file or several, or one in the form of pi before 1.0.
+
+    In a unified diff nothing but the counts of a hunk tells a removed `-- x` from the name of the next file.
+    """
+    lines = diff.rstrip("\n").split("\n")
+    if not any(line.startswith("@@") for line in lines):
+        return [_numbered(line) if re.fullmatch(_NUMBERED, lines[0]) else _signed(line) for line in lines]
+    read: list[DiffLine] = []
+    hunk: _Hunk | None = None
+    removed_from = ""
+    for line in lines:
+        if hunk is None or hunk.is_over:
+            if line.startswith("@@"):
+                hunk = _Hunk(line)
+                read += [DiffLine(GAP)] if read and read[-1].sign else []
+            elif line.startswith("--- "):
+                removed_from = line[4:]
+            elif line.startswith("+++ "):
+                read.append(DiffLine(one_line(removed_from if line[4:] == "/dev/null" else line[4:])))
+            elif line.startswith("\\"):
+                read.append(_signed(line))
+        elif hunk.is_open and line.startswith("@@"):
+            hunk = _Hunk(line)
+            read.append(DiffLine(GAP))
+        else:
+            read.append(hunk.take(_signed(line)))
+    return read
+
+
+class _Hunk:
+    """A part of a diff, with the numbers of its next lines; 0 where they are not known."""
+
+    def __init__(self, header: str) -> None:
+        found = re.match(_HUNK, header)
+        old, olds, new, news = (int(part or 1) for part in found.groups()) if found else (0, 0, 0, 0)
+        self.is_open = found is None
+        """Whether only the next hunk ends it."""
+        self._next = {"-": old, "+": new}
+        self._left = {"-": olds, "+": news}
+
+    @property
+    def is_over(self) -> bool:
+        return not self.is_open and max(self._left.values()) <= 0
+
+    def take(self, line: DiffLine) -> DiffLine:
+        """Return a line of it with its number."""
+        if not line.sign:
+            return line
+        number = self._next["-" if line.sign == "-" else "+"]
+        for side in "-+" if line.sign == " " else line.sign:
+            self._next[side] += self._next[side] > 0
+            self._left[side] -= 1
+        return line._replace(number=number or None)
+
+
+def _signed(line: str) -> DiffLine:
+    if line.startswith("\\"):
+        return DiffLine(one_line(line.lstrip("\\ "), 60))
+    sign = line[:1]
+    return DiffLine(plain(line[1:]), sign) if sign in ("+", "-", " ") and sign else DiffLine(plain(line), " ")
+
+
+def _numbered(line: str) -> DiffLine:
+    if found := re.fullmatch(_NUMBERED, line):
+        return DiffLine(plain(found[3]), found[1], int(found[2]))
+    return DiffLine(GAP) if re.fullmatch(_SKIPPED, line) else _signed(line)
+
+
+# --- two texts ------------------------------------------------------------------------------------------------------
+
+
+def _between(change: _Change) -> _Change:
+    """Return a change without the equal lines around it."""
+    before, after = _equal_around(change.old, change.new)
+    return change._replace(
+        old=change.old[before : len(change.old) - after], new=change.new[before : len(change.new) - after]
+    )
+
+
+def _equal_around(old: list[str], new: list[str]) -> tuple[int, int]:
+    """Return how many lines are equal at the beginning, and how many at the end."""
+    most = min(len(old), len(new))
+    before = next((index for index in range(most) if old[index] != new[index]), most)
+    most -= before
+    after = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
+    return before, after
+
+
+def _compared(change: _Change, *, exact: bool) -> Iterator[DiffLine]:
+    """Compare old and new lines; where that is too much work only what is equal around the change is told apart."""
+    old, new = change.old, change.new
+    if old == new:
+        yield DiffLine(SAME if old else EMPTY)
+        return
+    before, after = _equal_around(old, new)
+    blocks = [(0, 0, before), *(_equal_blocks(old, new, before, after) if exact else ())]
+    blocks += [(len(old) - after, len(new) - after, after), (len(old), len(new), 0)]
+    first = change.begins
+    yield from _unchanged(new[:before], 0, first, head=0, tail=CONTEXT)
+    for (old_at, new_at, size), (next_old, next_new, next_size) in pairwise(blocks):
+        for index in range(old_at + size, next_old):
+            yield DiffLine(plain(old[index]), "-", None if first is None else first + index)
+        for index in range(new_at + size, next_new):
+            yield DiffLine(plain(new[index]), "+", None if first is None else first + index)
+        if next_size:
+            tail = 0 if next_old + next_size == len(old) else CONTEXT
+            yield from _unchanged(new[next_new : next_new + next_size], next_new, first, head=CONTEXT, tail=tail)
+
+
+def _equal_blocks(old: list[str], new: list[str], before: int, after: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of equal lines inside a change: where they begin in both, and how long they are."""
+    from difflib import SequenceMatcher  # only where an edit is looked at
+
+    inner_old, inner_new = old[before : len(old) - after], new[before : len(new) - after]
+    for old_at, new_at, size in SequenceMatcher(None, inner_old, inner_new).get_matching_blocks():
+        if size:
+            yield before + old_at, before + new_at, size
+
+
+def _unchanged(lines: list[str], begin: int, first: int | None, *, head: int, tail: int) -> Iterator[DiffLine]:
+    """Show so many unchanged lines after a change and before the next one, and leave out the others."""
+
+    def shown(index: int) -> DiffLine:
+        return DiffLine(plain(lines[index]), " ", None if first is None else first + begin + index)
+
+    if len(lines) <= head + tail:
+        head, tail = len(lines), 0
+    yield from map(shown, range(head))
+    if head and tail:
+        yield DiffLine(GAP)
+    yield from map(shown, range(len(lines) - tail, len(lines)))
+
+
+def _line_pairs(old: str, new: str) -> tuple[list[str], list[str]]:
+    """Cut both texts into lines; a newline that ends both, or the only one, is no line of its own."""
+    if all(text.endswith("\n") or not text for text in (old, new)):
+        return _lines(old), _lines(new)
+    return old.split("\n") if old else [], new.split("\n") if new else []
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _string(fields: dict[str, Any], names: Iterable[str], default: Any = "") -> Any:
+    return next((value for name in names if isinstance(value := fields.get(name), str)), default)
+
+
+def _mappings(values: object) -> list[dict[str, Any]]:
+    found = cast("list[object]", values) if isinstance(values, list) else []
+    return [cast("dict[str, Any]", value) for value in found if isinstance(value, dict)]
