@@ -244,9 +244,9 @@ def test_no_group_by_setting(project_dir: Path, stands_by: bool) -> None:
     wait_for_end(engine, run.run_id)
 
 
-def test_the_mark_is_called_the_same() -> None:
-    """The module that must load nothing else spells it itself."""
-    assert processes.RUN_MARK == standby.MARK
+def test_variables_are_called_the_same() -> None:
+    """The module that must load nothing else spells them itself."""
+    assert (processes.RUN_MARK, paths.AGENT_ENVIRONMENT) == (standby.MARK, standby._FOR_AGENT)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace makes the moment between fork and exec long")
