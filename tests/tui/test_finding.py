@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from subdeck.core.errors import UsageError
@@ -25,6 +28,7 @@ from subdeck.core.run.events import (
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import LineFile
+from subdeck.core.text.plain import UNSAFE
 from subdeck.tui.transcript import matches
 from subdeck.tui.transcript.matches import (
     OWN_WORDS,
@@ -238,6 +242,26 @@ def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     count.read_on(lambda: next(asked))
     assert count.end < 1500
     assert not count.complete
+
+
+HIDDEN = [chr(code) for code in range(sys.maxunicode + 1) if re.match(UNSAFE, chr(code)) and not chr(code).isspace()]
+
+
+@pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
+def test_what_is_hidden_keeps_no_word_from_being_found(view: str) -> None:
+    """A word that only comes together when a hidden character is taken out is found, whichever that is."""
+    missed: list[str] = []
+    for char in HIDDEN:
+        text = f"nee{char}dle"
+        if "\ud800" <= char <= "\udfff":
+            line = msgspec.json.encode(AssistantText(text="nee?dle")).replace(b"?", b"\\u%04x" % ord(char))
+        else:
+            line = text.encode() if view == "stderr" else encode_event(AssistantText(text=text)).rstrip(b"\n")
+        query = Query("needle", view)
+        read = searched_text(view, line, ProgressFormatter())
+        if query.is_in(read) and not query.matcher()(0, line + b"\n"):
+            missed.append(f"{ord(char):x}")
+    assert missed == []
 
 
 def test_errors(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ...core.run.events import (
 )
 from ...core.run.model import RunStatus
 from ...core.run.progress import ProgressFormatter, vocabulary
+from ...core.search.pattern import hides
 from ...core.search.texts import texts_of
 from ..feed.lines import LINE_TEXTS, View, entry_of_line, event_of, full_text
 
@@ -48,11 +49,7 @@ _OWN_GLYPHS = frozenset("✓✗⊘●◌▸·…")
 _PLAIN_WORD = re.compile(r"[a-z0-9_]+")
 
 _CONTROLS = bytes((*range(9), *range(11, 32), 127))
-_ESCAPED = (b"\\u", b"\\r", b"\\b", b"\\f")
-_HIDDEN = re.compile(
-    rb"\xc2[\x80-\x9f]|\xe2\x80[\x8b\x8e\x8f\xa8-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbb]"
-)
-"""What is taken out of a text before it is shown: as it is, as JSON writes it, and beyond ASCII as UTF-8 writes it."""
+"""What is taken out of a text before it is shown, as it stands in files that are not JSON."""
 
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 
@@ -147,9 +144,7 @@ def _caseless(text: str) -> bool:
 
 def _hides(block: bytes) -> bool:
     """Whether something may be taken out of these bytes before they are shown."""
-    if any(escape in block for escape in _ESCAPED) or len(block.translate(None, _CONTROLS)) != len(block):
-        return True
-    return not block.isascii() and _HIDDEN.search(block) is not None
+    return len(block.translate(None, _CONTROLS)) != len(block) or hides(block, len(block))
 
 
 def error_matcher() -> Matcher:
