@@ -123,5 +123,5 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "warnings": run.warnings,
     }
     return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],
-            "childSessionId": ended["childSessionId"] or meta["childSessionId"],
+            "childSessionId": ended["childSessionId"] or run.child_session_id,
             "artifacts": engine.artifacts(run.run_id)}  # fmt: skip

@@ -173,7 +173,7 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
         "endedAt": run.end.ended_at if run.end else None,
         "status": run.status.value,
         "reason": run.reason.value if run.reason else None,
-        "sessionId": meta.child_session_id,
+        "sessionId": run.child_session_id,
         "toolsLeftOut": one_line(left_out(meta.tools), LEFT_OUT_LENGTH) or None,
     }
 

@@ -17,6 +17,7 @@ from ..paths import hex_digest
 from ..project.liveness import Proof, reconcile
 from ..project.ownership import check_own, is_own, session_file
 from ..run import artifacts
+from ..run.events import EventTail, SessionTold
 from ..run.model import AgentSession
 from ..system import files
 from ..text.plain import one_line
@@ -28,6 +29,8 @@ _ID_BYTES = 200
 """Of the file that holds one."""
 _NAME_LENGTH = 60
 """Characters of a preset's name that go into a file name."""
+_BEGINNING = 256 * 1024
+"""Bytes of the events of a run within which its agent tells the id of its conversation."""
 _CHUNK = 1024 * 1024
 """Bytes copied at a time."""
 
@@ -215,7 +218,8 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
         if os.path.realpath(meta.cwd) != os.path.realpath(cwd):
             continue
         result = artifacts.read_result(run_dir)
-        if wanted not in (meta.child_session_id, result.child_session_id if result else None):
+        told = result.child_session_id if result else _told_session(run_dir)
+        if wanted not in (meta.child_session_id, told):
             continue
         if not is_own(run_dir):
             foreign = foreign or name
@@ -237,6 +241,12 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
     if not found:
         raise _unknown(wanted, preset, cwd)
     return max(found)[2]
+
+
+def _told_session(run_dir: str) -> str | None:
+    """Return the id that the agent of a run without a result told: its wrapper may have been killed."""
+    events = EventTail(os.path.join(run_dir, paths.EVENTS)).read(_BEGINNING)
+    return next((event.id for event in events if isinstance(event, SessionTold)), None)
 
 
 def _of_another(wanted: str, keeper: str, agent: str) -> UsageError:

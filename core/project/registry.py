@@ -299,6 +299,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
             not_ended=result.not_ended,
             asks=result.status is RunStatus.COMPLETED and ends_with_question(result.final_text or ""),
         ),
+        told_session=result.child_session_id,
         usage=result.usage,
         last_event_at=result.ended_at,
         warnings=meta.all_warnings,

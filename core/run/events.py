@@ -42,6 +42,14 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
     max_attempts: Whole
 
 
+class SessionTold(_Event, frozen=True, kw_only=True, tag="session"):
+    """The agent told by which id it keeps the conversation, where that was not known at launch."""
+
+    id: str
+    conversation: str | None = None
+    """Where it keeps it; None where it does not say so."""
+
+
 class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
     text: str
     partial: bool = False
@@ -121,6 +129,7 @@ class UnknownEvent(Struct, frozen=True, kw_only=True):
 KnownEvent = (
     RunQueued
     | RunStarted
+    | SessionTold
     | AssistantText
     | Thinking
     | ToolCall

@@ -22,6 +22,7 @@ from .events import (
     RunEnded,
     RunQueued,
     RunStarted,
+    SessionTold,
     ToolCall,
     ToolResult,
     UnknownEvent,
@@ -66,6 +67,8 @@ class Fold:
         self.child: RunStarted | None = None
         """Says which process the last attempt is."""
         self.attempt = 1
+        self.session: SessionTold | None = None
+        """Where the agent keeps the conversation, as it told last."""
         self.waits_for: WaitsFor | None = None
         self.activity = ""
         self.is_retrying = False
@@ -106,6 +109,8 @@ class Fold:
                 self.attempt = event.attempt
                 self.handed_over = None
                 self._begin_message(event.seq)
+            case SessionTold():
+                self.session = event
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():

@@ -108,6 +108,7 @@ class OpenRun:
             unwritable=self.unwritable,
             foreign=self.is_foreign,
             newer_schema=self.meta.schema_version if self.meta.is_newer else None,
+            told_session=fold.session.id if fold.session else None,
             usage=fold.usage,
             last_event_at=fold.last_event_at,
             last_seq=fold.last_seq,

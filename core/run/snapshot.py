@@ -84,6 +84,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     """The schema of a record that a newer subdeck wrote: the run is shown and can be deleted, and that is all."""
     fault: str = ""
     """Which records of an unfinished run cannot be read, in words; it is among the warnings, too."""
+    told_session: str | None = None
+    """The id of its conversation as the agent told it; None where that is the one of the meta."""
     usage: Usage = Usage()
     last_event_at: str | None = None
     last_seq: int = 0
@@ -93,6 +95,11 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def run_id(self) -> str:
         return self.meta.run_id
+
+    @property
+    def child_session_id(self) -> str | None:
+        """The id of its conversation, as far as it is known yet."""
+        return self.told_session or self.meta.child_session_id
 
     @property
     def is_left_alone(self) -> bool:

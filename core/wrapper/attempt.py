@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import FrameType
 
@@ -53,8 +53,12 @@ class Attempt:
         start: Start,
         began: float,
         turns: int,
+        told: Callable[[StreamFacts], None],
     ) -> None:
-        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had."""
+        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had.
+
+        `told` is called when the agent has said by which id it keeps the conversation.
+        """
         meta = start.meta
         self._start_of = start
         self._meta = meta
@@ -66,6 +70,8 @@ class Attempt:
         self._child = running_side(meta.kind)
         self._poller = select.poll()
         self._input: ChildInput | None = None
+        self._told = told
+        self._told_id: str | None = None
         self._escalation = StopEscalation(meta.grace_seconds)
         self._watchdog = Watchdog(meta.limits, began)
         self._stop: StopRequest | None = None
@@ -275,6 +281,9 @@ class Attempt:
     def _take_stdout(self, chunk: bytes) -> None:
         if self._intake.stdout(chunk) and self._stream.finished_after is None:
             self._escalation.withdraw_grace()
+        if self.facts.session_id != self._told_id:
+            self._told_id = self.facts.session_id
+            self._told(self.facts)
         self._reply()
 
     def _reply(self) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..agents.child import Start
 from ..run import artifacts
-from ..run.events import Notice, Retry, RunEnded
+from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..system import files
@@ -62,7 +62,13 @@ def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, contai
     while True:
         number += 1
         start = Start(meta, run_dir, number, facts.session_id or session_id)
-        attempt = Attempt(records, signals, containment, start=start, began=began, turns=facts.usage.turns)
+        attempt = Attempt(
+            *(records, signals, containment),
+            start=start,
+            began=began,
+            turns=facts.usage.turns,
+            told=lambda told: _record_session(meta, told, records),
+        )
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
         outcome = attempt.run()
@@ -95,10 +101,22 @@ def _session_to_resume(meta: RunMeta) -> str | None:
         return None
 
 
+def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
+    """Record by which id the agent keeps the conversation as soon as it says so: this wrapper may be killed."""
+    session = meta.agent_session
+    if session is None or facts.session_id is None:
+        return
+    if facts.session_id not in (meta.child_session_id, session.resume):
+        records.event(SessionTold(id=facts.session_id, conversation=facts.conversation))
+    _keep_session_id(meta, facts, records)
+
+
 def _keep_session_id(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
     """Leave the id of a shared conversation to the next run, or nothing where the agent knows of none any more."""
     id_file = meta.agent_session.id_file if meta.agent_session else None
     if id_file is None or (facts.session_id is None and facts.ended is not RunReason.START_FAILED):
+        return
+    if facts.session_id == _session_to_resume(meta):
         return
     try:
         files.write_whole(id_file, (facts.session_id or "").encode("utf-8", "replace"))

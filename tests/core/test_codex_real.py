@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, Tool
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.factories import events_of, result_of
+from tests.factories import events_of, result_of, started, wait_until_gone
 from tests.waiting import wait_until
 
 from .real_codex import RealCodex, called, command, offered, real_codex, said, texts
@@ -234,6 +235,23 @@ def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> Non
     codex.script(said("Going on."))
     again = codex.run("Go on.", child_session=result.child_session_id)
     assert "done" == again.reason
+
+
+def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
+    """The id that Codex told is on record, and its conversation has what came before the end."""
+    codex.preset("tools: read, bash")
+    codex.script(command(LONG, "Let me wait."), said("Going on."))
+    run = codex.begin("Wait a while.")
+    wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
+    wrapper = started(codex.engine, run).pid
+    os.kill(wrapper, signal.SIGKILL)
+    wait_until_gone(wrapper)
+    (lost,) = codex.engine.wait([run.run_id], timeout=60)
+    result = result_of(codex.engine, lost)
+    assert ("lost", "Let me wait.") == (lost.reason, result.final_text)
+    assert result.conversation and os.path.isfile(result.conversation)
+    assert "done" == codex.run("Go on.", child_session=result.child_session_id).reason
+    assert ["Wait a while.", "Go on."] == texts(codex.requests[-1])
 
 
 def test_a_limit_of_turns(codex: RealCodex) -> None:

@@ -6,7 +6,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
 from subdeck.core.presets.catalog import PresetCatalog
-from subdeck.core.run.model import PresetSource, RunRequest, Tools
+from subdeck.core.run.model import AgentSession, PresetSource, RunRequest, Tools
 from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input, TextArea
@@ -115,6 +115,27 @@ async def test_follow_up() -> None:
                 child_session=SESSION,
             )
         ]
+
+
+async def test_follow_up_by_an_id_that_the_agent_told() -> None:
+    """An agent that keeps its conversations tells the id: it stands in no meta, and `s` goes on by it."""
+    run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
+    engine = FakeEngine(run, presets=[a_preset()])
+    async with opened(engine, (80, 24)) as deck:
+        await dialog_of(deck, "s")
+        await deck.until_text(f"continues 550e8400… of run {SHORT}")
+        await deck.type("and now?")
+        await deck.press("ctrl+s")
+        await deck.until(lambda: engine.launched, "the launch")
+        assert SESSION == engine.launched[0].child_session
+
+
+async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
+    """It is there, but in no form that another agent could be given; the refusal says what can be done with it."""
+    run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
+    async with opened(FakeEngine(run, presets=[a_preset()])) as deck:
+        await deck.press("C")
+        await deck.until_text("keeps the conversation of this run itself")
 
 
 async def test_a_running_run_is_not_followed_up() -> None:

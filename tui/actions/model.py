@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.run.model import PresetSource, newer_schema
+from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem
@@ -207,16 +208,21 @@ def needs_terminal_to_lend(context: ActionContext) -> str:
 def needs_conversation(context: ActionContext) -> str:
     if not context.run or context.run.foreign:
         return needs_own(context)
-    return "" if context.run.meta.session_path else NO_CONVERSATION
+    meta = context.run.meta
+    if meta.agent_session:
+        agent = one_line(meta.agent, 40)
+        return f"{agent} keeps the conversation of this run itself: it can be followed up, but not handed over."
+    return "" if meta.session_path else NO_CONVERSATION
 
 
 def needs_session(context: ActionContext) -> str:
     if not context.run or context.run.foreign:
         return needs_own(context)
-    meta = context.run.meta
-    if not meta.keeps_session or not meta.child_session_id:
+    if not context.run.meta.keeps_session:
         return NO_CONVERSATION
-    return "" if context.run.has_ended else "This run has not ended: it can be followed up when it has."
+    if not context.run.has_ended:
+        return "This run has not ended: it can be followed up when it has."
+    return "" if context.run.child_session_id else NO_CONVERSATION
 
 
 def needs_preset_file(context: ActionContext) -> str:

@@ -48,7 +48,7 @@ def facts_rows(
         "Request": _request(meta),
         "Agent": _agent(meta, result),
         "Tools and limits": _limits(meta),
-        "Conversation": _conversation(meta, result),
+        "Conversation": _conversation(run, meta, result),
         "Process": _process(meta, runner),
         "Times": _times(run, meta, now),
         "Result": _result(result),
@@ -128,8 +128,8 @@ def _session_file(meta: RunMeta, result: RunResult | None) -> str:
     return short_path(meta.session_path) if meta.session_path else "none is kept"
 
 
-def _conversation(meta: RunMeta, result: RunResult | None) -> Facts:
-    yield "child session", (result and result.child_session_id) or meta.child_session_id or ""
+def _conversation(run: RunSnapshot, meta: RunMeta, result: RunResult | None) -> Facts:
+    yield "child session", (result and result.child_session_id) or run.child_session_id or ""
     yield "session file", _session_file(meta, result)
     yield "shared", "with other runs, one run at a time" if meta.session_lock else ""
     if inherited := meta.inherited:

@@ -18,6 +18,7 @@ from ...core.run.events import (
     RunEnded,
     RunQueued,
     RunStarted,
+    SessionTold,
     Thinking,
     ToolCall,
     ToolResult,
@@ -181,6 +182,8 @@ def _own_words(event: Event) -> str:
     match event:
         case RunStarted(attempt=attempt, max_attempts=most):
             return _STARTED.format(attempt, most) if most > 1 else "started"
+        case SessionTold(id=session):
+            return f"child session {one_line(session, 60)}"
         case UnknownEvent(type=name):
             return f"({one_line(name, 60)})"
         case _:
@@ -197,7 +200,7 @@ def _kind(event: Event) -> Kind:
             return Kind.ERROR
         case Notice(level=NoticeLevel.WARNING) | Retry():
             return Kind.WARNING
-        case RunQueued() | RunStarted() | Notice() | UsageReported() | UnknownEvent():
+        case RunQueued() | RunStarted() | SessionTold() | Notice() | UsageReported() | UnknownEvent():
             return Kind.NOTE
         case RunEnded():
             return Kind.ENDED

@@ -131,7 +131,7 @@ class LaunchForm:
     def session(self) -> str:
         """Which conversation this run has, where that is not simply a new one."""
         if self._run and self.continues:
-            return f"continues {one_line(self._run.meta.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
+            return f"continues {one_line(self._run.child_session_id or '')[:8]}… of run {self._run.meta.short_id}"
         if self.preset and self.preset.sticky:
             return "continues the newest one of this preset in the directory (sticky)"
         return "" if self.preset is None or self.preset.keeps_session else "not kept"
@@ -243,7 +243,7 @@ class LaunchForm:
             request = structs.replace(request, previous=meta.run_id)
         match self._reuse:
             case Reuse.SESSION:
-                session = meta.child_session_id
+                session = self._run.child_session_id
                 return structs.replace(
                     request, cwd=meta.cwd, agent=meta.agent, child_session=session, follow_up=meta.run_id
                 )

@@ -1,0 +1,90 @@
+"""Conversations whose id the agent tells: it is on record from the first word on, whatever happens to the wrapper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.errors import UsageError
+from subdeck.core.run.model import RunReason
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import CHILDREN, result_of, started, wait_for_end, wait_until_gone, write_settings
+from tests.waiting import wait_until
+
+from .command_line import subdeck
+from .conversing import ask, write_preset
+
+pytestmark = pytest.mark.processes
+
+TOLD = "01a2019b-6975-7ac0-99c2-350d64d373cf"
+
+MODEL = {"claude": (), "codex": ("model: openai/m",), "acp": ()}
+
+
+@pytest.fixture(params=MODEL)
+def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
+    program = [sys.executable, "-I", "-S", str(CHILDREN / "keeper.py"), request.param, TOLD]
+    write_settings(agents={"keeper": {"kind": request.param, "command": program}}, agent="keeper", default_model="")
+    write_preset(project_dir, *MODEL[request.param], prompt="")
+    return Engine.open(str(project_dir))
+
+
+def at_work(engine: Engine) -> RunSnapshot:
+    """Begin a run, and wait until it is known by which id its agent keeps the conversation."""
+    (run,) = engine.launch([ask("Work.")], background=True)
+    return wait_until(lambda: _told(engine, run), "the id of the conversation")
+
+
+def _told(engine: Engine, run: RunSnapshot) -> RunSnapshot | None:
+    (now,) = engine.snapshots([run.run_id])
+    return now if TOLD == now.child_session_id else None
+
+
+def killed(engine: Engine) -> str:
+    """Kill the wrapper of a run that is at work; return the id of the run."""
+    run = at_work(engine)
+    wrapper = started(engine, run).pid
+    os.kill(wrapper, signal.SIGKILL)
+    wait_until_gone(wrapper)
+    return run.run_id
+
+
+def resumed(engine: Engine) -> list[str]:
+    return Path(engine.cwd, "resumed").read_text().splitlines()
+
+
+def test_a_run_whose_wrapper_was_killed_goes_on(engine: Engine) -> None:
+    """Nobody looked at it in between; what its agent told is enough, and is in its result then."""
+    lost = killed(engine)
+    (again,) = engine.launch([ask("And again.", child_session=TOLD)], background=True)
+    ended = wait_for_end(engine, again.run_id)
+    assert (RunReason.DONE, TOLD) == (ended.reason, ended.child_session_id), result_of(engine, ended).error_message
+    assert ["", TOLD] == resumed(engine)
+    before = result_of(engine, wait_for_end(engine, lost))
+    assert (RunReason.LOST, TOLD) == (before.reason, before.child_session_id)
+
+
+def test_a_run_that_still_runs(engine: Engine) -> None:
+    """Its id is seen, and nobody else goes on with the conversation meanwhile."""
+    run = at_work(engine)
+    shown = subdeck("status", run.run_id, "--json", cwd=Path(engine.cwd)).document
+    assert TOLD == shown["runs"][0]["childSessionId"]
+    with pytest.raises(UsageError, match=f"is still running with the child session {TOLD}"):
+        engine.launch([ask("And again.", child_session=TOLD)], background=True)
+    engine.stop([run.run_id], force=True)
+    wait_for_end(engine, run.run_id)
+
+
+def test_a_sticky_conversation_goes_on_after_a_kill(engine: Engine) -> None:
+    """The next run of the preset gets it, as its id is written when it is told."""
+    preset = Path(engine.cwd, ".pi", "subagents", "scout.md")
+    preset.write_text(preset.read_text().replace("description", "sticky: true\ndescription"))
+    wait_for_end(engine, killed(engine))
+    (again,) = engine.launch([ask("And again.")], background=True)
+    assert TOLD == wait_for_end(engine, again.run_id).child_session_id
+    assert ["", TOLD] == resumed(engine)
