@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from ..engine import Engine
-from ..run.costs import HEADINGS, NOT_COUNTED, cost_sheet, sections, total_row
+from ..run.costs import HEADINGS, cost_sheet, remarks, sections, total_row
 from .options import json_option
 from .output import document, say, terminal_width
 from .table import Column, table
@@ -21,7 +21,7 @@ def report(as_json: bool) -> None:
     """Say what the runs cost today, in the last seven days and in all, by preset, model and agent.
 
     A run counts on the day of its launch. With --json, one document: {"total", "byPreset", "byModel", "byAgent"}, each
-    with {"runs", "failed", "tokens", "cost"} for "today", "week" and "all".
+    with {"runs", "failed", "tokens", "cost", "unpriced"} for "today", "week" and "all".
     """
     sheet = cost_sheet(Engine.open().snapshots(), datetime.now().astimezone())
     if as_json:
@@ -31,4 +31,4 @@ def report(as_json: bool) -> None:
     for title, lines in sections(sheet):
         rows += [("", *("" for _ in HEADINGS)), (f"by {title}", *("" for _ in HEADINGS)), *lines]
     say("\n".join(table(COLUMNS, rows, terminal_width())))
-    say(f"\n{NOT_COUNTED}")
+    say(f"\n{remarks(sheet)}")

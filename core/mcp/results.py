@@ -83,11 +83,17 @@ def _run(row: Fields) -> Fields:
     if "durationMs" in fields:  # it has ended
         fields.pop("activity", None)
     if "usage" in fields:
-        fields["usage"] = _saying({name: fields["usage"].get(name) for name in USAGE}, none_of=(0,))
+        fields["usage"] = _used(fields["usage"])
     if "finalized" in fields:
         said = (fields.get("answer"), fields.get("error"))
         fields["finalized"] = {name: text for name, text in fields["finalized"].items() if text not in said}
     return fields
+
+
+def _used(usage: Fields) -> Fields:
+    """Return what was used, without a cost that is not known, or not that of all."""
+    known = {name: usage.get(name) for name in USAGE if not (name == "cost" and usage.get("unpriced"))}
+    return _saying(known, none_of=(0,))
 
 
 def _saying(fields: Fields, none_of: tuple[Any, ...] = (None, "", [])) -> Fields:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..text.plain import one_line
-from .describe import NOTHING, moment, tokens
+from .describe import AND_MORE, UNKNOWN, known_cost, moment, tokens
 from .snapshot import RunSnapshot
 
 
@@ -28,6 +28,8 @@ class Spent(Struct, frozen=True, rename="camel"):
     tokens: int = 0
     cost: float = 0.0
     failed: int = 0
+    unpriced: int = 0
+    """Tokens of which no agent told a price: the cost is without them."""
 
     def plus(self, run: RunSnapshot) -> Spent:
         return Spent(
@@ -35,6 +37,7 @@ class Spent(Struct, frozen=True, rename="camel"):
             self.tokens + run.usage.tokens,
             self.cost + run.usage.cost,
             self.failed + (run.status == "failed"),
+            self.unpriced + run.usage.unpriced,
         )
 
 
@@ -87,20 +90,29 @@ def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
     ]
 
 
+def remarks(sheet: CostSheet) -> str:
+    """Say what the figures leave out."""
+    unpriced = sheet.total[Period.ALL].unpriced
+    unknown = f" {UNKNOWN} and {AND_MORE}: the agent told no price of some tokens, {tokens(unpriced)} in all."
+    return NOT_COUNTED + unknown * bool(unpriced)
+
+
 def total_row(sheet: CostSheet) -> tuple[str, ...]:
     return ("total", *_figures(sheet.total))
 
 
-def money(cost: float) -> str:
-    """`$0.31`, `$1,204.50`, `<$0.01`; nothing is a dash."""
-    if cost <= 0:
-        return NOTHING
-    return f"${cost:,.2f}" if cost >= 0.005 else "<$0.01"
+def money(cost: float, unpriced: int = 0) -> str:
+    """`$0.31`, `$1,204.50`, `<$0.01`; nothing is a dash. `$0.31+` and `?` where tokens were used whose price nobody
+    told.
+    """
+    amount = f"${cost:,.2f}" if cost >= 0.005 else "<$0.01" if cost > 0 else ""
+    return known_cost(amount, unpriced)
 
 
 def _figures(spent: dict[Period, Spent]) -> tuple[str, ...]:
     whole = spent[Period.ALL]
-    return (*(money(spent[period].cost) for period in Period), tokens(whole.tokens), f"{whole.runs:,}")
+    figures = (money(spent[period].cost, spent[period].unpriced) for period in Period)
+    return (*figures, tokens(whole.tokens), f"{whole.runs:,}")
 
 
 def period_begins(now: datetime) -> dict[Period, datetime]:

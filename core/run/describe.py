@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
-from .model import Limits, PromptMode, RunReason, RunStatus, WaitsFor, newer_schema
+from .model import Limits, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
 from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
@@ -34,6 +34,8 @@ BROKEN_OFF = "[the text breaks off here]"
 """Stands below what was being written when its run was ended."""
 
 NOTHING = "–"
+UNKNOWN, AND_MORE = "?", "+"
+"""Stands for a cost that is not known, and behind one that is not all."""
 NEWER = "newer"
 """The word for a run that a newer subdeck wrote: its status is not known here."""
 FOREIGN = "foreign"
@@ -181,6 +183,22 @@ def tokens(count: int) -> str:
     if count < 999_500:
         return f"{count / 1000:.0f}k"
     return f"{count / 1_000_000:.1f}M"
+
+
+def known_cost(amount: str, unpriced: int) -> str:
+    """Return an amount of money, empty for none, as far as it is known: `–` for none, `$0.31+` and `?` where there are
+    tokens whose price no agent told.
+    """
+    if not amount:
+        return UNKNOWN if unpriced else NOTHING
+    return amount + AND_MORE if unpriced else amount
+
+
+def cost_words(usage: Usage) -> str:
+    """`$0.0312`, `at least $0.0312`, `unknown: the agent told no price`; empty where nothing was charged."""
+    if usage.cost <= 0:
+        return "unknown: the agent told no price" if usage.unpriced else ""
+    return f"at least ${usage.cost:.4f}" if usage.unpriced else f"${usage.cost:.4f}"
 
 
 def size_text(size: float) -> str:

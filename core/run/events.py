@@ -86,7 +86,7 @@ class ToolResult(_Event, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
-    """Of one assistant message; tokens, and cost in dollars."""
+    """Of one assistant message, or of what else was used; tokens, and cost in dollars."""
 
     input: Whole
     output: Whole
@@ -95,6 +95,8 @@ class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
     cost: Cost
     model: str
     stop_reason: str
+    priced: bool = True
+    """False where the agent has told no price, or tells it later in a sum."""
 
 
 class Retry(_Event, frozen=True, kw_only=True, tag="retry"):

@@ -37,13 +37,16 @@ from .progress import ProgressFormatter
 ACTIVITY_LENGTH = 200
 """Characters of what a run does now."""
 NESTED = "subagents"
-"""Stands where a message says why it ended: for what nested agents used, in a sum."""
+"""Stands where a message says why it ended: for what nested agents used, in a sum. A price that it has is that of all
+before it."""
 UNCOUNTED_STOPS = frozenset({"error", "compaction", NESTED})
 """Stop reasons of messages that are paid for but are no turn: a failed try, a summary."""
 
 
 def add_usage(total: Usage, event: UsageReported) -> Usage:
     """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
+    tokens = event.input + event.output + event.cache_read + event.cache_write
+    unpriced = total.unpriced + tokens * (not event.priced)
     return Usage(
         input=min(total.input + event.input, LARGEST),
         output=min(total.output + event.output, LARGEST),
@@ -52,6 +55,7 @@ def add_usage(total: Usage, event: UsageReported) -> Usage:
         cost=min(total.cost + event.cost, LARGEST),
         turns=total.turns + (event.stop_reason not in UNCOUNTED_STOPS),
         tool_uses=total.tool_uses,
+        unpriced=0 if event.priced and event.stop_reason == NESTED else min(unpriced, LARGEST),
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ..text.plain import one_line, plain
-from .describe import clock, moment, state, tokens, unreadable_lines
+from .describe import clock, cost_words, moment, state, tokens, unreadable_lines
 from .edits import diff_of, diff_text
 from .events import (
     AssistantText,
@@ -113,7 +113,7 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
         f"{tokens(usage.tokens)} (input {usage.input}, output {usage.output}, cache read {usage.cache_read}, "
         f"cache write {usage.cache_write}), {usage.turns} turns, {usage.tool_uses} tool calls",
     )
-    yield "cost", f"${usage.cost:.4f}" if usage.cost else ""
+    yield "cost", cost_words(usage)
 
 
 def _said(event: Event, formatter: ProgressFormatter) -> str:

@@ -254,6 +254,8 @@ class Usage(Struct, frozen=True, rename="camel"):
     cost: Cost = 0.0
     turns: Whole = 0
     tool_uses: Whole = 0
+    unpriced: Whole = 0
+    """Tokens of which the agent has told no price: `cost` is without them."""
 
     @property
     def tokens(self) -> int:

@@ -181,3 +181,10 @@ def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
     stream.feed(line)
     stream.end()
     assert Path(ACP).is_dir()
+
+
+@pytest.mark.parametrize(("case", "is_priced"), [("claude/text-thinking", True), ("codex/text-thinking", False)])
+def test_a_price_is_told_or_not_known(case: str, is_priced: bool) -> None:
+    """One of them tells what it cost; of the other's tokens the run says that nobody told a price."""
+    usage = Replay(case).stream.facts.usage
+    assert (is_priced, 0 if is_priced else usage.tokens) == (usage.cost > 0, usage.unpriced)

@@ -259,6 +259,8 @@ def test_stopped_in_the_middle_of_a_tool(lab: Lab, force: bool) -> None:
     lab.engine.stop([run.run_id], force=force)
     result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
     assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (result.status, result.reason)
+    used = result.usage  # the price would have come with the last line
+    assert (0.0, True, used.tokens) == (used.cost, used.tokens > 0, used.unpriced)
 
 
 def test_max_turns(lab: Lab) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, strategies
 from subdeck.core.agents.claude.lines import UPDATES
 from subdeck.core.agents.claude.stream import ClaudeStream
 from subdeck.core.agents.kinds import recorded_kind
-from subdeck.core.run.events import AssistantText, Event, Notice, Retry, ToolCall, ToolResult
+from subdeck.core.run.events import AssistantText, Event, Notice, Retry, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import RunReason
 from subdeck.core.run.outcome import ChildExit, Outcome, decide
 from subdeck.core.wrapper.intake import LineSplitter
@@ -215,6 +215,34 @@ def test_what_nested_agents_used_counts_for_the_run() -> None:
     )
     usage = stream.facts.usage
     assert (50, 5, 0.5, 1) == (usage.input, usage.output, usage.cost, usage.turns)
+
+
+def streamed(message: str, *, ends: bool) -> list[bytes]:
+    """A message as it is streamed, to its end or broken off."""
+    begun = {"type": "message_start", "message": {"id": message, "usage": {"input_tokens": 30, "output_tokens": 1}}}
+    used = {"input_tokens": 30, "output_tokens": 12}
+    ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": used}
+    return [line(type="stream_event", event=event) for event in (begun, *((ended,) if ends else ()))]
+
+
+def test_a_price_that_is_not_told_is_not_known() -> None:
+    """The price comes with the result; without one the tokens of the messages are known, and that they have none."""
+    whole, begun = streamed("m1", ends=True), streamed("m2", ends=False)
+    stream, events = fed(INIT, *whole, *begun)
+    usage = stream.facts.usage
+    assert (60, 13, 0.0, 73) == (usage.input, usage.output, usage.cost, usage.unpriced)
+    assert ["toolUse", "aborted"] == [event.stop_reason for event in events if isinstance(event, UsageReported)]
+
+    used = {"claude-x": {"inputTokens": 60, "outputTokens": 13, "costUSD": 0.5}}
+    stopped = result("error_during_execution", terminal_reason="aborted_streaming", model_usage_since_last_result=used)
+    usage = fed(INIT, *whole, *begun, stopped)[0].facts.usage
+    assert (60, 13, 0.5, 0) == (usage.input, usage.output, usage.cost, usage.unpriced)
+
+
+def test_recordings_tell_what_they_cost() -> None:
+    """All that came to a result; the one that was ended without says that its price is not known."""
+    untold = {case for case in ENDS if recorded(case)[0].facts.usage.unpriced}
+    assert {"sigterm-in-bash"} == untold
 
 
 def test_a_shell_in_the_background_brings_another_turn() -> None:

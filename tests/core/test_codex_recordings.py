@@ -139,7 +139,7 @@ def test_usage_of_a_resumed_run_alone() -> None:
     """`codex exec` counts a whole conversation: what it had used before is taken off."""
     stream = ExecStream(earlier=Tokens(input=4850, cached=3400, output=87))
     events_of("resume-2", stream)
-    assert Usage(input=1450, output=87, cache_read=3400, turns=1) == stream.facts.usage
+    assert Usage(input=1450, output=87, cache_read=3400, turns=1, unpriced=4937) == stream.facts.usage
 
 
 def test_usage_by_turn() -> None:

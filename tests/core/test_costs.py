@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from subdeck.core import paths
 from subdeck.core.run.costs import Period, Spent, cost_sheet, money
+from subdeck.core.run.describe import cost_words
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 
@@ -67,4 +69,31 @@ def test_report(project_dir: Path) -> None:
     document = subdeck("report", "--json", cwd=project_dir).document
     assert {"total", "byPreset", "byModel", "byAgent"} == document.keys()
     (model,) = document["byModel"]
-    assert ("m/1", {"runs": 1, "tokens": 1000, "cost": 1.25, "failed": 0}) == (model["name"], model["spent"]["today"])
+    expected = {"runs": 1, "tokens": 1000, "cost": 1.25, "failed": 0, "unpriced": 0}
+    assert ("m/1", expected) == (model["name"], model["spent"]["today"])
+
+
+def test_a_cost_that_is_not_known(project_dir: Path) -> None:
+    """It is no nothing: a question mark stands for it, and a plus behind sums that are without it."""
+    project = paths.Project(str(project_dir))
+    make_finished(project, make_meta(preset="told"), usage=Usage(input=1000, cost=1.25))
+    make_finished(project, make_meta(preset="untold"), usage=Usage(input=1000, unpriced=1000))
+    shown = subdeck("report", cwd=project_dir).out
+    figures = {words[0]: words[1:4] for words in map(str.split, shown.splitlines()) if len(words) > 3}
+    assert (["$1.25"] * 3, ["?"] * 3, ["$1.25+"] * 3) == (figures["told"], figures["untold"], figures["total"])
+    assert "? and +: the agent told no price of some tokens, 1.0k in all." in shown
+
+
+@pytest.mark.parametrize(
+    ("usage", "words"),
+    [
+        (Usage(), ""),
+        (Usage(input=7), ""),
+        (Usage(input=7, unpriced=7), "unknown: the agent told no price"),
+        (Usage(input=7, cost=0.5), "$0.5000"),
+        (Usage(input=7, cost=0.5, unpriced=2), "at least $0.5000"),
+    ],
+)
+def test_a_cost_in_words(usage: Usage, words: str) -> None:
+    """What was free and what nobody knows are told apart."""
+    assert words == cost_words(usage)

@@ -32,6 +32,15 @@ def called(client: Pipes, name: str, **arguments: Any) -> Any:
     return client.answer()["result"]["structuredContent"]
 
 
+@pytest.mark.parametrize(("unpriced", "cost"), [(0, 0.5), (7, None)])
+def test_a_cost_that_is_not_all_is_left_out(unpriced: int, cost: float | None) -> None:
+    """A model would take it for the whole."""
+    usage = {"input": 10, "output": 2, "cost": 0.5, "turns": 1, "unpriced": unpriced}
+    row = {"runId": "r", "status": "completed", "durationMs": 1, "usage": usage, "answer": "x"}
+    (shown,) = brief({"runs": [row]}, 10_000, lambda run_id, answer: "")["runs"]
+    assert (cost, 12) == (shown["usage"].get("cost"), shown["usage"]["input"] + shown["usage"]["output"])
+
+
 def test_a_row_has_no_echo_and_no_paths(project: Path) -> None:
     """A result costs little more than its answer: it repeats neither the task nor where things are."""
     task = "touch begun\nanswer it is in a.py"

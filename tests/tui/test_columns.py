@@ -48,6 +48,14 @@ def test_no_cost_is_a_dash() -> None:
     assert text_of(RunRow(a_run(1), RowFlags(), COST_FROM).cells(NOW)).endswith("–       –")
 
 
+def test_a_cost_that_nobody_knows_is_no_dash() -> None:
+    """It is a question mark, in a sum a plus behind what is known."""
+    untold = Usage(input=3200, unpriced=3200)
+    assert text_of(RunRow(a_run(1, usage=untold), RowFlags(), COST_FROM).cells(NOW)).endswith("  3.2k       ?")
+    runs = [a_run(1, usage=untold), a_run(2, usage=Usage(input=800, cost=0.31))]
+    assert text_of(head_cells(summarize(runs, known=2), RowFlags(), COST_FROM, NOW)).endswith("  4.0k  $0.31+")
+
+
 def test_figures_line_up_at_the_right() -> None:
     """Figures of one column end in one cell."""
     few = RunRow(a_run(1, "completed", usage=Usage(input=5, cost=0.02)), RowFlags(), 120).cells(NOW)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
-from ...core.run.costs import HEADINGS, NOT_COUNTED, CostSheet, cost_sheet, sections, total_row
+from ...core.run.costs import HEADINGS, CostSheet, cost_sheet, remarks, sections, total_row
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..actions import KeyContext
@@ -135,7 +135,7 @@ class DeckCommands(Commands):
 
     def show_costs(self) -> None:
         sheet = cost_sheet(self._deck.run_store.runs, datetime.now().astimezone())
-        self.app.push_screen(ReadingScreen("Costs", cost_lines(sheet), note=f"{NOT_COUNTED}   esc closes"))
+        self.app.push_screen(ReadingScreen("Costs", cost_lines(sheet), note=f"{remarks(sheet)}   esc closes"))
 
     def show_doctor(self) -> None:
         screen = ReadingScreen("Doctor", empty="Checking …")

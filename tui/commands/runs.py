@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
-from ...core.run.describe import elapsed, moment, runs_word, size_text
+from ...core.run.describe import elapsed, known_cost, moment, runs_word, size_text
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
@@ -202,6 +202,7 @@ def is_dear(run: RunSnapshot) -> bool:
 def spent(runs: Runs, now: datetime) -> str:
     """Say what stopping would end, and what stays: `0:42 and $0.31 so far; it keeps what it has done.`"""
     cost = dollars(sum(run.usage.cost for run in runs))
+    cost = cost and known_cost(cost, sum(run.usage.unpriced for run in runs))
     keeps = "it keeps what it has done." if len(runs) == 1 else "each keeps what it has done."
     so_far = " and ".join(filter(None, (elapsed(runs[0], now) if len(runs) == 1 else "", cost)))
     return f"{so_far} so far; {keeps}" if so_far else keeps.capitalize()

@@ -10,7 +10,7 @@ from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...core.run.describe import background_counts, tokens
+from ...core.run.describe import background_counts, known_cost, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
@@ -51,11 +51,12 @@ class DeckHeader(Widget):
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(self, counts: Counts, token_count: int, cost: float) -> None:
+    def show_figures(self, counts: Counts, token_count: int, cost: float, unpriced: int) -> None:
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running{queued}"
         spent = f"{tokens(token_count)} tok" if token_count else ""
-        self._figures = "   ".join(part for part in (running, spent, dollars(cost)) if part)
+        paid = known_cost(dollars(cost), unpriced) if cost else ""
+        self._figures = "   ".join(part for part in (running, spent, paid) if part)
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Say how many runs need a person, and what for."""

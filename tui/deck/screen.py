@@ -212,7 +212,8 @@ class MainScreen(LeanScreen):
         self._single_run.look(update)
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
-        self._header.show_figures(update.counts, self.run_store.tokens, self.run_store.cost)
+        store = self.run_store
+        self._header.show_figures(update.counts, store.tokens, store.cost, store.unpriced)
         self._header.note = self._single_run.note(key_of("back", self.actions))
         self._status.background = update.background
         self._title.show(update.counts)

@@ -9,7 +9,9 @@ from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import (
     NOTHING,
+    cost_words,
     elapsed,
+    known_cost,
     limits_words,
     moment,
     prompt_mode_words,
@@ -184,9 +186,10 @@ def _problems(run: RunSnapshot, result: RunResult | None, unreadable: int) -> Fa
 
 
 def usage_words(usage: Usage) -> str:
-    """`12,345 tokens in 8 turns, 14 tool calls, $0.0312`."""
-    cost = f", ${usage.cost:.4f}" if usage.cost > 0 else ""
-    return f"{usage.tokens:,} tokens in {_turns_words(usage)}{cost}"
+    """`12,345 tokens in 8 turns, 14 tool calls, $0.0312`; `…, cost unknown: the agent told no price`."""
+    cost = cost_words(usage)
+    words = f"{usage.tokens:,} tokens in {_turns_words(usage)}"
+    return ", ".join(filter(None, (words, cost if usage.cost > 0 else cost and f"cost {cost}")))
 
 
 def _turns_words(usage: Usage) -> str:
@@ -218,7 +221,9 @@ def usage_rows(newest: Sequence[UsageReported], total: Usage, messages: int, wid
 
 def _figures(used: Usage | UsageReported) -> tuple[str, ...]:
     counts = (used.input, used.output, used.cache_read, used.cache_write)
-    return (*(f"{count:,}" if count else NOTHING for count in counts), f"${used.cost:.4f}" if used.cost else NOTHING)
+    cost = f"${used.cost:.4f}" if used.cost else ""
+    known = known_cost(cost, used.unpriced) if isinstance(used, Usage) else cost or NOTHING
+    return (*(f"{count:,}" if count else NOTHING for count in counts), known)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:

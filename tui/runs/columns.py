@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from ...core.run.describe import NOTHING, doing, doing_silently, elapsed, state, tokens
+from ...core.run.describe import doing, doing_silently, elapsed, known_cost, state, tokens
 from ...core.run.model import RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -138,7 +138,7 @@ class RunRow:
             self._before.append(
                 _after_space(f"{again} · {now}" if again else now, wide.now, colour if loud else _MUTED)
             )
-        self._after = _figures(wide, run.usage.tokens, run.usage.cost)
+        self._after = _figures(wide, run.usage.tokens, run.usage.cost, run.usage.unpriced)
         if wide.agent:
             tmux = run.meta.runner == RunnerKind.TMUX
             agent = one_line(run.meta.agent, 60)
@@ -164,7 +164,7 @@ def head_cells(group: GroupFacts, flags: RowFlags, width: int, now: datetime) ->
         _after_space(group.tally, tally),
         _after_space(f"{group.title}: {group.about}", room - tally, _MUTED),
     ]
-    cells += [_time(group.elapsed(now)), *_figures(wide, group.tokens, group.cost)]
+    cells += [_time(group.elapsed(now)), *_figures(wide, group.tokens, group.cost, group.unpriced)]
     if wide.agent:
         cells.append((" " * wide.agent, ""))
     return cells
@@ -178,12 +178,12 @@ def _time(text: str) -> Cell:
     return (fit(text, ELAPSED, right=True), "")
 
 
-def _figures(wide: Columns, token_count: int, cost: float) -> list[Cell]:
+def _figures(wide: Columns, token_count: int, cost: float, unpriced: int) -> list[Cell]:
     cells: list[Cell] = []
     if wide.tokens:
         cells.append((fit(tokens(token_count), wide.tokens, right=True), _MUTED))
     if wide.cost:
-        cells.append((fit(dollars(cost) or NOTHING, wide.cost, right=True), _MUTED))
+        cells.append((fit(known_cost(dollars(cost), unpriced), wide.cost, right=True), _MUTED))
     return cells
 
 

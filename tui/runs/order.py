@@ -123,6 +123,8 @@ class GroupFacts(Struct, frozen=True):
     """Whether what decides the status is held by another machine."""
     tokens: int
     cost: float
+    unpriced: int
+    """Tokens whose cost is not known."""
     began: str
     """When the first of those that are running began; empty when none is."""
     longest_ms: int
@@ -177,6 +179,7 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         elsewhere=all(run.elsewhere for run in runs if run.status is status),
         tokens=_tokens(runs),
         cost=_cost(runs),
+        unpriced=sum(run.usage.unpriced for run in runs),
         began=_began(runs),
         longest_ms=_longest_ms(runs),
         title=_title(runs),

@@ -42,6 +42,7 @@ class RunStore:
         self._runs: dict[str, RunSnapshot] = {}
         self.tokens = 0
         self.cost = 0.0
+        self.unpriced = 0
         self.unseen: set[str] = set()
         """Runs that ended badly and were not looked at since: they need the operator."""
         self.unread: set[str] = set()
@@ -155,6 +156,7 @@ class RunStore:
         if run is not None and not run.foreign:
             self.tokens += step * run.usage.tokens
             self.cost += step * run.usage.cost
+            self.unpriced += step * run.usage.unpriced
 
 
 def needs_operator(run: RunSnapshot) -> bool:

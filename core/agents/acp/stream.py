@@ -84,7 +84,8 @@ class AcpStream(AgentStream):
         """Whether the agent repeats an earlier conversation, none of which is news."""
         self._requests: dict[object, str] = {}
         """What the agent was asked, by the ids of the requests, where that was written down."""
-        self._cost = 0.0
+        self._cost: float | None = None
+        """None where it was not told in dollars."""
         self._warning = ""
         """The last text of the agent that is no message."""
         self._is_broken = False
@@ -294,16 +295,17 @@ class AcpStream(AgentStream):
         return events
 
     def _usage(self, usage: dict[str, Any], reason: str) -> list[Event]:
-        if not usage and not self._cost:
+        if not usage and self._cost is None:
             return []
         event = UsageReported(
             input=count(usage.get("inputTokens")),
             output=count(usage.get("outputTokens")),
             cache_read=count(usage.get("cachedReadTokens")),
             cache_write=count(usage.get("cachedWriteTokens")),
-            cost=self._cost,
+            cost=self._cost or 0.0,
             model=self.facts.model,
             stop_reason=_STOPS.get(reason, reason),
+            priced=self._cost is not None,
         )
         self.note(usage=add_usage(self.facts.usage, event))
         return [event]

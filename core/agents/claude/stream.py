@@ -62,6 +62,8 @@ class ClaudeStream(AgentStream):
         """The tools that it calls."""
         self._counted: dict[str, None] = {}
         """The ids of messages whose usage is known."""
+        self._begun_with: object = None
+        """The usage of that message as it stood at its beginning, with its whole input; None where it was not told."""
         self._names: dict[str, str] = {}
         """By id, the tools of the calls that have no result yet."""
         self._payload: dict[str, Any] = {}
@@ -92,9 +94,12 @@ class ClaudeStream(AgentStream):
     def end(self) -> list[Event]:
         if self._environment is not None and self.facts.session_id:
             self.note(conversation=conversation_file(self.facts.session_id, self._environment))
-        if self._texts and self._message not in self._counted and not self.facts.finished:
+        if self._message in self._counted or self.facts.finished:
+            return super().end()
+        if self._texts:
             self.note(partial=True)  # when it is ended it gives as a message what it had of it
-        return super().end()
+        paid = self._paid(self._begun_with, "aborted") if self._begun_with is not None else []
+        return [*super().end(), *paid]
 
     # --- what the program says
     # -----------------------------------------------------------------------------------------
@@ -166,7 +171,7 @@ class ClaudeStream(AgentStream):
             case "message_start":
                 message = mapping(event.get("message"))
                 broken = self.broken_off()
-                self._begin(string(message.get("id")))
+                self._begin(string(message.get("id")), message.get("usage"))
                 return broken
             case "content_block_start" if mapping(event.get("content_block")).get("type") == "text":
                 self.writing.add(b"")
@@ -182,9 +187,10 @@ class ClaudeStream(AgentStream):
                 pass
         return []
 
-    def _begin(self, message: str) -> None:
+    def _begin(self, message: str, usage: object = None) -> None:
         if message != self._message:
             self._message, self._texts, self._called = message, [], set()
+            self._begun_with = usage
 
     def _paid(self, usage: object, stop: str) -> list[Event]:
         """Report what the message used, once."""
@@ -201,9 +207,10 @@ class ClaudeStream(AgentStream):
                     output=count(fields.get("output_tokens")),
                     cache_read=count(fields.get("cache_read_input_tokens")),
                     cache_write=count(fields.get("cache_creation_input_tokens")),
-                    cost=0.0,
+                    cost=0.0,  # that of all messages comes with the result
                     model=self.facts.model,
                     stop_reason=_STOPS.get(stop, stop),
+                    priced=False,
                 )
             )
         ]
@@ -309,6 +316,7 @@ class ClaudeStream(AgentStream):
         events = [*self.broken_off(), *self._settled(fields)]
         self._tools.clear()
         self._names.clear()
+        self._begun_with = None
         self.finished_after = None if self._tasks else 0
         self.note(ended=None)
         subtype, said = string(fields.get("subtype")), string(fields.get("result"))
@@ -357,6 +365,7 @@ class ClaudeStream(AgentStream):
             cost=amount(sum(amount(usage.get("costUSD")) for usage in used)),
             model=self.facts.model,
             stop_reason=NESTED,
+            priced=all("costUSD" in usage for usage in used),
         )
         self.note(usage=add_usage(self.facts.usage, event))
         return [event]

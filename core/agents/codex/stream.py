@@ -94,6 +94,7 @@ class CodexStream(AgentStream):
             cost=0.0,
             model=self.facts.model,
             stop_reason=stop_reason,
+            priced=False,
         )
         self.note(usage=add_usage(self.facts.usage, event))
         if not is_nested:
