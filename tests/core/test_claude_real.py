@@ -21,6 +21,7 @@ from tests.mock_models import MockModels
 from tests.waiting import wait_until
 
 from .command_line import subdeck
+from .session_file import SessionFile
 
 pytestmark = pytest.mark.agents
 
@@ -269,6 +270,54 @@ def test_max_turns(lab: Lab) -> None:
     lab.answers(*[call("Bash", command="echo 1")] * 4)
     result = lab.run(preset="short")
     assert (RunReason.MAX_TURNS, 2) == (result.reason, result.usage.turns)
+
+
+def test_a_limit_of_time(lab: Lab) -> None:
+    """The child is ended while it writes, and what it had written is kept."""
+    lab.preset("hasty", timeout=4)
+    lab.answers({"steps": [{"text": {"repeat": ["ab", 10_000]}}], "chunk_size": 2, "chunk_delay": 0.1})
+    result = lab.run(preset="hasty")
+    assert (RunStatus.ABORTED, RunReason.TIMEOUT, True) == (result.status, result.reason, result.partial)
+    assert (result.final_text or "").startswith("abababab")
+
+
+def test_a_limit_of_time_in_the_middle_of_a_tool(lab: Lab) -> None:
+    """Its shell is ended with it, and what it said before is kept as it is."""
+    lab.preset("hasty", timeout=4, tools=["bash"])
+    calling = call("Bash", command="echo started > mark; exec sleep 1000")
+    lab.answers({"steps": [{"text": "Let me wait."}, *calling["steps"]]})
+    result = lab.run(preset="hasty")
+    assert (lab.root / "mark").exists()
+    assert (RunReason.TIMEOUT, "Let me wait.", ()) == (result.reason, result.final_text, result.not_ended)
+    assert result.usage.turns == 1
+
+
+def test_a_limit_of_silence(lab: Lab) -> None:
+    """A model that says nothing more is given up."""
+    lab.preset("quiet", stall=3)
+    lab.answers({"steps": [{"text": "So far."}, {"hang": True}]})
+    result = lab.run(preset="quiet")
+    assert (RunReason.STALLED, "So far.", True) == (result.reason, result.final_text, result.partial)
+
+
+def test_a_silent_tool_is_no_stall(lab: Lab) -> None:
+    """While a tool runs nothing is said, however long it takes."""
+    lab.preset("quiet", stall=2, tools=["bash"])
+    lab.answers(call("Bash", command="sleep 4"), text("Slept."))
+    result = lab.run(preset="quiet")
+    assert (RunReason.DONE, "Slept.") == (result.reason, result.final_text), result.error_message
+
+
+@pytest.mark.parametrize("inherits", [True, False])
+def test_a_parents_conversation(lab: Lab, tmp_path: Path, inherits: bool) -> None:
+    """It goes before the task where the preset takes it, and nothing of it stands in the child's argv."""
+    parent = SessionFile(tmp_path / "parent.jsonl")
+    parent.turn("where")
+    lab.preset("heir", inherit_context=inherits)
+    run = lab.start("And now?", preset="heir", parent_session=str(parent.path))
+    assert RunReason.DONE == wait_for_end(lab.engine, run.run_id).reason
+    asked = json.dumps(lab.requests[-1]["messages"])
+    assert (inherits, True) == ("<parent-context>" in asked and "where!" in asked, "And now?" in asked)
 
 
 def test_the_live_sentence(lab: Lab) -> None:

@@ -19,6 +19,7 @@ from tests.factories import events_of, result_of, started, wait_until_gone
 from tests.waiting import wait_until
 
 from .real_codex import RealCodex, called, command, offered, real_codex, said, texts
+from .session_file import SessionFile
 
 pytestmark = pytest.mark.agents
 
@@ -278,6 +279,26 @@ def test_a_limit_of_silence(codex: RealCodex) -> None:
     codex.script({"steps": [{"text": "So far."}, {"hang": True}]})
     run = codex.run()
     assert ("aborted", "stalled", "So far.") == (run.status, run.reason, result_of(codex.engine, run).final_text)
+
+
+def test_a_silent_command_is_no_stall(codex: RealCodex) -> None:
+    """While a command runs nothing is said, however long it takes."""
+    codex.preset("stall: 2", "tools: read, bash")
+    codex.script(called("exec_command", cmd="sleep 4", yield_time_ms=10_000), said("Slept."))
+    run = codex.run()
+    assert ("done", "Slept.") == (run.reason, result_of(codex.engine, run).final_text)
+
+
+@pytest.mark.parametrize("inherits", ["true", "false"])
+def test_a_parents_conversation(codex: RealCodex, tmp_path: Path, inherits: str) -> None:
+    """It goes before the task where the preset takes it."""
+    parent = SessionFile(tmp_path / "parent.jsonl")
+    parent.turn("where")
+    codex.preset(f"inherit_context: {inherits}")
+    codex.script(said("Now."))
+    assert "done" == codex.run("And now?", parent_session=str(parent.path)).reason
+    asked = json.dumps(codex.requests[-1]["input"])
+    assert (inherits == "true", True) == ("<parent-context>" in asked and "where!" in asked, "And now?" in asked)
 
 
 @pytest.mark.parametrize(
