@@ -238,9 +238,9 @@ class Engine:
         from .project.follower import Follower
 
         def preset_dirs() -> tuple[str, ...]:
-            from .presets.catalog import preset_places
+            from .presets.places import preset_places
 
-            return tuple(directory for _, directory in preset_places(self.workspace))
+            return tuple(place.directory for place in preset_places(self.workspace))
 
         registry = Registry(self.project, by=self._looks_by, only=only, looks_again=True)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)

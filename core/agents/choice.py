@@ -45,6 +45,11 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
     raise AssertionError("the last kind serves everything")
 
 
+def may_serve(choice: AgentChoice, model: str) -> bool:
+    """Tell whether a model, `provider/id`, can be had from an agent, as far as its credentials are seen."""
+    return launching_side(choice.kind).serves(model.partition("/")[0])
+
+
 def _described(name: str, settings: Settings) -> AgentChoice:
     own = settings.agents.get(name)
     kind = (own.kind if own else "") or (name if name in KINDS else USUAL)

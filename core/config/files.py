@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, reduce
 from typing import Annotated, Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest
 from ..paths import Project, user_settings_file
-from .settings import ProjectMay, Setting, Settings
+from .settings import PresetDir, ProjectMay, Setting, Settings
 from .values import is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
 
@@ -111,12 +112,14 @@ def merged_settings(project: Project) -> Settings:
     user, own = _read_file(user_file), _read_file(project_file)
     values = {key: entry.value for key, entry in user.items()}
     if "preset_dirs" in user:
-        values["preset_dirs"] = tuple(_absolute(project, os.path.expanduser(named)) for named in values["preset_dirs"])
+        values["preset_dirs"] = _directories(
+            values["preset_dirs"], lambda named: _absolute(project, os.path.expanduser(named))
+        )
     notices: list[str] = []
     for key, entry in own.items():
         where, value = f"{project_file}:{entry.line}", entry.value
         if key == "preset_dirs":
-            value = tuple(_inside(project, named, where) for named in value)
+            value = _directories(value, partial(_inside, project, where=where))
         match KEYS[key].setting.project:
             case ProjectMay.NOTHING:
                 hint = f"set it in {user_file} instead"
@@ -138,6 +141,16 @@ def merged_settings(project: Project) -> Settings:
         where = f"{user_file}:{user['agent'].line}"
         raise SettingsError(f'agent: "{settings.agent}" is not set up', where=where, hint=hint)
     return settings
+
+
+def _directories(written: Iterable[str | PresetDir], located: Callable[[str], str]) -> tuple[str | PresetDir, ...]:
+    """Make the paths absolute; what names no agent is a directory of presets of ours, and its path alone."""
+    return tuple(
+        replace(entry, path=located(entry.path))
+        if isinstance(entry, PresetDir) and (entry.agent or entry.form)
+        else located(entry.path if isinstance(entry, PresetDir) else entry)
+        for entry in written
+    )
 
 
 def _absolute(project: Project, named: str) -> str:

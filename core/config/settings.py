@@ -92,6 +92,15 @@ class AgentSettings(Struct, frozen=True):
     """Added to the environment of its children; kept in no record."""
 
 
+class PresetDir(Struct, frozen=True, omit_defaults=True):
+    """A directory of agent files that are written for another program."""
+
+    path: Annotated[str, Meta(min_length=1), Spelling("a directory")]
+    agent: AgentName = ""
+    """Which agent runs them, and, where `form` does not say it, whose files they are."""
+    form: Annotated[str, Spelling("the name of a form")] = ""
+
+
 class OwnCommand(Struct, frozen=True):
     """A program of the operator's that the app starts; never named by a project."""
 
@@ -219,9 +228,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = {}
     """By name without `@`; the project's go before the user's."""
     preset_dirs: Annotated[
-        Texts, Setting("More directories with presets, relative to the project.", "[.pi/agents, prompts]", _ADDS)
+        tuple[Annotated[str, Meta(min_length=1), Spelling("a text")] | PresetDir, ...],
+        Spelling("a list of directories like [.pi/agents, {path: .claude/agents, agent: claude}]", tuple),
+        Setting(
+            "More directories with presets, relative to the project; with an agent (claude) those of its own agent"
+            " files.",
+            "[.pi/agents, {path: .claude/agents, agent: claude}]",
+            _ADDS,
+        ),
     ] = ()
-    """Absolute; the project's first, then the user's."""
+    """Absolute; the project's first, then the user's. A text is a directory of presets of ours."""
     trusted: Annotated[
         Texts,
         Setting("Directories whose projects are used although they are another user's; * for all.", "[/srv/shop]"),

@@ -169,14 +169,22 @@ def _parts(key: str, kind: Any, node: Node) -> Any:
             return _struct(key, shape, node)
         case Items() if shape is tuple:
             (item, _) = get_args(base)
-            texts = [part.value for part in node.items if isinstance(part, Text)]
-            if len(texts) < len(node.items):
-                raise ValueError
-            return [_spelling(item).parse(text) for text in texts]
+            return [_item(key, item, part) for part in node.items]
         case Text() if shape in (str, int, float, bool, Literal) or isinstance(shape, EnumType):
             return node.value
         case _:
             raise ValueError
+
+
+def _item(key: str, kind: Any, node: Node) -> Any:
+    """Return one part of a list, which may be of several kinds: a text, or a struct with its keys below it."""
+    for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
+        if isinstance(one, type) and issubclass(one, Struct):
+            if isinstance(node, Fields):
+                return _struct(key, one, node)
+        elif isinstance(node, Text):
+            return _spelling(one).parse(node.value)
+    raise ValueError
 
 
 def _mapping(key: str, name_kind: Any, value_kind: Any, node: Fields) -> dict[str, Any]:

@@ -7,13 +7,15 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from ..agents.choice import choose_agent, has_whole_list
+from ..agent_kinds import USUAL
+from ..agents.choice import AUTO, choose_agent, has_whole_list
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
-from ..launch.model import INHERIT, known_roles
+from ..launch.model import known_roles
 from ..models.catalog import split_thinking
 from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
+from ..presets.file import INHERIT
 from ..run.model import RunnerKind, RunRequest
 from ..run.snapshot import RunSnapshot
 from .arguments import TaskArguments
@@ -150,6 +152,8 @@ class _Models:
         where the parent resolved that. Raises CallRejected.
         """
         preset = self.preset(task.preset)
+        if preset is not None and not task.model and (preset.model == INHERIT or self._is_of_another_kind(preset)):
+            return None, None
         if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
             return task.model, None
         ref = task.model or (preset and preset.model) or self.default
@@ -165,6 +169,19 @@ class _Models:
         settings = self._engine.settings
         try:
             return bool(choose_agent((preset and preset.agent) or settings.agent, settings).own_model)
+        except AgentUnavailable:
+            return False
+
+    def _is_of_another_kind(self, preset: Preset) -> bool:
+        """Tell whether a preset names an agent whose models are not those that are known here: the parent's, which is
+        pi where it tells them, else those of the settings' agent.
+        """
+        settings = self._engine.settings
+        if preset.agent in (None, AUTO):
+            return False
+        try:
+            known = USUAL if self._parent.models is not None else choose_agent(settings.agent, settings).kind
+            return choose_agent(preset.agent, settings).kind != known
         except AgentUnavailable:
             return False
 

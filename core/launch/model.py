@@ -13,11 +13,8 @@ from ..errors import AgentUnavailable, ModelError
 from ..models.catalog import LEVELS, Catalog, check_text, offered_level, read_literal, settings_listing, unusable
 from ..models.resolvers import PROVIDERS, Probe, Resolver, RolesResolver, ask, installed_resolvers, provider_roles
 from ..paths import agent_dir, user_settings_file
-from ..presets.file import Preset
+from ..presets.file import INHERIT, Preset
 from ..text.plain import one_line
-
-INHERIT = "inherit"
-"""As `default_model`: the parent's model, and where none is known the agent's own default."""
 
 
 class ResolvedModel(Struct, frozen=True):
@@ -65,8 +62,8 @@ def resolve_model(
     reference = _chosen(call, preset, settings)
     if reference is None:
         model = ResolvedModel("", own_model, "agent") if own_model or has_default else _missing(preset)
-    elif reference.source == "default_model" and reference.text == INHERIT:
-        model = ResolvedModel(INHERIT, (parent or "").strip(), "default_model")
+    elif reference.source != "call" and reference.text == INHERIT:
+        model = ResolvedModel(INHERIT, (parent or "").strip(), reference.source)
     else:
         takes_any = own_model and not reference.text.startswith("@")
         model = _resolved(reference, known, () if takes_any else resolvers)
@@ -106,7 +103,7 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
         check_text(reference.text)
         if reference.text == INHERIT:
             hint = "leave the model out, or name it as provider/id"
-            raise unusable(INHERIT, "is a value of the setting default_model only", hint)
+            raise unusable(INHERIT, "is for presets and the setting default_model only", hint)
         probe = ask(reference.text, resolvers)
         if probe.is_answered:
             return _answered(reference, probe)

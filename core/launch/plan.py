@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
-from ..agents.choice import catalog_of, choose_agent, settled
+from ..agents.choice import catalog_of, choose_agent, may_serve, settled
 from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog, discover
+from ..presets.file import INHERIT
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
 from ..run.mark import check_key
@@ -38,7 +39,7 @@ from ..runners.process import usable_runner
 from ..text.plain import one_line
 from .child_session import OURS, ChildSession, Keeper, own_session, sticky_session
 from .inherit import Inherited, inherit_from, prompt_with_context
-from .model import INHERIT, ResolvedModel, resolve_model, wanted_model
+from .model import ResolvedModel, resolve_model, wanted_model
 
 PREVIOUS = "{previous}"
 
@@ -205,7 +206,9 @@ class Plan:
     @cached_property
     def model(self) -> ResolvedModel:
         agent = self.agent
-        return resolve_model(
+        parent = self._request.parent_model or self._model_of_parent()
+        is_served = parent is None or may_serve(agent, parent)
+        model = resolve_model(
             self._request.model,
             self.preset,
             self._settings,
@@ -213,12 +216,16 @@ class Plan:
             has_default=agent.has_default_model,
             catalog=catalog_of(agent, self._settings),
             levels=agent.levels,
-            parent=self._request.parent_model or self._model_of_parent(),
+            parent=parent if is_served else None,
         )
+        if is_served or model.requested != INHERIT or agent.own_model:
+            return model
+        notice = f"the parent's model, {parent}, cannot be had from {agent.name}, which takes its own default"
+        return replace(model, notices=(*model.notices, notice))
 
     def _model_of_parent(self) -> str | None:
-        path = self._parent_session()
-        if path is None or self._settings.default_model != INHERIT:
+        path, preset = self._parent_session(), self.preset
+        if path is None or INHERIT not in (self._settings.default_model, preset and preset.model):
             return None
         from ..agents.pi.session import open_conversation
 

@@ -12,9 +12,9 @@ from ..agents.choice import AgentChoice
 from ..config.workspace import Workspace
 from ..config.yaml_tree import check_size, decode
 from ..errors import ContentError, SubdeckError
-from ..presets.catalog import PresetCatalog, Tier, preset_places, tiers
-from ..presets.file import SUFFIX, Preset, parse_preset
-from ..presets.text import split_markdown
+from ..presets.catalog import PresetCatalog, Tier, parsed_in, tiers
+from ..presets.file import SUFFIX, Preset, name_line
+from ..presets.places import Place, place_of, preset_places
 from ..presets.write import stem_of
 from ..run.model import Limits, PresetSource, RunRequest, Tools
 from ..system import files
@@ -99,7 +99,8 @@ def check_preset(
     try:
         check_size(len(content))
         text = decode(content)
-        preset = parse_preset(text, path or os.path.join(directory, "preset.md"), source)
+        place = place_of(directory, workspace) or Place(source, directory)
+        preset = parsed_in(place, text, path or os.path.join(directory, "preset.md"))
         others = [tier for tier in tiers(preset.name, workspace) if path is None or not _is_same(tier.path, path)]
         _refuse_second(preset.name, text, directory, others, is_new=path is None)
     except ContentError as error:
@@ -120,14 +121,12 @@ def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier],
         what = f"there is a file {one_line(file, 80)} already, which this name would get"
     else:
         return
-    fields = split_markdown(text).fields
-    line = fields.pairs["name"].line if fields and "name" in fields.pairs else None
-    raise ContentError(what, line=line, hint="choose another name")
+    raise ContentError(what, line=name_line(text), hint="choose another name")
 
 
 def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Iterator[str]:
-    places = [place for _, place in preset_places(workspace)]
-    rank = next((rank for rank, place in enumerate(places) if _is_same(place, directory)), len(places))
+    places = preset_places(workspace)
+    rank = next((rank for rank, place in enumerate(places) if _is_same(place.directory, directory)), len(places))
     for other in others:
         yield f"{'hides' if other.rank > rank else 'hidden by'} the {other.source} one of this name"
 

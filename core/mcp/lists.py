@@ -12,7 +12,8 @@ from ..agents.choice import has_whole_list, list_key, refresh_models
 from ..delegation.schema import STATUS, ToolSpec, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
-from ..presets.catalog import Preset, PresetCatalog, preset_places
+from ..presets.catalog import Preset, PresetCatalog
+from ..presets.places import preset_places
 from ..project.follower import watch
 from ..text.plain import one_line
 from .protocol import CLAUDE_CODE, Fields
@@ -77,7 +78,7 @@ class Lists:
         """Compare the lists after each change of a file that presets, settings or models come from."""
 
         def directories() -> tuple[str, ...]:
-            presets = (directory for _, directory in preset_places(self._engine.workspace))
+            presets = (place.directory for place in preset_places(self._engine.workspace))
             settings = os.path.dirname(paths.user_settings_file())
             return (*presets, self._engine.project.home, settings, paths.agent_dir())
 

@@ -1,4 +1,4 @@
-"""The presets of a project: where they are looked for, which one wins, what is broken."""
+"""The presets of a project: which one of a name counts, and what is broken."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from msgspec import Struct, structs
 
 from ..config.workspace import Workspace
 from ..errors import ContentError, PresetError, nearest
-from ..paths import Project, agent_dir
 from ..run.model import PresetSource
-from ..system.directory import opened
-from ..system.files import is_directory
 from ..text.plain import one_line
-from ..trust import fault_of
-from .file import SUFFIX, Preset, PresetProblem, problem_of, read_preset
-
-BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
-"""The directory of the presets that come along; they are offered where the setting `bundled_presets` says so."""
+from .file import SUFFIX, Preset, PresetProblem, parse_preset, problem_of, read_preset
+from .places import BUNDLED, Place, form_of, preset_files, preset_places
 
 
 class PresetCatalog(Struct, frozen=True):
@@ -46,61 +40,14 @@ class PresetCatalog(Struct, frozen=True):
         raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
 
 
-def preset_places(workspace: Workspace) -> tuple[tuple[PresetSource, str], ...]:
-    """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
-    places = (
-        (PresetSource.PROJECT, project_place(workspace)),
-        *((PresetSource.DIR, directory) for directory in workspace.settings.preset_dirs),
-        (PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
-        *(((PresetSource.BUNDLED, BUNDLED),) if workspace.settings.bundled_presets else ()),
-    )
-    nearest_of: dict[str, tuple[PresetSource, str]] = {}
-    for source, directory in places:
-        nearest_of.setdefault(os.path.realpath(directory), (source, directory))
-    return tuple(nearest_of.values())
-
-
-def project_place(workspace: Workspace) -> str:
-    """Find the nearest `.pi/subagents` with a preset in it, from the launcher's directory up, never in HOME or above.
-
-    One without presets is passed over: every first launch makes one in the project, and that must not hide the
-    presets of a directory above.
-    """
-    home = os.path.realpath(os.path.expanduser("~"))
-    directory = os.path.realpath(workspace.cwd)
-    while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
-        place = os.path.join(directory, ".pi", "subagents")
-        if _has_presets(place):
-            return place if fault_of(Project(directory)) is None else workspace.project.home
-        directory = os.path.dirname(directory)
-    return workspace.project.home
-
-
-def _has_presets(directory: str) -> bool:
-    try:
-        return any(True for _ in preset_files(directory))
-    except OSError:
-        return is_directory(directory)
-
-
-def preset_files(directory: str) -> Iterator[str]:
-    """Yield the paths of what looks like a preset by its name; raises OSError when the directory cannot be read."""
-    with opened(directory) as place:
-        yield from (
-            os.path.join(directory, name)
-            for name in place.names()
-            if name.endswith(SUFFIX) and not name.startswith(".")
-        )
-
-
 def discover(workspace: Workspace) -> PresetCatalog:
     """Read every preset now; what is broken is listed and keeps nothing else from loading."""
     places = preset_places(workspace)
     presets: dict[str, Preset] = {}
     problems: list[PresetProblem] = []
-    for source, directory in places:
+    for place in places:
         broken_nearer = {problem.name: problem for problem in reversed(problems)}
-        for found in _read_place(source, directory):
+        for found in _read_place(place):
             if isinstance(found, PresetProblem):
                 problems.append(found)
             elif found.name not in presets:
@@ -109,28 +56,51 @@ def discover(workspace: Workspace) -> PresetCatalog:
                     found = structs.replace(found, warnings=(*found.warnings, warning))
                 presets[found.name] = found
     by_name = tuple(presets[name] for name in sorted(presets))
-    return PresetCatalog(by_name, tuple(problems), tuple(directory for _, directory in places))
+    return PresetCatalog(by_name, tuple(problems), tuple(place.directory for place in places))
 
 
-def _read_place(source: PresetSource, directory: str) -> Iterator[Preset | PresetProblem]:
+def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
+    if place.fault is not None:
+        yield problem_of(place.directory, place.source, "", place.fault)
+        return
     try:
-        paths = sorted(preset_files(directory))
+        paths = sorted(preset_files(place.directory, place.suffix))
     except FileNotFoundError:
         return
     except OSError as error:
-        yield problem_of(directory, source, "", ContentError(f"the directory cannot be read: {error.strerror}"))
+        fault = ContentError(f"the directory cannot be read: {error.strerror}")
+        yield problem_of(place.directory, place.source, "", fault)
         return
     first_with: dict[str, str] = {}
     for path in paths:
-        found = read_preset(path, source)
+        found = read_in(place, path)
         if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
             other = os.path.basename(first_with[found.name])
             fault = ContentError(
                 f'the name "{found.name}" is taken by {other} of the same directory', hint="rename one"
             )
-            yield problem_of(path, source, found.name, fault)
+            yield problem_of(path, place.source, found.name, fault)
         elif found is not None:
             yield found
+
+
+def read_in(place: Place, path: str) -> Preset | PresetProblem | None:
+    """Read a file of a place in the form that its files have; None when it is gone, or is no agent's."""
+    return read_preset(path, place.source, lambda text: _parsed(place, text, path))
+
+
+def parsed_in(place: Place, text: str, path: str) -> Preset:
+    """Read a text as a file of a place. Raises ContentError."""
+    preset = _parsed(place, text, path)
+    if preset is None:
+        raise ContentError("it is no agent's file: it has no frontmatter", line=1, hint='begin it with "---"')
+    return preset
+
+
+def _parsed(place: Place, text: str, path: str) -> Preset | None:
+    if not place.form:
+        return parse_preset(text, path, place.source)
+    return form_of(place.form).parse(text, path, place.agent)
 
 
 class Tier(Struct, frozen=True):
@@ -144,15 +114,15 @@ class Tier(Struct, frozen=True):
 def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
     """Return the files whose preset has this name, broken ones too, in the order in which they are looked for."""
     found: list[Tier] = []
-    for rank, (source, directory) in enumerate(preset_places(workspace)):
+    for rank, place in enumerate(preset_places(workspace)):
         try:
-            paths = sorted(preset_files(directory))
+            paths = sorted(preset_files(place.directory, place.suffix))
         except OSError:
             continue
         for path in paths:
-            preset = read_preset(path, source)
+            preset = read_in(place, path)
             if preset is not None and preset.name == name:
-                found.append(Tier(rank, source, path, isinstance(preset, Preset)))
+                found.append(Tier(rank, place.source, path, isinstance(preset, Preset)))
     return tuple(found)
 
 

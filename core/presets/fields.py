@@ -44,7 +44,9 @@ FIELDS: dict[str, PresetField] = {
     "name": PresetField(Words, "What the preset is called."),
     "description": PresetField(Words, "One sentence: what it is for and when to choose it."),
     "model": PresetField(
-        Words, 'provider/id, provider/id:thinking, a bare id, or a role in quotes ("@fast"). A call may override it.'
+        Words,
+        'provider/id, provider/id:thinking, a bare id, a role in quotes ("@fast"), or inherit: the parent\'s, else the'
+        " agent's own default. A call may override it.",
     ),
     "thinking": PresetField(Literal[LEVELS], "How hard the model thinks; a suffix of the model overrides it."),
     "tools": PresetField(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct, structs
@@ -63,6 +63,8 @@ def _names(key: str, node: Items) -> Iterator[str]:
 SUFFIX = ".md"
 NAME_LIMIT = 64
 """Characters."""
+INHERIT = "inherit"
+"""As a model: that of the parent, and where none is known, or the agent does not have it, the agent's own default."""
 OWN_SET = "the agent's own set"
 """What a preset without a list of tools gets."""
 
@@ -73,6 +75,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     """Free text; empty only where a file of `preset_dirs` gives none."""
     source: PresetSource
     path: str
+    form: str = ""
+    """Of which program it is an agent file, as in `places.FORMS`; empty for a preset of ours."""
     model: str | None = None
     """As written; None when absent or blank."""
     thinking: str | None = None
@@ -126,9 +130,13 @@ class PresetProblem(Struct, frozen=True, kw_only=True):
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
-def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | None:
-    """Read one file; None when it is gone."""
-    name = os.path.basename(path).removesuffix(SUFFIX)
+def read_preset(
+    path: str, source: PresetSource, parse: Callable[[str], Preset | None] | None = None
+) -> Preset | PresetProblem | None:
+    """Read one file; None when it is gone. `parse` makes a preset of its text, or None of one that is none; without
+    it, it is one of ours.
+    """
+    name = os.path.splitext(os.path.basename(path))[0]
     try:
         path.encode()
         text = read_text(path)
@@ -139,7 +147,7 @@ def read_preset(path: str, source: PresetSource) -> Preset | PresetProblem | Non
     except ContentError as error:
         return problem_of(path, source, name, error)
     try:
-        return parse_preset(text, path, source)
+        return parse(text) if parse else parse_preset(text, path, source)
     except ContentError as error:
         return problem_of(path, source, _written_name(text) or name, error)
 
@@ -228,10 +236,22 @@ def _ineffective(preset: Preset, prompt: str, body: str) -> Iterator[str]:
         yield '"max_attempts" has no effect without "finalize: true"'
 
 
-_NAME_LINE = r"(?m)^name:[ \t]*[\"']?([^\"'\n#]*)"
+_NAME_LINE = r"(?m)^(?:name:|name *= *)[ \t]*[\"']?([^\"'\n#]*)"
+"""In frontmatter, or in TOML."""
 
 
 def _written_name(text: str) -> str:
     """Find the name in a file that cannot be parsed."""
-    written = re.search(_NAME_LINE, text[:4096]) if text.startswith("---") else None
+    written = _name_line(text)
     return written[1].strip() if written else ""
+
+
+def name_line(text: str) -> int | None:
+    """Return the line, counted from 1, in which a file has its name; None where none is found."""
+    written = _name_line(text)
+    return text.count("\n", 0, written.start()) + 1 if written else None
+
+
+def _name_line(text: str) -> re.Match[str] | None:
+    found = re.search(_NAME_LINE, text[:4096])
+    return found if found and (text.startswith("---") or not found[0].startswith("name:")) else None

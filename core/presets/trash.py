@@ -22,6 +22,7 @@ from ..system import files
 from ..system.directory import opened
 from ..text.plain import one_line
 from .file import SUFFIX
+from .places import FORMS
 
 KEPT = 30 * 24 * 3600.0
 """Seconds that a deleted preset can be brought back."""
@@ -41,7 +42,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
     """Move a preset's file to the trash. Raises PresetError for what is not such a file or cannot be moved."""
     if source is PresetSource.BUNDLED:
         raise PresetError("it comes with subdeck and cannot be deleted", where=path, hint="set bundled_presets: false")
-    if not path.endswith(SUFFIX) or (os.path.isdir(path) and not os.path.islink(path)):
+    if not path.endswith((SUFFIX, *FORMS.values())) or (os.path.isdir(path) and not os.path.islink(path)):
         raise PresetError("it is not the file of a preset", where=path, hint="look at it in a shell")
     trash = project.trash if source is PresetSource.DIR else os.path.join(os.path.dirname(path), "trash")
     _purge_old(trash)

@@ -20,8 +20,9 @@ from ..run.model import PresetSource
 from ..run.tool_policy import checked_tools
 from ..system import files
 from ..text.plain import one_line
-from .catalog import BUNDLED, preset_files
+from .fields import DENYING
 from .file import NAME_LIMIT, SUFFIX, Preset, check_name, parse_preset, read_preset
+from .places import BUNDLED, preset_files
 from .text import frontmatter_span, read_preset_text, without_blank_ends
 
 STEM_LIMIT = 200
@@ -36,23 +37,28 @@ def save_preset(
     Raises PresetError, and UsageError for what cannot be the name of a tool.
     """
     name, description, model = name.strip(), description.strip(), (model or "").strip()
-    if not name:
-        raise PresetError("a preset needs a name")
     if not description:
         raise PresetError("a preset needs a description", hint="say in one sentence what it is for")
     checked = None if tools is None else checked_tools(tools)
-    text = _checked_text(
-        Preset(
-            name=name,
-            description=description,
-            model=model or None,
-            tools=checked,
-            prompt=without_blank_ends(prompt.replace("\r\n", "\n")),
-            source=PresetSource.PROJECT,
-            path="",
-        )
+    preset = Preset(
+        name=name,
+        description=description,
+        model=model or None,
+        tools=checked,
+        prompt=without_blank_ends(prompt.replace("\r\n", "\n")),
+        source=PresetSource.PROJECT,
+        path="",
     )
-    return place_preset(directory, name, stem_of(name), text)
+    return place_preset(directory, name, stem_of(name), _checked_text(preset))
+
+
+def place_copy(preset: Preset, name: str, directory: str) -> str:
+    """Write a preset that another program's file makes as one of ours, as `place_preset` does. Raises PresetError."""
+    description = preset.description or f"From {os.path.basename(preset.path)}"
+    ours = structs.replace(
+        preset, name=name, description=description, source=PresetSource.PROJECT, path="", form="", warnings=()
+    )
+    return place_preset(directory, name, stem_of(name), _checked_text(ours))
 
 
 def place_preset(directory: str, name: str, stem: str, text: str) -> str:
@@ -76,13 +82,23 @@ def _checked_text(preset: Preset) -> str:
     """Write the preset as text, and read that again: what would not come back as it was is refused."""
     import yaml
 
-    fields = {"name": preset.name, "description": preset.description}
-    if preset.model:
-        fields["model"] = preset.model
-    lines: str = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)
-    if preset.tools is not None:
-        tools = (f'"{tool}"' if ":" in tool else tool for tool in preset.tools)
-        lines += f"tools: [{', '.join(tools)}]\n"
+    if not preset.name:
+        raise PresetError("a preset needs a name")
+    fields: dict[str, Any] = {
+        "name": preset.name,
+        "description": preset.description,
+        "agent": preset.agent,
+        "model": preset.model,
+        "thinking": preset.thinking,
+        "context_files": preset.context_files,
+        "max_turns": preset.limits.max_turns,
+    }
+    said = {key: value for key, value in fields.items() if value is not None}
+    lines: str = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)
+    for key, names in (("tools", preset.tools), (DENYING, preset.denied_tools)):
+        if names is not None:
+            listed = (f'"{tool}"' if ":" in tool else tool for tool in names)
+            lines += f"{key}: [{', '.join(listed)}]\n"
     text = f"---\n{lines}---\n{preset.prompt}\n"
     try:
         content = text.encode()
@@ -209,7 +225,11 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 
 def duplicate(preset: Preset, name: str, directory: str) -> str:
-    """Write a preset's file once more under another name, as `place_preset` does. Raises PresetError."""
+    """Write a preset's file once more under another name, as `place_preset` does; one that is written for another
+    program becomes a preset of ours. Raises PresetError.
+    """
+    if preset.form:
+        return place_copy(preset, name, directory)
     now = read_preset(preset.path, preset.source)
     if not isinstance(now, Preset):
         why = "its file is gone" if now is None else f"its file is broken now: {now.message}"

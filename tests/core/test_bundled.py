@@ -9,8 +9,9 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import ModelError, PresetError
 from subdeck.core.paths import Project
-from subdeck.core.presets.catalog import BUNDLED, discover, preset_places
+from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, read_preset
+from subdeck.core.presets.places import BUNDLED, preset_places
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
 from subdeck.core.run.model import PresetSource
 
@@ -30,7 +31,7 @@ def explore() -> Preset:
 def test_off_by_default(project: Project) -> None:
     """Nobody gets a role that was not asked for."""
     assert () == discover(Workspace(project, project.root, Settings())).presets
-    assert BUNDLED not in dict(preset_places(Workspace(project, project.root, Settings()))).values()
+    assert BUNDLED not in {place.directory for place in preset_places(Workspace(project, project.root, Settings()))}
 
 
 def test_an_error_knows_what_is_off(project: Project) -> None:

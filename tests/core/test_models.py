@@ -69,11 +69,18 @@ def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> No
     assert ResolvedModel("inherit", resolved, "default_model") == model
 
 
-@pytest.mark.parametrize(("call", "of_preset"), [("inherit", None), (None, "inherit")])
-def test_only_the_default_inherits(call: str | None, of_preset: str | None) -> None:
-    """In a call or a preset `inherit` names nothing."""
-    with pytest.raises(ModelError, match="is a value of the setting default_model only"):
-        resolve_model(call, preset(of_preset), Settings(), parent="a/b")
+@pytest.mark.parametrize(("parent", "resolved"), [("a/b", "a/b"), (None, "")])
+def test_a_preset_may_take_the_parents(parent: str | None, resolved: str) -> None:
+    """`model: inherit` in a preset goes before the setting `default_model`, and needs no parent."""
+    model = resolve_model(None, preset("inherit"), Settings(default_model="c/d"), parent=parent)
+
+    assert ResolvedModel("inherit", resolved, "preset") == model
+
+
+def test_a_call_does_not_inherit() -> None:
+    """A call that wants the parent's model leaves its own out."""
+    with pytest.raises(ModelError, match="is for presets and the setting default_model only"):
+        resolve_model("inherit", preset(None), Settings(), parent="a/b")
 
 
 @pytest.mark.parametrize(

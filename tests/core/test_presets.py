@@ -9,7 +9,8 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
-from subdeck.core.presets.catalog import PresetCatalog, discover, preset_places
+from subdeck.core.presets.catalog import PresetCatalog, discover
+from subdeck.core.presets.places import Place, preset_places
 from subdeck.core.run.model import PresetSource
 
 
@@ -106,7 +107,7 @@ def test_a_directory_without_presets_hides_nothing(project: Project, own_presets
     write(outer, "a.md", "outer")
     (own_presets / "runs").mkdir()
 
-    assert (PresetSource.PROJECT, str(outer)) == preset_places(Workspace(project, project.root, Settings()))[0]
+    assert Place(PresetSource.PROJECT, str(outer)) == preset_places(Workspace(project, project.root, Settings()))[0]
 
 
 def test_home_and_above_are_no_project(home: Path) -> None:
@@ -116,7 +117,7 @@ def test_home_and_above_are_no_project(home: Path) -> None:
     inside.mkdir(parents=True)
     project = Project(str(inside))
 
-    assert (PresetSource.PROJECT, project.home) == preset_places(Workspace(project, str(inside), Settings()))[0]
+    assert Place(PresetSource.PROJECT, project.home) == preset_places(Workspace(project, str(inside), Settings()))[0]
     assert () == catalog(project).presets
 
 
@@ -127,7 +128,7 @@ def test_a_directory_named_twice_is_read_once(project: Project, own_presets: Pat
     presets = catalog(project, settings=Settings(preset_dirs=(str(own_presets), str(tmp_path / "link"))))
 
     workspace = Workspace(project, project.root, Settings(preset_dirs=(str(own_presets),)))
-    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [source for source, _ in preset_places(workspace)]
+    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [place.source for place in preset_places(workspace)]
     assert {"one": (PresetSource.PROJECT, "d")} == found(presets)
     assert 2 == len(presets.places)
 

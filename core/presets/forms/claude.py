@@ -1,0 +1,117 @@
+"""Agent files of Claude Code: markdown whose frontmatter names tools and models as Claude Code does."""
+
+from __future__ import annotations
+
+import re
+
+from ...agents.claude.lines import OURS
+from ...config.values import Count, Switch
+from ...config.yaml_tree import Fields, Text
+from ...run.model import Limits
+from ...text.plain import one_line
+from ..file import INHERIT, Preset
+from .form import AgentFile, Form
+from .frontmatter import read_frontmatter
+
+_TOOLS = {**OURS, "LS": "ls", "MultiEdit": "edit"}
+"""Its names, those of earlier versions too, and ours."""
+
+_NESTED = ("Agent", "Task")
+"""The tool by which it starts agents of its own, today and in earlier versions; both are denied together."""
+
+_READERS = frozenset({"read", "grep", "find", "ls"})
+
+_NOT_PASSED_ON = {
+    "permissionMode": "what a child may do is said by its tools and by your own settings of Claude Code",
+    "hooks": "no file of an agent starts programs; what they would check or forbid is not checked",
+    "mcpServers": "no file of an agent starts servers; a child reaches those of your own settings that tools name",
+    "skills": "the child finds skills as any session of Claude Code does",
+    "memory": "a child keeps no notes of its own",
+    "initialPrompt": "the task of the run is all that a child is told",
+}
+
+_SILENTLY = ("color", "background")
+"""How Claude Code shows and schedules it: a run has its own way."""
+
+
+class ClaudeForm:
+    def parse(self, text: str, path: str, agent: str) -> Preset | None:
+        markdown = read_frontmatter(text)
+        if markdown.fields is None:
+            return None  # notes beside the agents, which Claude Code passes over, too
+        file = AgentFile(markdown.fields, path)
+        if file.value("name") is None:
+            file.refuse("name", "it is missing, so that Claude Code does not take this for an agent", "add a name")
+        tools, denied = _tools(file)
+        _check_mode(file, tools)
+        if file.value("isolation") is not None:
+            file.refuse(
+                "isolation",
+                "the agent is to work in a copy of the project, and a run works in the project itself",
+                "remove the line, or the file from the directory",
+            )
+        for key, why in _NOT_PASSED_ON.items():
+            file.leave_out(key, why)
+        return file.preset(
+            "claude",
+            markdown.body,
+            silently=_SILENTLY,
+            agent=agent,
+            model=file.value("model") or INHERIT,
+            thinking=file.thinking("effort"),
+            tools=tools,
+            denied_tools=denied,
+            context_files=False if file.value("omitClaudeMd", Switch) else None,
+            limits=Limits(max_turns=file.value("maxTurns", Count)),
+        )
+
+    def marks(self, fields: Fields) -> bool:
+        own = {"disallowedTools", "permissionMode", "mcpServers", "maxTurns", "omitClaudeMd"}
+        tools = fields.pairs.get("tools")
+        return bool(own & fields.pairs.keys()) or (isinstance(tools, Text) and bool(re.match(r"[A-Z*]", tools.value)))
+
+
+def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Return which tools are allowed and which are denied, in our names; never both. Raises ContentError."""
+    allowed, denied = _named(file, "tools"), _named(file, "disallowedTools") or ()
+    if "*" in denied:
+        return (), None
+    if allowed is None or "*" in allowed:
+        return None, denied or None
+    return tuple(name for name in allowed if name not in denied), None
+
+
+def _named(file: AgentFile, key: str) -> tuple[str, ...] | None:
+    """Return our names of the tools in a list; `*` stands for all of them."""
+    written = file.texts(key)
+    if written is None or "*" in written:
+        return written and ("*",)
+    names = (ours for name in written for ours in _ours(_whole(file, key, name)))
+    return file.names(key, (name for name in names if key != "tools" or name != "Task"))
+
+
+def _ours(name: str) -> tuple[str, ...]:
+    # The tools of a server are meant by its name alone, too.
+    return _NESTED if name in _NESTED else (_TOOLS.get(name, name.removesuffix("__*")),)
+
+
+def _whole(file: AgentFile, key: str, written: str) -> str:
+    """Return the tool that is named; raise ContentError for a rule about a part of what it does."""
+    name, rule, _ = written.partition("(")
+    if rule and not (key == "tools" and name in _NESTED):
+        file.refuse(
+            key,
+            f'"{one_line(written, 60)}" is about a part of what {name} does',
+            f"name {name} alone; or keep the rule below permissions in your own settings of Claude Code",
+        )
+    return name
+
+
+def _check_mode(file: AgentFile, tools: tuple[str, ...] | None) -> None:
+    """Raise ContentError for an agent that may only plan, where its tools would do more."""
+    if file.value("permissionMode") == "plan" and not (tools is not None and _READERS.issuperset(tools)):
+        hint = 'list what it may use, as in "tools: Read, Grep, Glob"'
+        file.refuse("permissionMode", "plan keeps it from changing anything, and its tools do not", hint)
+
+
+FORM: Form = ClaudeForm()

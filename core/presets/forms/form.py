@@ -1,0 +1,122 @@
+"""What reads agent files of a form, and what all forms have in common."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, Protocol
+
+from ...config.values import Words, is_blank, read_value, unexpected
+from ...config.yaml_tree import Fields, Items, Node, Text
+from ...errors import ContentError, UsageError
+from ...models.catalog import LEVELS
+from ...run.model import PresetSource
+from ...run.tool_policy import checked_tools
+from ...text.plain import one_line
+from ..file import Preset, check_name
+from ..text import without_blank_ends
+
+
+class Form(Protocol):
+    """How agent files of another program are written."""
+
+    def parse(self, text: str, path: str, agent: str) -> Preset | None:
+        """Read the text of a file as a preset that the agent of that name runs (empty: any).
+
+        None for a file that is no agent's. Raises ContentError for what would restrict the agent and cannot be kept to.
+        """
+        ...
+
+    def marks(self, fields: Fields) -> bool:
+        """Whether fields are written in this form, and in no other."""
+        ...
+
+
+class AgentFile:
+    """The fields of one file, in the words of its program, and what is said of those that are not passed on."""
+
+    def __init__(self, fields: Fields, path: str) -> None:
+        self.fields = fields
+        self.path = path
+        self.warnings: list[str] = []
+        self._read: set[str] = set()
+
+    def node(self, key: str) -> Node | None:
+        """Return what was written for a key; None where nothing was."""
+        self._read.add(key)
+        node = self.fields.pairs.get(key)
+        return None if node is None or is_blank(node) else node
+
+    def value(self, key: str, kind: Any = Words) -> Any:
+        """Return the value of a key, None where there is none; raise ContentError for one of another kind."""
+        node = self.node(key)
+        return None if node is None else read_value(key, kind, node)
+
+    def thinking(self, key: str, words: Mapping[str, str] = {}) -> str | None:
+        """Return how hard the model thinks, which is advice to any agent: another word is left out with a warning."""
+        written: str | None = self.value(key)
+        if written is None:
+            return None
+        level = words.get(written, written)
+        if level in LEVELS:
+            return level
+        self.warnings.append(f'{key}: "{one_line(written, 40)}" is not passed on: it is none of {", ".join(LEVELS)}')
+        return None
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        """Return what a list names, which may be one text with commas; None where there is no such field.
+
+        Raises ContentError for anything else, and for a field that is blank: nothing may mean all or none.
+        """
+        self._read.add(key)
+        node = self.fields.pairs.get(key)
+        if node is None:
+            return None
+        if is_blank(node):
+            self.refuse(key, "it is blank", f'write "{key}: []", or remove the line')
+        items = node.items if isinstance(node, Items) else (node,)
+        texts = [item.value for item in items if isinstance(item, Text)]
+        if len(texts) < len(items):
+            raise unexpected(key, "a list of tools", node)
+        if isinstance(node, Text):
+            texts = re.split(r",(?![^()]*\))", node.value)
+        return tuple(text.strip() for text in texts if text.strip())
+
+    def names(self, key: str, names: Iterable[str]) -> tuple[str, ...]:
+        """Check names of tools that were written for a key. Raises ContentError."""
+        try:
+            return checked_tools(names)
+        except UsageError as error:
+            self.refuse(key, error.what, error.hint)
+
+    def leave_out(self, key: str, why: str) -> None:
+        """Warn that a field is not passed on, where it is there."""
+        if self.node(key) is not None:
+            self.warnings.append(f"{key} is not passed on: {why}")
+
+    def refuse(self, key: str, what: str, hint: str) -> NoReturn:
+        """Raise ContentError: a field restricts the agent, and a run of the preset would not be restricted so."""
+        node = self.fields.pairs.get(key)
+        raise ContentError(f"{key}: {what}", line=node.line if node else None, hint=hint)
+
+    def preset(self, form: str, prompt: str, *, silently: Iterable[str] = (), **values: Any) -> Preset:
+        """Make the preset, with a warning for each field that nobody has asked for but those that are left out
+        silently. The file's stem stands for a missing name.
+        """
+        written, description = self.value("name"), self.value("description")
+        name = written or os.path.splitext(os.path.basename(self.path))[0]
+        check_name(name, self.fields.pairs["name"].line if written else None)
+        for key in self.fields.pairs:
+            if key not in self._read and key not in silently:
+                self.warnings.append(f'the key "{one_line(key, 40)}" is not passed on: it is not known here')
+        return Preset(
+            name=name,
+            description=description or "",
+            source=PresetSource.DIR,
+            path=self.path,
+            form=form,
+            prompt=without_blank_ends(prompt),
+            warnings=tuple(self.warnings),
+            **values,
+        )

@@ -1,0 +1,146 @@
+"""Where presets are looked for: which directories, which of their files, and in whose form these are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ..agent_kinds import KINDS
+from ..config.settings import PresetDir, Settings
+from ..config.workspace import Workspace
+from ..errors import ContentError
+from ..paths import Project, agent_dir
+from ..run.model import PresetSource
+from ..system.directory import opened
+from ..system.files import is_directory
+from ..system.imports import load
+from ..trust import fault_of
+from .file import SUFFIX
+
+if TYPE_CHECKING:
+    from .forms.form import Form
+
+BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
+"""The directory of the presets that come along; they are offered where the setting `bundled_presets` says so."""
+
+
+FORMS: dict[str, str] = {"claude": ".md"}
+"""The forms of agent files that are written for other programs, and how such files are called. The one table of them:
+each form is a module of `forms` that has a `FORM`.
+"""
+
+
+class Place(Struct, frozen=True):
+    """A directory that may hold presets."""
+
+    source: PresetSource
+    directory: str
+    form: str = ""
+    """Of `FORMS`; empty for presets of ours."""
+    agent: str = ""
+    """By which agent they are run; empty where the presets, or the settings, say so."""
+    fault: ContentError | None = None
+    """Why nothing in it can be used."""
+
+    @property
+    def suffix(self) -> str:
+        return FORMS[self.form] if self.form else SUFFIX
+
+
+def form_of(name: str) -> Form:
+    """Return what reads the files of a form. Raises KeyError for one that is not in the table."""
+    return load(f"{__package__}.forms.{name}").FORM
+
+
+def preset_places(workspace: Workspace) -> tuple[Place, ...]:
+    """List the directories that may hold presets, nearest first, each once, whether they exist or not."""
+    settings = workspace.settings
+    places = (
+        Place(PresetSource.PROJECT, project_place(workspace)),
+        *(_named(entry, settings) for entry in settings.preset_dirs),
+        Place(PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
+        *((Place(PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
+    )
+    nearest_of: dict[str, Place] = {}
+    for place in places:
+        nearest_of.setdefault(os.path.realpath(place.directory), place)
+    return tuple(nearest_of.values())
+
+
+def place_of(directory: str, workspace: Workspace) -> Place | None:
+    """Return the place that a directory is; None where no presets are looked for in it."""
+    real = os.path.realpath(directory)
+    return next((place for place in preset_places(workspace) if os.path.realpath(place.directory) == real), None)
+
+
+def _named(entry: str | PresetDir, settings: Settings) -> Place:
+    """Return the place of a directory that the settings name."""
+    if isinstance(entry, str):
+        return Place(PresetSource.DIR, entry)
+    try:
+        form, agent = _form_and_agent(entry, settings)
+    except ContentError as fault:
+        return Place(PresetSource.DIR, entry.path, fault=fault)
+    return Place(PresetSource.DIR, entry.path, form, agent)
+
+
+def _form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
+    """Return in which form the files of a directory are, and which agent runs them (empty: any).
+
+    Files of a kind of agent are run by an agent of that kind, because they name its tools and models. Raises
+    ContentError.
+    """
+    own = settings.agents.get(entry.agent)
+    kind = (own.kind if own else "") or entry.agent
+    form = entry.form or (kind if kind in FORMS else entry.agent)
+    known = ", ".join(FORMS)
+    if form not in FORMS:
+        what = f'preset_dirs: there are no agent files in the form of "{form}"'
+        raise ContentError(what, hint=f"name its form: {known}; or the directory alone, for presets of ours")
+    if form in KINDS:
+        if entry.agent and kind != form:
+            what = f'preset_dirs: the agent "{entry.agent}" does not run the agent files of {form}'
+            raise ContentError(what, hint=f"name {form}, or an agent of your settings with kind: {form}")
+        return form, entry.agent or form
+    if entry.agent in settings.agents or entry.agent in KINDS:
+        return form, entry.agent
+    if entry.agent not in ("", form):
+        what = f'preset_dirs: no agent is called "{entry.agent}"'
+        raise ContentError(what, hint="set it up below agents in your settings, or leave it out")
+    return form, form if form in settings.agents else ""
+
+
+def project_place(workspace: Workspace) -> str:
+    """Find the nearest `.pi/subagents` with a preset in it, from the launcher's directory up, never in HOME or above.
+
+    One without presets is passed over: every first launch makes one in the project, and that must not hide the
+    presets of a directory above.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
+    directory = os.path.realpath(workspace.cwd)
+    while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
+        place = os.path.join(directory, ".pi", "subagents")
+        if _has_presets(place):
+            return place if fault_of(Project(directory)) is None else workspace.project.home
+        directory = os.path.dirname(directory)
+    return workspace.project.home
+
+
+def _has_presets(directory: str) -> bool:
+    try:
+        return any(True for _ in preset_files(directory))
+    except OSError:
+        return is_directory(directory)
+
+
+def preset_files(directory: str, suffix: str = SUFFIX) -> Iterator[str]:
+    """Yield the paths of what looks like a preset by its name; raises OSError when the directory cannot be read."""
+    with opened(directory) as place:
+        yield from (
+            os.path.join(directory, name)
+            for name in place.names()
+            if name.endswith(suffix) and not name.startswith(".")
+        )

@@ -1,0 +1,257 @@
+"""Agent files of other programs as presets: where they are named, what of them is used, and how they are followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from subdeck.core.config.files import value_of
+from subdeck.core.config.settings import AgentSettings, PresetDir, Settings
+from subdeck.core.config.workspace import Workspace, load_settings
+from subdeck.core.delegation.arguments import subagent_arguments
+from subdeck.core.delegation.launch import _Models
+from subdeck.core.delegation.parent import Parent
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SettingsError
+from subdeck.core.launch.plan import Plan
+from subdeck.core.launch.preview import check_preset
+from subdeck.core.paths import Project
+from subdeck.core.presets.catalog import PresetCatalog, discover, tiers
+from subdeck.core.presets.file import Preset
+from subdeck.core.presets.places import FORMS, preset_places
+from subdeck.core.presets.trash import delete_preset, restore_preset
+from subdeck.core.presets.write import duplicate
+from subdeck.core.run.model import PresetSource, RunRequest
+
+from tests.core.command_line import write_preset
+
+REVIEWER = """---
+name: reviewer
+description: Reviews a change
+tools: Read, Grep
+permissionMode: bypassPermissions
+---
+Look closely.
+"""
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+@pytest.fixture
+def agents(project: Project) -> Path:
+    """The agents of Claude Code in the project."""
+    path = Path(project.root, ".claude", "agents")
+    path.mkdir(parents=True)
+    (path / "reviewer.md").write_text(REVIEWER)
+    return path
+
+
+def workspace(project: Project, *dirs: str | PresetDir, **settings: object) -> Workspace:
+    return Workspace(project, project.root, msgspec.structs.replace(Settings(preset_dirs=dirs), **settings))
+
+
+def catalog(project: Project, *dirs: str | PresetDir, **settings: object) -> PresetCatalog:
+    return discover(workspace(project, *dirs, **settings))
+
+
+def write_project_settings(project: Project, text: str) -> None:
+    os.makedirs(project.home, exist_ok=True)
+    Path(project.settings_file).write_text(text)
+
+
+# --- the setting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_may_say_whose_files_it_has(project: Project, home: Path) -> None:
+    """Beside plain paths a list has directories with their agent, of the user and of the project."""
+    file = home / ".config" / "subdeck" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("preset_dirs:\n  - prompts\n  - {path: ~/.claude/agents, agent: claude}\n")
+    write_project_settings(project, "preset_dirs: [{path: .claude/agents, agent: claude}, {path: more}]\n")
+    settings = load_settings(project)
+
+    of_project = PresetDir(f"{project.root}/.claude/agents", "claude")
+    of_user = PresetDir(f"{home}/.claude/agents", "claude")
+    assert (of_project, f"{project.root}/more", f"{project.root}/prompts", of_user) == settings.preset_dirs
+    shown = msgspec.to_builtins(value_of(settings, "preset_dirs"))
+    assert [str, str] == [type(entry) for entry in shown[1:3]], "a plain directory is shown as it was before"
+    assert {"path": of_user.path, "agent": "claude"} == shown[3]
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ("[{path: ../elsewhere, agent: claude}]", "is outside the project"),
+        ("[{path: link, agent: claude}]", "is outside the project"),
+        ("[{agent: claude}]", "preset_dirs: a list of directories"),
+        ("[{path: .claude/agents, agnet: claude}]", '"preset_dirs.agnet" is not a setting'),
+        ("[{path: .claude/agents, agent: /bin/sh}]", "the name of an agent was expected"),
+    ],
+)
+def test_what_a_project_may_not_write(project: Project, written: str, what: str) -> None:
+    """A checkout names directories inside itself, and agents by their names."""
+    Path(project.root, "link").symlink_to("/etc")
+    write_project_settings(project, f"preset_dirs: {written}\n")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(project)
+
+    assert what in caught.value.what
+    assert f"{project.settings_file}:1" == caught.value.where
+
+
+# --- what becomes of the files ----------------------------------------------------------------------------------------
+
+
+def test_files_are_presets_of_their_agent(project: Project, agents: Path) -> None:
+    """They are found in the order of the directories, run by the agent that is named, and say what is left out."""
+    (agents / "README.md").write_text("Our agents.\n")
+    presets = catalog(project, PresetDir(str(agents), "claude"))
+
+    (reviewer,) = presets.presets
+    assert ((), "reviewer", PresetSource.DIR) == (presets.problems, reviewer.name, reviewer.source)
+    assert ("claude", "claude", ("read", "grep")) == (reviewer.form, reviewer.agent, reviewer.tools)
+    assert "Look closely." == reviewer.prompt
+    (warning,) = reviewer.warnings
+    assert warning.startswith("permissionMode is not passed on: ")
+
+
+def test_an_agent_of_the_settings_runs_the_files_of_its_kind(project: Project, agents: Path) -> None:
+    """A second Claude Code of the user's reads the same files, and the presets are run by it."""
+    own = {"work-claude": AgentSettings(("claude",), "claude")}
+    (reviewer,) = catalog(project, PresetDir(str(agents), "work-claude"), agents=own).presets
+
+    assert ("claude", "work-claude") == (reviewer.form, reviewer.agent)
+
+
+@pytest.mark.parametrize(
+    ("agent", "form", "message"),
+    [
+        ("pi", "", 'there are no agent files in the form of "pi"; name its form: claude'),
+        ("nobody", "", 'there are no agent files in the form of "nobody"'),
+        ("pi", "claude", 'the agent "pi" does not run the agent files of claude; name claude, or an agent'),
+    ],
+)
+def test_a_directory_that_nobody_can_read(project: Project, agents: Path, agent: str, form: str, message: str) -> None:
+    """It is one problem, which says what to write, and keeps no other preset from loading."""
+    Path(project.home).mkdir(parents=True)
+    Path(project.home, "own.md").write_text("---\nname: own\ndescription: d\n---\n")
+    presets = catalog(project, PresetDir(str(agents), agent, form))
+
+    assert ["own"] == [preset.name for preset in presets.presets]
+    (problem,) = presets.problems
+    assert problem.path == str(agents)
+    assert message in problem.message
+
+
+def test_a_broken_file_is_a_problem_by_its_name(project: Project, agents: Path) -> None:
+    """The name is that of the agent and not of the file, and the line is that of the field."""
+    (agents / "other.md").write_text("---\nname: planner\ndescription: d\nisolation: worktree\n---\n")
+    presets = catalog(project, PresetDir(str(agents), "claude"))
+
+    assert ["reviewer"] == [preset.name for preset in presets.presets]
+    assert [("planner", 4)] == [(problem.name, problem.line) for problem in presets.problems]
+
+
+def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
+    """Which file of a name counts, and what is behind it, is known for these directories, too."""
+    Path(project.home).mkdir(parents=True)
+    Path(project.home, "own.md").write_text("---\nname: reviewer\ndescription: d\n---\n")
+    found = tiers("reviewer", workspace(project, PresetDir(str(agents), "claude")))
+
+    assert [(0, f"{project.home}/own.md"), (1, str(agents / "reviewer.md"))] == [
+        (tier.rank, tier.path) for tier in found
+    ]
+
+
+# --- what is done with them at the deck -------------------------------------------------------------------------------
+
+
+def test_an_edited_file_is_judged_in_its_own_form(project: Project, agents: Path) -> None:
+    """The editor says of a Claude file what becomes of it, and not what it would be as a preset of ours."""
+    here = workspace(project, PresetDir(str(agents), "claude"), agent="offline")
+    path = str(agents / "reviewer.md")
+    text = REVIEWER.replace("tools: Read, Grep", "disallowedTools: Bash(rm *)")
+
+    right = check_preset(REVIEWER.encode(), here, str(agents), PresetSource.DIR, path)
+    wrong = check_preset(text.encode(), here, str(agents), PresetSource.DIR, path)
+    assert right.preset is not None and ("read", "grep") == right.preset.tools
+    assert wrong.fault is not None and 4 == wrong.fault.line
+    notes = check_preset(b"no agent\n", here, str(agents), PresetSource.DIR, path)
+    assert notes.fault is not None and "it is no agent's file" in notes.fault.what
+
+
+def test_a_copy_is_a_preset_of_ours(project: Project, agents: Path) -> None:
+    """Copied at the deck a Claude file keeps what it forbids, and is written in our form."""
+    here = workspace(project, PresetDir(str(agents), "claude"))
+    (reviewer,) = discover(here).presets
+
+    path = duplicate(reviewer, "reviewer-2", project.home)
+    copied = {preset.name: preset for preset in discover(here).presets}["reviewer-2"]
+    assert (path, "", "claude", ("read", "grep")) == (copied.path, copied.form, copied.agent, copied.tools)
+    assert ((), "inherit", reviewer.prompt) == (copied.warnings, copied.model, copied.prompt)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_is_deleted_and_brought_back(project: Project, agents: Path, form: str) -> None:
+    """Deleting moves the file of any form to the project's trash, and undo brings it back."""
+    path = agents / f"x{FORMS[form]}"
+    path.write_text("x")
+
+    deleted = delete_preset(str(path), PresetSource.DIR, project)
+    assert not path.exists()
+    restore_preset(deleted)
+    assert "x" == path.read_text()
+
+
+def test_the_directories_are_watched(project: Project, agents: Path) -> None:
+    """They are among those whose changes the app and the MCP server follow."""
+    places = preset_places(workspace(project, PresetDir(str(agents), "claude")))
+
+    assert str(agents) in [place.directory for place in places]
+
+
+def test_a_preset_of_ours_is_none_of_theirs(project: Project, agents: Path) -> None:
+    """A plain path to the same directory reads presets of ours there, as ever: the words are not translated."""
+    (found,) = catalog(project, str(agents)).presets
+
+    assert isinstance(found, Preset) and ("", None, ("Read", "Grep")) == (found.form, found.agent, found.tools)
+
+
+# --- whose model they get ---------------------------------------------------------------------------------------------
+
+CLAUDE = {"claude": AgentSettings(("/bin/true",), "claude")}
+
+
+@pytest.mark.parametrize(
+    ("parent", "resolved", "is_said"),
+    [("anthropic/claude-x", "anthropic/claude-x", False), ("openai/gpt-x", "", True), (None, "", False)],
+)
+def test_the_parents_model_where_it_can_be_had(
+    project: Project, agents: Path, monkeypatch: pytest.MonkeyPatch, parent: str | None, resolved: str, is_said: bool
+) -> None:
+    """A file without a model takes the parent's; one that Claude Code cannot be asked for is left out with a notice."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    here = workspace(project, PresetDir(str(agents), "claude"), agents=CLAUDE, default_model="fake/other")
+    plan = Plan(RunRequest(task="-", preset="reviewer", parent_model=parent), here, lambda: discover(here))
+
+    assert resolved == plan.model.resolved
+    assert is_said == any("cannot be had from claude" in notice for notice in plan.model.notices)
+    assert () == plan.problems
+
+
+@pytest.mark.parametrize("model", ["sonnet", "inherit"])
+def test_a_parents_list_of_models_is_not_that_of_another_agent(project_dir: Path, home: Path, model: str) -> None:
+    """A pi that delegates to a preset of Claude Code does not look for its model among pi's own."""
+    (home / ".config" / "subdeck").mkdir(parents=True)
+    (home / ".config" / "subdeck" / "config.yaml").write_text("agents: {claude: {command: [/bin/true]}}\n")
+    engine = Engine.open(str(project_dir))
+    write_preset(project_dir, name="reviewer", extra=f"agent: claude\nmodel: {model}\n")
+    models = _Models(engine, Parent("parent", "pi", models=("fake/a",)))
+    (task,) = subagent_arguments({"preset": "reviewer", "task": "look"}, isolated=False)[1]
+
+    assert (None, None) == models.of(task)
