@@ -14,7 +14,6 @@ from .. import paths
 from ..agents.agent import Naming
 from ..errors import UsageError
 from ..paths import hex_digest
-from ..project.liveness import Proof, reconcile
 from ..project.ownership import check_own, is_own, session_file
 from ..run import artifacts
 from ..run.events import EventTail, SessionTold
@@ -205,6 +204,8 @@ def _header(session: ChildSession, cwd: str) -> bytes:
 
 def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> str:
     """Return the file of a conversation, or the id of one that the agent keeps itself. Raises UsageError."""
+    from ..project.liveness import Proof, reconcile  # most conversations are new
+
     found: list[tuple[str, str, str]] = []
     """When it was launched, its id, its file."""
     foreign = ""

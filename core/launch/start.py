@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
-from ..project.liveness import hold, reconcile
 from ..run import artifacts
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
@@ -213,10 +212,14 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
         time.sleep(LOOK_INTERVAL_S)
     launching.release()
     if gone:
+        from ..project.liveness import reconcile
+
         reconcile(project, launching.meta.run_id, by="launcher")
 
 
 def _fail(launching: _Launching, message: str) -> None:
+    from ..project.liveness import hold
+
     meta, run_dir = launching.meta, launching.run_dir
     lock = hold(run_dir)
     if lock is None:

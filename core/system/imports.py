@@ -33,7 +33,8 @@ def import_msgspec() -> None:
     _take_native_datetime()
     import_light(
         "msgspec",
-        StandIn("msgspec.inspect"),
+        StandIn("msgspec._json_schema", "schema", "schema_components"),
+        *map(StandIn, ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml")),
         NO_DECIMALS,
         StandIn("textwrap"),
         _UUID,

@@ -6,6 +6,8 @@ import os
 import select
 import time
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,9 +16,11 @@ from ..agents.sentence import Sentence
 from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import AssistantText, Event, Notice, RunEnded, RunStarted, UnknownEvent, encode_event
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
-from ..run.progress import ProgressFormatter
 from ..system import files
 from ..text.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from ..run.progress import ProgressFormatter
 
 EVENT_INTERVAL_S = 1 / 50
 """Least time between two writes of the activity record for events."""
@@ -226,11 +230,16 @@ class Records:
         self._cut_piece = b""
         """The same for the transcript."""
         self._is_ending = False
-        self._formatter = ProgressFormatter()
         self._show = show
         self.activity = ActivityFile(activity_file)
         self._writing = WritingFile(run_dir)
         self._sentence = Sentence()
+
+    @cached_property
+    def _formatter(self) -> ProgressFormatter:
+        from ..run.progress import ProgressFormatter  # the first event is that the child has started
+
+        return ProgressFormatter()
 
     def event(self, event: Event) -> None:
         """Write an event with the next number, and its progress text; the numbers show what a cap left out."""

@@ -1,0 +1,99 @@
+"""A run whose end is waited for: its events on stderr as they come, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ..engine import Engine
+from ..errors import SubdeckError
+from ..run import describe
+from ..run.events import AssistantText, RunEnded
+from ..run.model import RunResult, RunStatus, StopReason
+from ..run.progress import ProgressFormatter
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line, plain
+from .output import report
+from .stdio import Canceller
+
+DELETED = "the run was deleted while it was waited for"
+
+
+def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> RunResult:
+    """Show a run until it has ended; return its result. Raises SubdeckError when its directory was deleted."""
+    if not launched:
+        raise SubdeckError(DELETED, where=engine.project.runs)
+    (run,) = launched
+    progress = _Progress(engine, run, canceller)
+    where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
+    progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
+    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
+    if ended and not ended[0].has_ended:
+        progress.tell(f"cancelling {run.meta.short_id} …")
+        try:
+            engine.stop((run.run_id,), reason=StopReason.CANCELLED)
+        except (SubdeckError, OSError) as error:
+            progress.tell(f"subdeck: it could not be cancelled: {error}")
+        ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
+    result = engine.result(run.run_id)
+    if result is None or not ended:
+        raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
+    progress.show()
+    progress.end(ended[0], result)
+    return result
+
+
+class _Progress:
+    """Shows events as they come; the last text is held back, because it may be the answer that goes to stdout."""
+
+    def __init__(self, engine: Engine, run: RunSnapshot, canceller: Canceller) -> None:
+        self._events = engine.events(run.run_id)
+        self._canceller = canceller
+        self._formatter = ProgressFormatter()
+        self._held = ""
+        self._broken = False
+
+    def tell(self, text: str) -> None:
+        """Print on stderr; when that has gone, so has who waits."""
+        if self._broken:
+            return
+        try:
+            report(text + "\n")
+        except OSError:
+            self._broken = True
+            self._canceller.set()
+
+    def show(self) -> None:
+        for event in self._events.read():
+            text = None if isinstance(event, RunEnded) else self._formatter.text(event)
+            if text is None:
+                continue
+            self._release()
+            if isinstance(event, AssistantText):
+                self._held = text
+            else:
+                self.tell(text)
+
+    def end(self, run: RunSnapshot, result: RunResult) -> None:
+        is_answer = self._held.strip() == plain(result.final_text or "").strip()
+        if result.status is not RunStatus.COMPLETED or not is_answer:
+            self._release()
+        self.tell("\n".join(_closing(run, result)))
+
+    def _release(self) -> None:
+        if self._held:
+            self.tell(self._held)
+            self._held = ""
+
+
+def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
+    tokens = f", {describe.tokens(run.usage.tokens)} tokens" if run.usage.tokens else ""
+    elapsed = describe.elapsed(run, datetime.now(UTC))
+    lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
+    if result.error_message:
+        lines.append("  " + one_line(result.error_message, 2000))
+    lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
+    lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
+    if result.status is not RunStatus.COMPLETED:
+        lines.append(f"  subdeck logs {run.meta.short_id} shows what it did")
+    return lines
