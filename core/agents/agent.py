@@ -66,6 +66,7 @@ class AgentChoice(Struct, frozen=True):
             closed=not self.offers_more,
             excludes=self.excludes,
             leaves_servers=self.leaves_servers,
+            agent=self.name,
         )
 
     @property

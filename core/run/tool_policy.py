@@ -49,6 +49,8 @@ class Offer(Struct, frozen=True):
     """Whether the agent can be told "all but these"."""
     leaves_servers: bool = False
     """Whether the agent can be told to start no MCP servers."""
+    agent: str = "the agent"
+    """What it is called in errors."""
 
 
 def parse_tools(text: str) -> tuple[str, ...]:
@@ -187,4 +189,4 @@ def _offered(offer: Offer, parent: Sequence[str] | None) -> str:
     if parent is not None:
         own = [name for name in parent if name not in DELEGATION_TOOLS]
         return f"the parent has {', '.join(own)}" if own else "the parent has no tools to hand on"
-    return f"the agent offers {', '.join(offer.known)}" if offer.known else "name a tool that the agent offers"
+    return f"{offer.agent} offers {', '.join(offer.known)}" if offer.known else f"name a tool that {offer.agent} offers"

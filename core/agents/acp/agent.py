@@ -32,7 +32,12 @@ class AcpAgent:
             install=f"name its program in the settings: agents: {{{name}: {{kind: acp, command: [gemini, --acp]}}}}",
         )
         return AgentChoice(
-            name, program, TOOLS, False, kind="acp", env=env, naming=Naming.TAKEN, has_default_model=True
+            *(name, program, TOOLS, False),
+            excludes=True,  # so that a denial comes to us whole, and is refused
+            kind="acp",
+            env=env,
+            naming=Naming.TAKEN,
+            has_default_model=True,
         )
 
     def serves(self, provider: str) -> bool:
@@ -41,11 +46,11 @@ class AcpAgent:
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         if problem := _problem(wanted):
             field, what, hint = problem
-            raise UsageError(f"{choice.name} {what}", where=field, hint=hint)
+            raise UsageError(f"{field}: {choice.name} {what}", where=wanted.where or field, hint=hint)
         advice: list[str] = []
         if wanted.has_prompt:
             advice.append("prompt: the protocol has no place for it, so it is put before the task")
-        if wanted.context_files is False:
+        if wanted.context_files is not None:
             advice.append("context_files: which files of the directory it reads is the agent's own affair")
         return tuple(advice)
 

@@ -53,7 +53,7 @@ class CodexAgent:
                 f"denied_tools: {choice.name} cannot do without {', '.join(wanted.tools.excluded)}: {fault}",
                 where=wanted.where or "denied_tools",
                 hint="list what it may do with tools (read, grep, find, ls: it writes nothing), deny edit and write"
-                " together, or choose another agent",
+                " together or web_search, or choose another agent",
             )
         return (*advice(wanted.tools), *_of_resources(wanted), *_of_exec(choice, wanted))
 

@@ -87,11 +87,15 @@ def denied_in_part(tools: Tools) -> str:
     """Say which denial Codex could not obey; empty where it can."""
     if tools.resolved is not None or tools.policy != ToolPolicy.DENY:
         return ""
+    from ...run.tool_policy import DELEGATION_TOOLS  # a wrapper asks nothing here
+
     denied = frozenset(tools.excluded)
     if "bash" in denied or denied & READERS:
         return "it reads and runs everything by shell commands"
     if len(denied & {"edit", "write"}) == 1:
         return "it has one way to write files"
+    if others := sorted(denied - {*TOOL_NAMES, *DELEGATION_TOOLS}):
+        return f"it cannot be told to leave out {', '.join(others)}"
     return ""
 
 

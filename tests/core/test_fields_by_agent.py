@@ -1,0 +1,181 @@
+"""What each agent makes of each field of a preset: it is told, refused or warned of; nothing is quietly dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.codex import agent, child
+from subdeck.core.agents.kinds import running_side
+from subdeck.core.config.settings import AgentSettings, Settings
+from subdeck.core.config.workspace import Workspace
+from subdeck.core.errors import SubdeckError
+from subdeck.core.launch.plan import Plan, PlannedRun
+from subdeck.core.paths import Project
+from subdeck.core.presets.catalog import PresetCatalog
+from subdeck.core.presets.fields import FIELDS
+from subdeck.core.presets.file import parse_preset
+from subdeck.core.run.model import LaunchedBy, LauncherKind, PresetSource, RunRequest
+
+from .session_file import SessionFile
+
+AGENTS = {
+    "pi": ("0.73.1", "fake/test"),
+    "pi-1": ("1.5.2", "fake/test"),
+    "claude": ("2.1.330", "anthropic/claude-sonnet-4-5"),
+    "codex": ("0.169.0", "openai/gpt"),
+    "codex-exec": ("0.100.0", "openai/gpt"),
+    "acp": ("", ""),
+    "offline": ("", ""),
+}
+"""By name: a version, and a model that it takes."""
+
+
+def kind_of(name: str) -> str:
+    return name.partition("-")[0]
+
+
+class Bench:
+    """Plans a run of a preset on one of the agents, as if it was installed, and says what its child would be told."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.name = name
+        self.root = root
+        version, self.model = AGENTS[name]
+        package = {"pi": "pi-coding-agent", "claude": "claude-code", "codex": "codex", "acp": "x", "offline": "x"}
+        program = root / "installed" / "program"
+        program.parent.mkdir()
+        (program.parent / "package.json").write_bytes(
+            msgspec.json.encode({"name": package[kind_of(name)], "version": version})
+        )
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        own = AgentSettings((str(program),), kind=kind_of(name))
+        settings = Settings(agents={name: own} if name != "offline" else {}, agent=name)
+        self._workspace = Workspace(Project(str(root)), str(root), settings)
+
+    def plan(self, fields: str) -> PlannedRun:
+        """Raises SubdeckError where the agent refuses."""
+        model = f"model: {self.model}\n" if self.model and "model:" not in fields else ""
+        head = f"name: scout\ndescription: d\n{model}{fields}"
+        preset = parse_preset(f"---\n{head}\n---\n", str(self.root / "scout.md"), PresetSource.PROJECT)
+        parent = str(self.root / "parent.jsonl")
+        request = RunRequest(task="Look.", preset="scout", parent_session=parent)
+        plan = Plan(request, self._workspace, lambda: PresetCatalog((preset,), (), ()))
+        return plan.decide(background=True, launched_by=LaunchedBy("operator", LauncherKind.CLI))
+
+    def told(self, planned: PlannedRun) -> str:
+        """Return argv, environment and what is said on stdin, without what differs from run to run."""
+        meta = planned.meta
+        run_dir = self.root / "run"
+        run_dir.mkdir(exist_ok=True)
+        (run_dir / "prompt.md").write_text(planned.prompt)
+        if meta.system_prompt_path:
+            (run_dir / "system-prompt.md").write_text(meta.system_prompt or "")
+            meta = msgspec.structs.replace(meta, system_prompt_path=str(run_dir / "system-prompt.md"))
+        start, side = Start(meta, str(run_dir)), running_side(meta.kind)
+        command, stream = side.command(start), side.stream(start)
+        said = [planned.prompt.encode(), stream.replies()]
+        for line in (b'{"id":1,"result":{"userAgent":"x"}}', b'{"id":2,"result":{"config":{}}}') * command.pipe:
+            stream.feed(line)
+            said.append(stream.replies())
+        if command.pipe and self.name == "codex":
+            stream.feed(b'{"id":3,"result":{"thread":{"id":"t"}}}')
+            said.append(stream.replies())
+        shown = repr((command.argv, sorted(command.env.items()), said))
+        for changing in (meta.run_id, meta.child_session_id or "no id"):
+            shown = shown.replace(changing, "…")
+        return shown
+
+
+@pytest.fixture(params=AGENTS)
+def bench(request: pytest.FixtureRequest, project_dir: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    problem = "it has no app-server" if request.param == "codex-exec" else ""
+    for module in (agent, child):
+        monkeypatch.setattr(module, "app_server_problem", lambda command: problem)
+    SessionFile(project_dir / "parent.jsonl").turn("where")
+    return Bench(request.param, project_dir)
+
+
+TOLD, OURS, WARNED, REFUSED, ANYWAY = "told", "ours", "warned", "refused", "anyway"
+"""The child is told; launcher or wrapper see to it; a warning says what is less; the launch is refused; the agent does
+so without being told."""
+
+CASES: dict[str, dict[str, str]] = {
+    "model: x/y": {"": TOLD, "claude codex codex-exec": REFUSED, "offline": ANYWAY},  # it uses none, and says so
+    "thinking: high": {"": TOLD, "claude": WARNED},
+    "thinking: off": {"": TOLD},
+    "thinking: minimal": {"": TOLD, "claude": WARNED},
+    "thinking: max": {"": TOLD, "pi claude codex codex-exec": WARNED},
+    "tools: [read, grep]": {"": TOLD, "codex codex-exec": WARNED},
+    "tools: []": {"": TOLD, "acp": REFUSED},
+    "tools: [bash]": {"": TOLD, "acp offline": REFUSED},
+    "tools: [read, edit]": {"": TOLD, "codex codex-exec offline": WARNED, "acp": REFUSED},
+    "tools: [read, no_such]": {"": WARNED},
+    "denied_tools: [edit, write]": {"": TOLD, "codex codex-exec offline": WARNED, "acp": REFUSED},
+    "denied_tools: [bash]": {"": TOLD, "codex codex-exec acp": REFUSED, "offline": WARNED},
+    "denied_tools: [no_such]": {"": TOLD, "codex codex-exec acp": REFUSED, "pi offline": WARNED},
+    "denied_tools: [mcp__shop__buy]": {"": TOLD, "codex codex-exec acp": REFUSED, "pi offline": WARNED},
+    "prompt: Hi": {"": TOLD, "codex-exec acp": WARNED},
+    "prompt: Hi\nprompt_mode: replace": {"": TOLD, "claude": WARNED, "acp": REFUSED},
+    "prompt: Hi\nprompt_mode: replace\ncontext_files: true": {"": TOLD, "acp": REFUSED},
+    "context_files: true": {"": ANYWAY, "acp": WARNED},
+    "context_files: false": {"": TOLD, "claude acp": WARNED},
+    "project_resources: true": {"": ANYWAY},
+    # The offline agent loads nothing of a project.
+    "project_resources: false": {"": WARNED, "pi-1": TOLD, "acp": REFUSED, "offline": ANYWAY},
+    "inherit_context: true": {"": ANYWAY},  # as the settings have it
+    "inherit_context: false": {"": TOLD},
+    "finalize: true": {"": TOLD, "codex-exec acp": REFUSED},
+    "finalize: true\nmax_attempts: 5": {"": TOLD, "codex-exec acp": REFUSED},
+    "sticky: true": {"": OURS},
+    "session: none": {"": TOLD, "acp": REFUSED},
+    "timeout: 5": {"": OURS},
+    "stall: 5": {"": OURS},
+    "max_turns: 5": {"": OURS, "codex-exec acp": REFUSED},
+}
+"""By field: what becomes of it, for all agents but those that are named."""
+
+OF_THE_PRESET = {"name", "description", "agent", "runner", "approved_tools", "allowed_tools"}
+"""Not the agent's affair, or another name of `tools`."""
+SEEN_TO = ("limits", "session_lock", "max_attempts")
+"""Of the record, by which the wrapper sees to a field."""
+
+
+def became(bench: Bench, fields: str) -> tuple[str, str]:
+    """Return what becomes of a field, and in which words."""
+    without = bench.plan("")
+    try:
+        planned = bench.plan(fields)
+    except SubdeckError as error:
+        return REFUSED, str(error)
+    meta = planned.meta
+    if warnings := [text for text in meta.all_warnings if text not in without.meta.all_warnings]:
+        return WARNED, "\n".join(warnings)
+    if any(getattr(meta, name) != getattr(without.meta, name) for name in SEEN_TO if "finalize" not in fields):
+        return OURS, ""
+    return (ANYWAY, "") if bench.told(planned) == bench.told(without) else (TOLD, "")
+
+
+@pytest.mark.parametrize("fields", CASES)
+def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
+    """What is refused is said with the field, the agent and a way out; what is only advice, with the field or value."""
+    table = CASES[fields]
+    expected = next((what for names, what in table.items() if bench.name in names.split()), table[""])
+    what, words = became(bench, fields)
+    assert expected == what, words
+    field, _, value = fields.splitlines()[-1].partition(": ")
+    if what is REFUSED:
+        refusal, _, way_out = words.partition("\n")
+        assert bench.name in words and way_out, words
+        assert any(name in refusal for name in (field, *fields.replace(":", "").split())), words
+    elif what is WARNED:
+        assert field in words or any(name.strip("[],") in words for name in value.split()), words
+
+
+def test_every_field_of_a_preset_is_in_the_table() -> None:
+    """A new field says what each agent makes of it."""
+    named = {line.partition(":")[0] for fields in CASES for line in fields.splitlines()}
+    assert FIELDS.keys() - OF_THE_PRESET == named
