@@ -146,7 +146,7 @@ def shown_by(line: bytes) -> Iterator[str | None]:
     for view in View:
         entry = entry_of_line(view, line, ProgressFormatter())
         yield entry.text if entry else None
-        yield body_of_line(view, line)
+        yield from ("".join(shown) for shown in body_of_line(view, line))
         yield full_text(view, line, ProgressFormatter())
 
 
