@@ -197,5 +197,9 @@ def is_run_id(name: str) -> bool:
 
 def now_iso() -> str:
     """UTC with milliseconds, as in every file of ours."""
-    now = time.time()
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
+    return iso_time(time.time())
+
+
+def iso_time(at: float) -> str:
+    """Write seconds since 1970 as `now_iso` does."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at))}.{int(at * 1000) % 1000:03d}Z"

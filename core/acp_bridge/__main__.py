@@ -34,12 +34,13 @@ def _parse_flags() -> Task:
     add("--resume", default="", metavar="ID", help="continue this session of the agent")
     add("--before", default="", metavar="FILE", help="text that is put before the task")
     add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
+    add("--no-task", action="store_true", help="only begin a session, in which the agent says what can be chosen")
     add("--server", default=[], nargs="+", action="append", metavar="NAME", help="an MCP server: NAME PROGRAM [ARG…]")
     add("command", nargs="+", help=argparse.SUPPRESS)
     flags = parser.parse_args()
     return Task(
         command=flags.command,
-        prompt=sys.stdin.buffer.read().decode("utf-8", "replace"),
+        prompt=None if flags.no_task else sys.stdin.buffer.read().decode("utf-8", "replace"),
         before=flags.before,
         model=flags.model,
         thinking=flags.thinking,

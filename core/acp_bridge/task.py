@@ -40,7 +40,8 @@ class Task:
     """What is asked of an agent. Empty texts stand for what the agent does by itself."""
 
     command: list[str]
-    prompt: str
+    prompt: str | None
+    """None to end once the session has begun."""
     before: str
     """A file whose text goes before the prompt: the protocol knows no other place for it."""
     model: str
@@ -102,13 +103,14 @@ class Task:
                 await options.choose(connection, session_id, category, wanted)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, _cancel, connection, session_id)
-        await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text())])
+        if self.prompt is not None:
+            await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text(self.prompt))])
 
-    def _text(self) -> str:
+    def _text(self, prompt: str) -> str:
         if not self.before:
-            return self.prompt
+            return prompt
         with open(self.before, encoding="utf-8", errors="replace") as file:
-            return f"{file.read().strip()}\n\n{self.prompt}"
+            return f"{file.read().strip()}\n\n{prompt}"
 
 
 class Client:

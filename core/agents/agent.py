@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..models.catalog import LEVELS, Catalog, Listing, Model
 from ..run.model import PromptMode, Tools
 from ..run.tool_policy import Offer
+from .model_list import TIMEOUT_S, ModelList
 
 
 class Naming(StrEnum):
@@ -121,6 +122,10 @@ class Agent(Protocol):
         """
         ...
 
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        """Tell whether a model, as somebody wrote it, may be one of its, whatever its credentials; empty for none."""
+        ...
+
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
         """Yield what models are known of it beside those of the settings, the most certain first."""
         ...
@@ -129,10 +134,10 @@ class Agent(Protocol):
         """Return the models known of it, after those of the settings; None for an agent that takes any."""
         ...
 
-    def list_key(self, choice: AgentChoice) -> object:
-        """Return what its own list of models depends on."""
+    def model_list(self, choice: AgentChoice) -> ModelList | None:
+        """Return the list that it tells itself, as it is kept; None where it has none."""
         ...
 
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+    def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
         """Start it for its list of models, and keep that. Raises AgentUnavailable."""
         ...

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS, USUAL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
-from ..models.catalog import Catalog, Listing, Model, settings_listing
+from ..models.catalog import INHERIT, Catalog, Listing, Model, settings_listing
 from .agent import AgentChoice, Wanted
 from .kinds import launching_side
+from .model_list import TIMEOUT_S, ModelList
 
 AUTO = "auto"
 
@@ -19,15 +20,38 @@ AUTO = "auto"
 def choose_agent(name: str, settings: Settings, model: str | None = None) -> AgentChoice:
     """Return the agent of that name; `auto` is the first installed one that can serve the model, as it is written.
 
-    Raises AgentUnavailable for a program that is missing or cannot be executed, and for an unknown name.
+    `model` is None where nobody names one but maybe the settings. Raises AgentUnavailable for a program that is missing
+    or cannot be executed, and for an unknown name.
     """
     if name == AUTO:
-        return _first_installed(settings, model or "")
+        return _first_installed(settings, usual_model(settings) if model is None else model)
     if name in KINDS or name in settings.agents:
         return _described(name, settings)
     known = (AUTO, *KINDS, *settings.agents)
     hint = nearest(name, known) or f"known: {', '.join(known)}"
     raise AgentUnavailable(f'no agent is called "{name}"', where="agent", hint=hint)
+
+
+def usual_model(settings: Settings) -> str:
+    """Return the model that the settings name for runs that name none, with its role looked up in them; else empty."""
+    model = (settings.default_model or "").strip()
+    return "" if model == INHERIT else with_role(model, settings)
+
+
+def with_role(model: str, settings: Settings) -> str:
+    """Return what a role of the settings stands for, and any other text as it is; empty for a role that is not set."""
+    return settings.roles.get(model[1:], "").strip() if model.startswith("@") else model
+
+
+def installed_agents(settings: Settings) -> tuple[AgentChoice, ...]:
+    """Return all agents that can be started here, in the order of `auto`, then those of the settings."""
+    found: list[AgentChoice] = []
+    for name in dict.fromkeys((*KINDS, *settings.agents)):
+        try:
+            found.append(_described(name, settings))
+        except AgentUnavailable:
+            continue
+    return tuple(found)
 
 
 def _first_installed(settings: Settings, model: str) -> AgentChoice:
@@ -39,9 +63,10 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
         except AgentUnavailable as error:
             note = note or (f"{kind}: {error.what}" if error.where != _setting(kind) else error.what)
             continue
-        if launching_side(choice.kind).serves(provider):
+        side = launching_side(choice.kind)
+        if side.serves(provider) and side.offers(choice, model):
             return replace(choice, note=note)
-        note = note or f"{kind} has no {provider} here" if provider else note
+        note = note or f"{kind} has no {provider or model} here"
     raise AssertionError("the last kind serves everything")
 
 
@@ -66,9 +91,16 @@ def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     return launching_side(choice.kind).settle(choice, wanted)
 
 
+def offers(choice: AgentChoice, model: str) -> bool:
+    """Tell whether a model, as somebody wrote it, may be one of an agent's, whatever its credentials."""
+    return launching_side(choice.kind).offers(choice, model)
+
+
 def catalog_of(choice: AgentChoice, settings: Settings) -> Catalog | None:
     """Return the models known of an agent without starting it; None for one that takes any."""
-    return launching_side(choice.kind).catalog(choice, settings_listing(settings.models))
+    side = launching_side(choice.kind)
+    named = [model for model in settings.models if side.offers(choice, model)]
+    return side.catalog(choice, settings_listing(named))
 
 
 def own_listings(choice: AgentChoice) -> tuple[Listing, ...]:
@@ -81,11 +113,11 @@ def has_whole_list(choice: AgentChoice) -> bool:
     return any(listing.complete for listing in own_listings(choice))
 
 
-def list_key(choice: AgentChoice) -> object:
-    """Return what the agent's own list of models depends on."""
-    return launching_side(choice.kind).list_key(choice)
+def model_list(choice: AgentChoice) -> ModelList | None:
+    """Return the agent's own list of models, as it is kept; None for one that has none."""
+    return launching_side(choice.kind).model_list(choice)
 
 
-def refresh_models(choice: AgentChoice) -> Sequence[Model]:
+def refresh_models(choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
     """Start the agent for its list of models, and keep that. Raises AgentUnavailable."""
-    return launching_side(choice.kind).refresh(choice)
+    return launching_side(choice.kind).refresh(choice, timeout)

@@ -10,14 +10,17 @@ import click
 import msgspec
 
 from ..agents.agent import AgentChoice
-from ..agents.choice import catalog_of, refresh_models
+from ..agents.choice import catalog_of, installed_agents, model_list
+from ..agents.model_list import TIMEOUT_S
+from ..agents.offered import AgentModels, context_words, due, models_of, price_words, refresh_all
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import ModelError, UsageError
 from ..launch.model import resolve_model
 from ..launch.preview import Preview, preview, tools_words
-from ..models.catalog import Catalog
+from ..models.catalog import Catalog, Model
 from ..models.resolvers import provider_roles
+from ..paths import iso_time
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, prompt_mode_words
@@ -27,7 +30,11 @@ from .output import document, note, say, terminal_width
 from .table import Column, table
 
 PRESET_COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))
-MODEL_COLUMNS = (Column(120, least=24), Column(12), Column(8))
+_INDENT = "  "
+PATIENCE_S = 10.0
+"""How long an agent that is due may keep somebody waiting who only wants to look."""
+
+MODEL_COLUMNS = (Column(120, least=24), Column(8, right=True), Column(16), Column(8), Column(80, least=8))
 ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16))
 
 LISTED_FIELDS = ("name", "source", "path", "description", "model", "tools", "warnings")
@@ -164,57 +171,115 @@ def _context(preset: Preset) -> str:
 
 
 @click.command("models")
-@click.option("--refresh", is_flag=True, help="Ask pi for its current models, which starts pi once.")
+@click.option("--refresh", is_flag=True, help="Ask all installed agents for their models now, which starts each once.")
 @click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
 @json_option
 def models(refresh: bool, everything: bool, as_json: bool) -> None:
-    """List the known models, in the order in which a bare id is looked up, and the roles.
+    """List what each installed agent offers, that of the settings first, and the roles.
 
-    The list comes from the settings, from models.json and from what pi listed last. Nothing is started without
-    --refresh.
+    An agent is asked for its models once a day, and what it told is kept. Those of the settings and of pi's models.json
+    are listed with it, in the order in which a bare id is looked up.
     """
     engine = Engine.open()
-    agent = engine.agent()
-    catalog = catalog_of(agent, engine.settings)
-    if refresh:
-        if catalog is None:
-            raise UsageError("this agent has no list of models", where=agent.label, hint="it takes any model")
-        refresh_models(agent)
-        catalog = catalog_of(agent, engine.settings)
-    known = catalog or Catalog(())
+    settings, usual = engine.settings, engine.agent()
+    others = (agent for agent in installed_agents(settings) if agent.name != usual.name and not agent.own_model)
+    agents = (usual, *others)
+    _ask(agents, usual, is_forced=refresh)
+    catalog = catalog_of(usual, settings)
+    offered = [models_of(agent, settings, everything=everything) for agent in agents]
     try:
-        roles = {**provider_roles(), **engine.settings.roles}
+        roles = {**provider_roles(), **settings.roles}
         faults: tuple[str, ...] = ()
     except ModelError as error:
-        roles, faults = dict(engine.settings.roles), (f"{error.where}: {error.what}",)
-    listed = [model for model in known.models() if everything or model.source != "built in"]
-    resolved = {name: _resolved(name, agent, catalog, engine.settings) for name in sorted(roles)}
-    problems = (*known.problems, *faults)
+        roles, faults = dict(settings.roles), (f"{error.where}: {error.what}",)
+    resolved = {name: _resolved(name, usual, catalog, settings) for name in sorted(roles)}
+    problems = (*(catalog.problems if catalog else ()), *faults, *(of.problem for of in offered if of.problem))
     if as_json:
         document(
             {
-                "models": [
-                    {"model": model.ref, "provider": model.provider, "id": model.id, "source": model.source,
-                     "thinking": model.thinks}
-                    for model in listed
-                ],
+                "models": [_model_document(model) for model in (offered[0].models if catalog else ())],
                 "roles": {name: {"model": roles[name], **found} for name, found in resolved.items()},
                 "complete": catalog is None or catalog.is_complete,
                 "problems": problems,
+                "agents": [_agent_document(of) for of in offered],
             }
-        )  # fmt: skip
+        )
         return
-    cells = [(model.ref, model.source, "thinks" if model.thinks else "") for model in listed]
-    lines = table(MODEL_COLUMNS, cells, terminal_width())
+    lines = [line for of in offered if of.models and not of.agent.own_model for line in _group(of)]
     rows = [(f"@{name}", roles[name], found["error"] or "") for name, found in resolved.items()]
     lines += ["", *table(ROLE_COLUMNS, rows, terminal_width())] if rows else []
-    say("\n".join(lines) if listed or rows else "No models are known yet.")
+    say("\n".join(lines).strip("\n") or "No models are known yet.")
     for problem in problems:
         note(f"! {one_line(problem)}")
     if catalog is None:
-        note(f"{agent.label} uses no model and takes any.")
-    elif not catalog.is_complete:
+        note(f"{usual.label} {'uses no model and' if usual.own_model else 'tells no models here and'} takes any.")
+    elif usual.kind == "pi" and not catalog.is_complete:
         note(f"The list may lack models or be out of date: {catalog.refresh_hint}.")
+
+
+def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) -> None:
+    """Ask those agents whose lists are a day old, or all. Raises AgentUnavailable where that is asked for and `usual`
+    tells none, UsageError where there is nothing to ask.
+    """
+    if not is_forced:
+        refresh_all(due(agents), PATIENCE_S)
+        return
+    asked = [agent for agent in agents if model_list(agent)]
+    if not asked:
+        raise UsageError("this agent has no list of models", where=usual.label, hint="it takes any model")
+    if fault := refresh_all(asked, TIMEOUT_S).get(usual.name):
+        raise fault
+
+
+def _group(offered: AgentModels) -> list[str]:
+    """Return the lines about what one agent offers, below its name."""
+    own = offered.agent.name
+
+    def known_from(model: Model) -> str:
+        return f"→ {model.stands_for}" if model.stands_for else model.source if model.source != own else ""
+
+    rows = [
+        (
+            f"  {model.ref}",
+            context_words(model),
+            price_words(model),
+            "thinks" if model.thinks else "",
+            known_from(model),
+        )
+        for model in offered.models
+    ]
+    lines = table(MODEL_COLUMNS, rows, terminal_width() - len(_INDENT))
+    return ["", one_line(offered.agent.label), *(_INDENT + line for line in lines)]
+
+
+def _model_document(model: Model) -> dict[str, Any]:
+    return {
+        "model": model.ref,
+        "provider": model.provider,
+        "id": model.id,
+        "source": model.source,
+        "thinking": model.thinks,
+    }
+
+
+def _agent_document(offered: AgentModels) -> dict[str, Any]:
+    agent = offered.agent
+    return {
+        "agent": agent.name,
+        "kind": agent.kind,
+        "version": agent.version,
+        "models": [
+            _model_document(model)
+            | {
+                "standsFor": model.stands_for or None,
+                "context": model.context,
+                "price": msgspec.to_builtins(model.price),
+            }
+            for model in offered.models
+        ],
+        "askedAt": iso_time(offered.asked_at) if offered.asked_at else None,
+        "problem": offered.problem or None,
+    }
 
 
 def _resolved(role: str, agent: AgentChoice, catalog: Catalog | None, settings: Settings) -> dict[str, Any]:

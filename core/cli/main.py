@@ -30,7 +30,7 @@ COMMANDS = {
     "adopt": ("control", "Take over foreign runs: made before the mark, or copied."),
     "clean": ("clean", "Delete old runs, by age, number or size."),
     "presets": ("catalogs", "List the presets, or show one."),
-    "models": ("catalogs", "List the known models, and the roles."),
+    "models": ("catalogs", "List the models of each installed agent, and the roles."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
     "pi": ("setup", "Give pi the tools to start runs, or take them away."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),

@@ -12,10 +12,9 @@ from ..agents.choice import AUTO, choose_agent, has_whole_list
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
 from ..launch.model import known_roles
-from ..models.catalog import split_thinking
+from ..models.catalog import INHERIT, split_thinking
 from ..models.resolvers import installed_resolvers
 from ..presets.catalog import Preset
-from ..presets.file import INHERIT
 from ..run.model import RunnerKind, RunRequest
 from ..run.snapshot import RunSnapshot
 from .arguments import TaskArguments
@@ -229,4 +228,4 @@ class _Models:
 
     def valid(self, ref: str) -> tuple[str, ...]:
         """Return what could have been written for a reference: the roles for a role, else the available models."""
-        return known_roles(self._engine.settings) if ref.startswith("@") else self.available
+        return tuple(known_roles(self._engine.settings)) if ref.startswith("@") else self.available

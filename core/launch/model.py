@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from msgspec import Struct
 
-from ..agents.choice import catalog_of, choose_agent
+from ..agents.choice import with_role
 from ..config.settings import Settings
-from ..errors import AgentUnavailable, ModelError
-from ..models.catalog import LEVELS, Catalog, check_text, offered_level, read_literal, settings_listing, unusable
+from ..errors import ModelError
+from ..models.catalog import INHERIT, LEVELS, Catalog, check_text, offered_level, read_literal, unusable
 from ..models.resolvers import PROVIDERS, Probe, Resolver, RolesResolver, ask, installed_resolvers, provider_roles
 from ..paths import agent_dir, user_settings_file
-from ..presets.file import INHERIT, Preset
+from ..presets.file import Preset
 from ..text.plain import one_line
 
 
@@ -47,8 +47,12 @@ def resolve_model(
     resolvers: Sequence[Resolver] | None = None,
     levels: Sequence[str] = LEVELS,
     parent: str | None = None,
+    is_offered: Callable[[str], bool] = lambda model: True,
 ) -> ResolvedModel:
     """Take the model of the call, else of the preset, else of the settings; blank counts as absent.
+
+    What the settings name is left out, with a notice, where the agent has it not (`is_offered`) and takes a model by
+    itself: it was meant for another one.
 
     `own_model` is what an agent answers as that uses no model, `has_default` says that it takes one by itself where
     none is named, `catalog` what is known of its models (None: any id is taken), `resolvers` who is asked before the
@@ -64,19 +68,39 @@ def resolve_model(
         model = ResolvedModel("", own_model, "agent") if own_model or has_default else _missing(preset)
     elif reference.source != "call" and reference.text == INHERIT:
         model = ResolvedModel(INHERIT, (parent or "").strip(), reference.source)
+    elif _is_for_others(reference.text, reference, settings, has_default, is_offered):
+        model = _own_default(reference, reference.text)
     else:
         takes_any = own_model and not reference.text.startswith("@")
         model = _resolved(reference, known, () if takes_any else resolvers)
+    if (
+        reference
+        and reference.text != INHERIT
+        and _is_for_others(model.resolved, reference, settings, has_default, is_offered)
+    ):
+        model = _own_default(reference, model.resolved)
     return _finished(model, preset, own_model, levels)
 
 
-def wanted_model(call: str | None, preset: Preset | None, settings: Settings) -> str:
+def _is_for_others(
+    model: str, reference: _Reference, settings: Settings, has_default: bool, is_offered: Callable[[str], bool]
+) -> bool:
+    """Tell whether a model that nobody named for this run is none of the agent's, which takes another by itself."""
+    return has_default and reference.source == "default_model" and not is_offered(with_role(model, settings))
+
+
+def _own_default(reference: _Reference, model: str) -> ResolvedModel:
+    named = reference.text if model == reference.text else f"{reference.text} ({model})"
+    notice = f"default_model {one_line(named, 120)} is no model of this agent, which takes its own default"
+    return ResolvedModel("", "", "agent", notices=(notice,))
+
+
+def wanted_model(call: str | None, preset: Preset | None, settings: Settings) -> str | None:
     """Return the model that a run names, with its role looked up in the settings, as far as the choice of an agent
-    needs it; empty where none is named.
+    needs it; None where none is named.
     """
-    reference = _chosen(call, preset, settings)
-    text = reference.text if reference and reference.text != INHERIT else ""
-    return settings.roles.get(text[1:], "") if text.startswith("@") else text
+    named = (call or "").strip() or ((preset and preset.model) or "").strip()
+    return None if not named else "" if named == INHERIT else with_role(named, settings)
 
 
 def _chosen(call: str | None, preset: Preset | None, settings: Settings) -> _Reference | None:
@@ -160,25 +184,10 @@ def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, level
     return ResolvedModel(model.requested, own_model or model.resolved, model.source, given, notices)
 
 
-def model_choices(agent: str | None, settings: Settings) -> tuple[str, ...]:
-    """Return the roles that are set, then the models known of an agent (None: that of the settings), in catalog order.
-
-    What an agent brings along without a key for it is left out. A source that cannot be read offers nothing; why is
-    said when a model is resolved.
-    """
-    try:
-        catalog = catalog_of(choose_agent(agent or settings.agent, settings), settings)
-    except AgentUnavailable:
-        catalog = None
-    known = catalog or Catalog((lambda: settings_listing(settings.models),))
-    models = (model.ref for model in known.models() if model.source != "built in")
-    return tuple(dict.fromkeys((*known_roles(settings), *models)))
-
-
-def known_roles(settings: Settings) -> tuple[str, ...]:
-    """Return the roles that are set, as `@fast`; a source that cannot be read has none."""
+def known_roles(settings: Settings) -> dict[str, str]:
+    """Return the models of the roles that are set, as `@fast`; a source that cannot be read has none."""
     try:
         roles = {**provider_roles(), **settings.roles}
     except ModelError:
         roles = settings.roles
-    return tuple(f"@{name}" for name in sorted(roles))
+    return {f"@{name}": roles[name] for name in sorted(roles)}

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
-from ..agents.choice import catalog_of, choose_agent, may_serve, settled
+from ..agents.choice import catalog_of, choose_agent, may_serve, offers, settled
 from ..config.workspace import Workspace
 from ..errors import SubdeckError, UsageError
+from ..models.catalog import INHERIT
 from ..presets.catalog import Preset, PresetCatalog, discover
-from ..presets.file import INHERIT
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
 from ..run.mark import check_key
@@ -217,6 +217,7 @@ class Plan:
             catalog=catalog_of(agent, self._settings),
             levels=agent.levels,
             parent=parent if is_served else None,
+            is_offered=lambda model: offers(agent, model),
         )
         if is_served or model.requested != INHERIT or agent.own_model:
             return model

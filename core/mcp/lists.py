@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from .. import paths
-from ..agents.choice import has_whole_list, list_key, refresh_models
+from ..agents.choice import has_whole_list, model_list, refresh_models
 from ..delegation.schema import STATUS, ToolSpec, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
@@ -118,22 +118,22 @@ class Lists:
         return _prompts(self._engine.presets().presets) if self._read_tools() else []
 
     def _refresh_models(self) -> bool:
-        """Bring the list of pi's models up to date; return whether pi was asked, which takes a second or two.
+        """Bring the agent's list of models up to date; return whether it was asked, which takes a second or two.
 
         A client of MCP announces no models of its own, unlike pi as a parent. pi is asked at most once for each state
-        of the files that its list depends on.
+        of the files that its list depends on, any other agent once a day.
         """
         if is_child():
             return False
         try:
             agent = self._engine.agent()
-            if agent.own_model:
+            known = model_list(agent)
+            if known is None:
                 return False
             with self._asking:
-                state = list_key(agent)
-                if state == self._asked_at or has_whole_list(agent):
+                if known.key == self._asked_at or has_whole_list(agent) or not (known.is_outdated or known.is_due()):
                     return False
-                self._asked_at = state
+                self._asked_at = known.key
                 refresh_models(agent)
                 return True
         except AgentUnavailable as error:

@@ -13,24 +13,42 @@ from ..text.plain import one_line, plain
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """From least to most; `max` is not known to every agent."""
 
+INHERIT = "inherit"
+"""In place of a model: that of the parent, and where none is known, or the agent does not have it, the agent's own
+default."""
+
 KNOWN_IDS = 20
 """How many ids an error names."""
 
 _AS_LITERAL = "write it as provider/id"
 
 
-class Model(Struct, frozen=True):
+class Price(Struct, frozen=True):
+    """Dollars for a million tokens."""
+
+    input: float
+    output: float
+
+
+class Model(Struct, frozen=True, omit_defaults=True):
     provider: str
+    """Empty for a model of an agent whose models have none."""
     id: str
     """May hold `/` and `:`."""
     source: str
-    """Where it is known from: `settings`, `models.json`, `pi` (its own list), `built in`."""
+    """Where it is known from: `settings`, `models.json`, the name of an agent (its own list), `built in`."""
     thinks: bool | None = None
     """Whether it can be told how hard to think; None where that is not known."""
+    stands_for: str = ""
+    """The model that is meant by it now, where its id is another name for one; empty where that is not told."""
+    context: int | None = None
+    """How many tokens it takes in; None where that is not told."""
+    price: Price | None = None
+    """None where that is not told."""
 
     @property
     def ref(self) -> str:
-        return f"{self.provider}/{self.id}"
+        return f"{self.provider}/{self.id}" if self.provider else self.id
 
 
 class Listing(Struct, frozen=True):
@@ -50,11 +68,19 @@ class Listing(Struct, frozen=True):
 class Catalog:
     """Several listings one after the other; the first that knows a model or id counts."""
 
-    def __init__(self, sources: Sequence[Callable[[], Listing]] = (), *, refresh: str = "", bare: str = "") -> None:
+    def __init__(
+        self,
+        sources: Sequence[Callable[[], Listing]] = (),
+        *,
+        refresh: str = "",
+        bare: str = "",
+        takes_others: bool = False,
+    ) -> None:
         """`refresh` is the step that makes the catalog complete, for a person; `bare` the provider of ids without one,
-        where all are its and not all are known.
+        where all are its and not all are known; with `takes_others` an id without a provider need not be known.
         """
         self._bare = bare
+        self.takes_others = takes_others
         self._sources = tuple(map(cache, sources))
         self.refresh_hint = refresh
 
@@ -180,6 +206,8 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
 
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     provider, slash, _ = ref.partition("/")
+    if not slash and catalog.takes_others:
+        return Literal(ref, thinking, (f"{ref} is none of the models that the agent told: {_bare_hint(ref, catalog)}",))
     if not slash:
         raise unusable(ref, "is not known here", _bare_hint(ref, catalog))
     if catalog.knows_provider(provider):

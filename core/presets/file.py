@@ -63,8 +63,6 @@ def _names(key: str, node: Items) -> Iterator[str]:
 SUFFIX = ".md"
 NAME_LIMIT = 64
 """Characters."""
-INHERIT = "inherit"
-"""As a model: that of the parent, and where none is known, or the agent does not have it, the agent's own default."""
 OWN_SET = "the agent's own set"
 """What a preset without a list of tools gets."""
 

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 from subdeck.core import paths
+from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.pi import models
 from subdeck.core.agents.pi.session import open_conversation
 from subdeck.core.agents.pi.stream import PiStream
@@ -325,7 +326,7 @@ def test_model_catalogs(place: Path, content: bytes) -> None:
         cache = Path(models.cache_file(("pi",)))
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.write_bytes(content)
-        models.cached_listing(("pi",))
+        models.told_listing(AgentChoice("pi", ("pi",), (), True))
     finally:
         os.environ.pop("PI_CODING_AGENT_DIR")
         if before is not None:

@@ -10,18 +10,11 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.choice import catalog_of, choose_agent
-from subdeck.core.agents.pi.agent import thinking_levels
-from subdeck.core.agents.pi.models import (
-    built_in_listing,
-    cache_file,
-    cached_listing,
-    list_key,
-    models_json_listing,
-    refresh_models,
-)
+from subdeck.core.agents.pi.agent import AGENT, thinking_levels
+from subdeck.core.agents.pi.models import built_in_listing, cache_file, list_key, models_json_listing, told_listing
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
-from subdeck.core.models.catalog import Listing, Model
+from subdeck.core.models.catalog import Listing, Model, Price
 
 from .real_pi import EITHER_PI
 
@@ -30,7 +23,10 @@ provider  model         context  max-out  thinking  images
 fake      org/llama:8b  128K     16.4K    yes       no    
 fake      test          128K     16.4K    no        no    
 """  # noqa: W291 - as pi pads it
-LISTED = (Model("fake", "org/llama:8b", "pi", True), Model("fake", "test", "pi", False))
+LISTED = (
+    Model("fake", "org/llama:8b", "pi", True, context=128_000),
+    Model("fake", "test", "pi", False, context=128_000),
+)
 
 
 @pytest.fixture
@@ -45,6 +41,14 @@ def program(path: Path, script: str) -> tuple[str, ...]:
     path.write_text(f'#!/bin/sh\necho started "$@" >> {path}.starts\n{script}\n')
     path.chmod(0o755)
     return (str(path),)
+
+
+def refresh_models(command: tuple[str, ...]) -> tuple[Model, ...]:
+    return tuple(AGENT.refresh(AgentChoice("pi", command, (), True)))
+
+
+def cached_listing(command: tuple[str, ...]) -> Listing:
+    return told_listing(AgentChoice("pi", command, (), True))
 
 
 def starts(command: tuple[str, ...]) -> list[str]:
@@ -186,8 +190,8 @@ def package(tmp_path: Path) -> tuple[str, ...]:
     program(scope / "pi-coding-agent" / "dist" / "cli.js", "exit 99")
     models = "".join(
         f'        "{id_}": {{\n            id: "{id_}",\n            name: "N",\n            provider: "{provider}",\n'
-        f"            reasoning: {thinks},\n            cost: {{\n                input: 1,\n"
-        "            },\n        },\n"
+        f'            reasoning: {thinks},\n            input: ["text"],\n            cost: {{\n'
+        "                input: 1,\n                output: 2.5,\n            },\n        },\n"
         for provider, id_, thinks in (("anthropic", "haiku", "true"), ("router", "a/b:free", "false"))
     )
     (scope / "pi-ai" / "dist" / "models.generated.js").write_text(f"export const MODELS = {{\n{models}}};\n")
@@ -196,9 +200,11 @@ def package(tmp_path: Path) -> tuple[str, ...]:
 
 def test_what_the_package_brings(package: tuple[str, ...]) -> None:
     """The models of pi's package are read from its file, without node."""
-    assert Listing(
-        (Model("anthropic", "haiku", "built in", True), Model("router", "a/b:free", "built in", False)), own=True
-    ) == built_in_listing(package)
+    price = Price(1, 2.5)
+    haiku = Model("anthropic", "haiku", "built in", True, price=price)
+    assert Listing((haiku, Model("router", "a/b:free", "built in", False, price=price)), own=True) == built_in_listing(
+        package
+    )
     assert [] == starts(package)
 
 
@@ -208,17 +214,17 @@ def test_what_a_newer_package_brings(package: tuple[str, ...]) -> None:
     (ai / "models.generated.js").write_text('import { X } from "./providers/x.js";\n')
     data = ai / "providers" / "data"
     data.mkdir(parents=True)
-    haiku = {"id": "haiku", "provider": "anthropic", "reasoning": True, "cost": {"input": 1}}
+    entry = {"id": "haiku", "provider": "anthropic", "reasoning": True, "cost": {"input": 1, "output": 5}}
+    entry["contextWindow"] = 200_000
     free = {"id": "a/b:free", "provider": "router", "type": "chat", "reasoning": False}
     others = {kind: {"id": kind, "provider": "router", "type": kind} for kind in ("image", "classifier")}
-    (data / "anthropic.json").write_text(json.dumps({"anthropic-messages": {"haiku": haiku}}))
+    (data / "anthropic.json").write_text(json.dumps({"anthropic-messages": {"haiku": entry}}))
     (data / "router.json").write_text(json.dumps({"openai-completions": {"chat:a/b:free": free, **others}}))
     (data / "torn.json").write_text('{"openai-completions": {"x": {"id": "x", "prov')
-    (data / ".manifest.json").write_text(json.dumps({"api": {"m": haiku}}))
+    (data / ".manifest.json").write_text(json.dumps({"api": {"m": entry}}))
 
-    assert Listing(
-        (Model("anthropic", "haiku", "built in", True), Model("router", "a/b:free", "built in", False)), own=True
-    ) == built_in_listing(package)
+    haiku = Model("anthropic", "haiku", "built in", True, context=200_000, price=Price(1, 5))
+    assert Listing((haiku, Model("router", "a/b:free", "built in", False)), own=True) == built_in_listing(package)
     assert [] == starts(package)
 
 

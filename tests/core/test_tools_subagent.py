@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 from subdeck.core.agents.choice import choose_agent
-from subdeck.core.agents.pi.models import CachedList, cache_file, list_key
+from subdeck.core.agents.model_list import KeptList
+from subdeck.core.agents.pi.models import cache_file, list_key
 from subdeck.core.delegation.parent import Resolved
 from subdeck.core.delegation.results import ARGUMENT, ToolProgress
 from subdeck.core.engine import Engine
@@ -258,7 +259,7 @@ def test_a_complete_list_of_models(engine: Engine, project_dir: Path) -> None:
     command = choose_agent("puppet", engine.settings).command
     file = Path(cache_file(command))
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.encode(CachedList(list_key(command), (Model("fake", "a", "pi"),))))
+    file.write_bytes(msgspec.json.encode(KeptList(list_key(command), (Model("fake", "a", "pi"),))))
     answer = call(engine, "subagent", task("answer ok", preset="fixed"))
     assert (True, ["fake/puppet", "fake/a"]) == (answer.is_error, answer.structured["error"]["valid"])
 

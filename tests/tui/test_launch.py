@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import LaunchError, ModelError
+from subdeck.core.launch.model_choices import ModelChoice
 from subdeck.core.run.model import PresetSource, RunRequest
 from subdeck.tui.launch.form import LaunchForm
 from subdeck.tui.launch.values import LaunchValues
@@ -154,6 +155,22 @@ def test_form_asks_only_for_what_was_changed() -> None:
     assert unchanged == RunRequest(task="t", preset="repo-scout")
     changed = form.request(LaunchValues(task="t", model="b/c", cwd="/tmp", runner="tmux"))
     assert changed == RunRequest(task="t", preset="repo-scout", model="b/c", cwd="/tmp", runner="tmux")
+
+
+def test_a_chosen_model_leads_to_its_agent() -> None:
+    """Under `auto` the agent that has the model is asked for; what no list has, and an agent that is named, stays."""
+    known = (ModelChoice("@fast"), ModelChoice("a/b", "pi", "128k"), ModelChoice("opus", "claude", "$4/$20"))
+
+    def agent_of(model: str, settings: Settings, **preset: str) -> str | None:
+        form = LaunchForm(a_preset(model=None, **preset), settings, "/src/shop")
+        form.take_models(known)
+        return form.request(LaunchValues(task="t", model=model)).agent
+
+    auto = Settings()
+    assert ("claude", "pi", None, None) == tuple(agent_of(model, auto) for model in ("opus", "a/b", "@fast", "x/y"))
+    assert agent_of("opus", Settings(agent="pi")) is None
+    assert agent_of("opus", auto, agent="codex") is None
+    assert agent_of("", auto) is None
 
 
 def test_form_says_where_the_model_comes_from() -> None:

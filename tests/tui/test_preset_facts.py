@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
-from subdeck.core.launch.model import model_choices
+from subdeck.core.launch.model_choices import model_choices
 from subdeck.core.run.model import Limits
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.start import written_facts
@@ -109,9 +109,13 @@ def test_choices_are_roles_and_models(tmp_path: Path) -> None:
     pi.write_text("#!/bin/sh\n")
     pi.chmod(0o755)
     settings = Settings(agents={"pi": AgentSettings((str(pi),))}, models=("a/b",), roles={"deep": "own/m"})
-    assert model_choices("pi", settings) == ("@deep", "a/b", "own/m")
-    assert model_choices("offline", settings) == ("@deep", "a/b")
-    assert model_choices("nobody", settings) == ("@deep", "a/b")
+
+    def refs(agent: str) -> list[str]:
+        return [choice.ref for choice in model_choices(agent, settings)]
+
+    assert refs("pi") == ["@deep", "a/b", "own/m"]
+    assert refs("offline") == ["@deep", "a/b"]
+    assert refs("nobody") == ["@deep", "a/b"]
 
 
 async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,6 +24,9 @@ from .inputs import CountInput, PathInput
 from .memory import LastValues
 from .start import LaunchFacts
 from .values import COPIES, PREVIOUS, LaunchValues, SaveAs
+
+if TYPE_CHECKING:
+    from ...core.launch.model_choices import ModelChoice
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
@@ -77,7 +81,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             yield from self._adhoc(first)
         yield Fact("Tools", "tools-shown")
         yield Fact("Limits", "limits")
-        yield Fact("Agent", "agent", form.agent)
+        yield Fact("Agent", "agent", form.agent_for(first.model))
         yield Fact("Session", "session", form.session)
         if form.context:
             yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
@@ -180,8 +184,12 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#tools-shown", Fact).say(facts.tools)
         self.query_one("#limits", Fact).say(facts.limits)
         self.query_one("#notes", Note).say(facts.warnings)
-        self.query_one(ModelInput).offer(facts.models)
-        self.form.take_models(facts.models)
+        self.show_models(facts.models)
+
+    def show_models(self, models: Sequence[ModelChoice]) -> None:
+        """Offer these models from now on."""
+        self.query_one(ModelInput).offer({choice.ref: choice.agent for choice in models})
+        self.form.take_models(models)
         self._put(self.form.remembered)
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
@@ -258,3 +266,4 @@ class LaunchFields(VerticalScroll, can_focus=False):
         offered = f"↓ {len(model.known)} known" if model.known else ""
         said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
         self.query_one("#origin", Static).update(Content(said))
+        self.query_one("#agent", Fact).say(self.form.agent_for(model.value.strip()))

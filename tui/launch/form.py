@@ -19,8 +19,13 @@ from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, to
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
+    from ...core.launch.model_choices import ModelChoice
     from ...core.presets.catalog import Preset
     from ...core.run.snapshot import RunSnapshot
+
+
+AUTO = "auto"
+"""The agent of the settings that is chosen by what is installed, and by the model."""
 
 
 class Reuse(Enum):
@@ -60,6 +65,8 @@ class LaunchForm:
         self._last = LastValues()
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
+        self._models: dict[str, ModelChoice] = {}
+        """What is known, by what is written for it."""
         self._only_model = ""
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
@@ -123,9 +130,22 @@ class LaunchForm:
         return self._repeated.run_id if self._repeated and self.preset is None else None
 
     @property
-    def agent(self) -> str:
-        """The agent, where it is that of a run whatever is usual."""
-        return one_line(self._repeated.agent, 40) if self._repeated else ""
+    def settled_agent(self) -> str | None:
+        """The agent that a run gets whatever its model is, as its preset or the run before names it; None where that is
+        left to the settings.
+        """
+        return self._repeated.agent if self._repeated else (self.preset.agent if self.preset else None)
+
+    def agent_for(self, model: str) -> str:
+        """Return the agent of a run with this model, where it is that of a run before, or the one whose model it is."""
+        return one_line((self._repeated.agent if self._repeated else self._owner_of(model)) or "", 40)
+
+    def _owner_of(self, model: str) -> str | None:
+        """Return the agent that has a model, where the model decides which it is; None for one that is not listed."""
+        if (self.settled_agent or self._settings.agent) != AUTO or model == self._usual_model:
+            return None
+        known = self._models.get(model)
+        return (known.agent or None) if known else None
 
     @property
     def session(self) -> str:
@@ -174,9 +194,10 @@ class LaunchForm:
         self._prompt = prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta and meta.finalize else prompt
         self.first = structs.replace(self.first, prompt=plain(self._prompt))
 
-    def take_models(self, known: Sequence[str]) -> None:
-        """Begin with the only model that is known here where nobody names one."""
-        models = [model for model in known if not model.startswith("@")]
+    def take_models(self, known: Sequence[ModelChoice]) -> None:
+        """Know these models, and begin with the only one where nobody names any."""
+        self._models = {choice.ref: choice for choice in known}
+        models = [model for model in self._models if not model.startswith("@")]
         if len(models) == 1 and not self.first.model:
             self._only_model = models[0]
             self.first = structs.replace(self.first, model=models[0])
@@ -221,7 +242,12 @@ class LaunchForm:
             return "the only one known"
         if self._repeated and model == self.first.model:
             return "as in that run"
-        return "as last time" if model == self._last.model else "for this run"
+        return "as last time" if model == self._last.model else self.about(model) or "for this run"
+
+    def about(self, model: str) -> str:
+        """Return what its agent tells of a model; empty where nothing is known."""
+        known = self._models.get(model)
+        return known.about if known else ""
 
     # --- what is asked for ---------------------------------------------------------------------------------------
 
@@ -231,6 +257,7 @@ class LaunchForm:
             task=values.task,
             preset=self.preset.name if self.preset else None,
             model=None if model in ("", self._usual_model) else model,
+            agent=self._owner_of(model),
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
             tools=tool_names(values.tools) if self.preset is None else None,

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on, work
@@ -29,7 +30,16 @@ from ..widgets.form import PlainTextArea
 from .fields import LaunchFields
 from .inputs import PathInput
 from .memory import Remembered
-from .start import FailedAfterSaving, Launched, launch, read_facts, what_would_fail, written_facts
+from .start import (
+    FailedAfterSaving,
+    Launched,
+    ask_for_models,
+    launch,
+    read_facts,
+    read_models,
+    what_would_fail,
+    written_facts,
+)
 from .tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from .values import LaunchValues
 
@@ -44,6 +54,14 @@ CHECK_AFTER = 0.15
 """Seconds without another change before the engine is asked what would fail."""
 AROUND = 4
 """Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
+
+
+def _set_soon(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    """Set an event from another thread, unless the app has ended."""
+    try:
+        loop.call_soon_threadsafe(event.set)
+    except RuntimeError:
+        return
 
 
 class LaunchScreen(ModalScreen[str]):
@@ -127,11 +145,18 @@ class LaunchScreen(ModalScreen[str]):
 
     async def _look_up(self) -> None:
         try:
-            facts = await self._bridge.call(read_facts, self._bridge.engine, self.form.preset)
+            engine, agent = self._bridge.engine, self.form.settled_agent
+            facts = await self._bridge.call(read_facts, engine, self.form.preset, agent)
             if self.is_attached:
                 self._fields.show_facts(facts)
         finally:
             self._looked_up.set()
+        loop, answered = asyncio.get_running_loop(), asyncio.Event()
+        if await self._bridge.call(ask_for_models, engine, agent, partial(_set_soon, loop, answered)):
+            await answered.wait()
+            models = await self._bridge.call(read_models, engine, agent)
+            if self.is_attached:
+                self._fields.show_models(models)
 
     # --- what would fail -----------------------------------------------------------------------------------------
 

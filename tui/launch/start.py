@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from ..text.format import short_path
 from .values import LaunchValues, SaveAs, tool_names
 
 if TYPE_CHECKING:
+    from ...core.launch.model_choices import ModelChoice
     from ...core.launch.preview import Preview
     from ...core.presets.catalog import Preset
     from ..engine_api import EngineApi
@@ -34,7 +36,7 @@ class LaunchFacts(Struct, frozen=True):
     tools: str = ""
     limits: str = ""
     warnings: str = ""
-    models: tuple[str, ...] = ()
+    models: tuple[ModelChoice, ...] = ()
     """What the model's field offers."""
 
 
@@ -43,17 +45,33 @@ def written_facts(preset: Preset | None) -> LaunchFacts:
     return _facts(preset, None, ()) if preset else LaunchFacts()
 
 
-def read_facts(engine: EngineApi, preset: Preset | None) -> LaunchFacts:
-    """Return what a run of the preset would really get here. Reads files."""
-    from ...core.launch.model import model_choices
+def read_facts(engine: EngineApi, preset: Preset | None, agent: str | None) -> LaunchFacts:
+    """Return what a run of the preset would really get here, and the models of its agent (None: of the settings).
+
+    Reads files.
+    """
     from ...core.launch.preview import preview
 
     view = preview(preset, engine.workspace) if preset else None
-    models = model_choices(preset.agent if preset else None, engine.settings)
+    models = read_models(engine, agent)
     return _facts(preset, view, models) if preset else LaunchFacts(models=models)
 
 
-def _facts(preset: Preset, view: Preview | None, models: tuple[str, ...]) -> LaunchFacts:
+def read_models(engine: EngineApi, agent: str | None) -> tuple[ModelChoice, ...]:
+    """Return what can be written for the model of a run on this agent (None: that of the settings). Reads files."""
+    from ...core.launch.model_choices import model_choices
+
+    return model_choices(agent, engine.settings)
+
+
+def ask_for_models(engine: EngineApi, agent: str | None, done: Callable[[], None]) -> bool:
+    """Have agents asked for their models where that is due; True where `done` will be called, in a thread."""
+    from ...core.launch.model_choices import refresh_choices
+
+    return refresh_choices(agent, engine.settings, done)
+
+
+def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]) -> LaunchFacts:
     limits = limits_words(view.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
     finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"

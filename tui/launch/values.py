@@ -80,7 +80,7 @@ def request_again(run: RunSnapshot) -> RunRequest:
 
 def asked_model(meta: RunMeta) -> str:
     """Return the model as it was asked for; "" where the agent or a parent decided."""
-    from ...core.launch.model import INHERIT
+    from ...core.models.catalog import INHERIT
 
     return "" if meta.requested_model == INHERIT else one_line(meta.requested_model)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,8 @@ class Template:
     """The name of the copy, where it gets one of its own."""
     needs_model: bool = False
     """Whether its model is a role that is not set."""
-    models: tuple[str, ...] = ()
-    """The known models, where the copy may get another."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The known models, each with its agent, where the copy may get another."""
 
     @property
     def is_bundled(self) -> bool:
@@ -47,14 +47,14 @@ class Template:
 
 def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str]) -> Template:
     """Return a preset as a template, the first bundled one where there is none; `taken` are names in use."""
-    from ...core.launch.model import model_choices
+    from ...core.launch.model_choices import model_choices
     from ...core.presets.write import bundled_presets, free_name, needs_model
 
     if preset is not None and preset.source is not PresetSource.BUNDLED:
         return Template(preset, free_name(preset.name, taken))
     found = bundled_presets()
     bundled = next((one for one in found if preset is not None and one.name == preset.name), found[0])
-    models = model_choices(bundled.agent, engine.settings)
+    models = {choice.ref: choice.agent for choice in model_choices(bundled.agent, engine.settings)}
     return Template(bundled, needs_model=needs_model(bundled, engine.settings), models=models)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -159,22 +159,22 @@ PLACEHOLDER = "provider/id or @role"
 
 
 class ModelInput(ChoosingInput):
-    """Right takes the completion; what was typed may be anywhere in a known model."""
+    """Right takes the completion; what was typed may be anywhere in a known model, or in the name of its agent."""
 
     def __init__(self, value: str) -> None:
         super().__init__(value, name="model", placeholder=PLACEHOLDER)
         self._typed = ""
-        self.known: Sequence[str] = ()
+        self.known: Mapping[str, str] = {}
 
-    def offer(self, models: Sequence[str]) -> None:
-        """Know these models from now on; what is written stays as it is."""
+    def offer(self, models: Mapping[str, str]) -> None:
+        """Know these models from now on, each with the agent that has it; what is written stays as it is."""
         self.known = models
         self.suggester = SuggestFromList(models, case_sensitive=False) if models else None
         self.placeholder = f"{PLACEHOLDER}; ↓ for known ones" if models else PLACEHOLDER
 
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self.known else typed.strip().lower()
-        return [model for model in self.known if part in model.lower()]
+        return [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
 
 
 class PlainTextArea(TextArea):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
 from ...errors import AgentUnavailable, UsageError
-from ...models.catalog import Catalog, Listing, Model
+from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..model_source import REFRESH, AsksForModels
 from ..program import executable
+from .models import asked_models
 
 READERS = frozenset({"read", "grep", "find", "ls"})
 """Tools that change nothing: a list of them alone is asked for as the agent's mode `read-only`."""
 TOOLS = (*sorted(READERS), "bash", "edit", "write")
 
 
-class AcpAgent:
+class AcpAgent(AsksForModels):
     program = ""
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
@@ -54,17 +56,17 @@ class AcpAgent:
             advice.append("context_files: which files of the directory it reads is the agent's own affair")
         return tuple(advice)
 
-    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        yield from ()
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        name = split_thinking(model)[0]
+        wanted = {name, name.partition("/")[2]}
+        return not name or any(told.ref in wanted for told in self.told(choice).models)
+
+    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
+        return asked_models(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        return None
-
-    def list_key(self, choice: AgentChoice) -> object:
-        return None
-
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
-        return ()
+        told = self.told(choice)
+        return Catalog((lambda: told,), refresh=REFRESH.format(choice.name), takes_others=True) if told.models else None
 
 
 def _problem(wanted: Wanted) -> tuple[str, str, str] | None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...errors import AgentUnavailable, UsageError
-from ...models.catalog import Catalog, Listing, Model
+from ...errors import UsageError
+from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..model_source import REFRESH, AsksForModels
 from .lines import TOOLS
+from .models import ALIASES, PROVIDER, asked_models
 from .program import claude_version, find_claude, home, reads_context_files
 
-PROVIDER = "anthropic"
-
-ALIASES = ("sonnet", "opus", "haiku", "opusplan", "default")
-"""Models by the names that Claude Code gives them; each stands for the newest of its kind."""
+NAMES = ("claude-",)
+"""How ids begin that are its own, whether it tells them or not."""
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 
@@ -31,7 +31,7 @@ _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 _LOGIN = ".credentials.json"
 
 
-class ClaudeAgent:
+class ClaudeAgent(AsksForModels):
     program = "claude"
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
@@ -63,21 +63,28 @@ class ClaudeAgent:
         _check(choice, wanted)
         return tuple(_advice(wanted))
 
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        provider, slash, _ = model.partition("/")
+        if slash:
+            return provider.lower() == PROVIDER
+        name = split_thinking(model)[0]
+        return not name or name.startswith(NAMES) or any(name == known.id for known in self._known(choice).models)
+
+    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
+        return asked_models(choice, timeout)
+
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        yield Listing(tuple(Model(PROVIDER, alias, choice.name) for alias in ALIASES), (PROVIDER,))
+        yield self._known(choice)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        return Catalog((lambda: first, lambda: next(self.listings(choice))), bare=PROVIDER)
+        return Catalog((lambda: first, lambda: self._known(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
 
-    def list_key(self, choice: AgentChoice) -> object:
-        return None
-
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
-        raise AgentUnavailable(
-            "Claude Code tells no list of its models",
-            where=f"agent {choice.name}",
-            hint="name one by its id or alias, or list those you use under models in the settings",
-        )
+    def _known(self, choice: AgentChoice) -> Listing:
+        """Return what it told, and its names that stay."""
+        told = self.told(choice).models
+        names = {model.id for model in told}
+        others = (Model(PROVIDER, alias, choice.name) for alias in ALIASES if alias not in names)
+        return Listing((*told, *others), (PROVIDER,))
 
 
 def _check(choice: AgentChoice, wanted: Wanted) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...errors import UsageError
-from ...models.catalog import LEVELS, Catalog, Listing, Model
+from ...models.catalog import LEVELS, Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode
 from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
+from ..model_source import REFRESH, AsksForModels
+from .models import PROVIDER, asked_models
 from .permissions import TOOL_NAMES, advice, denied_in_part
 from .program import codex_version, find_codex, has_credentials
 from .protocol import app_server_problem
 
-PROVIDER = "openai"
+NAMES = ("gpt-", "codex-")
+"""How ids begin that are its own, whether it tells them or not."""
 
 
-class CodexAgent:
+class CodexAgent(AsksForModels):
     program = "codex"
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
@@ -34,6 +37,7 @@ class CodexAgent:
             kind="codex",
             env=env,
             naming=Naming.TAKEN,
+            has_default_model=True,
         )
 
     def serves(self, provider: str) -> bool:
@@ -57,17 +61,18 @@ class CodexAgent:
             )
         return (*advice(wanted.tools), *_of_resources(wanted), *_of_exec(choice, wanted))
 
-    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        yield from ()
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        provider, slash, _ = model.partition("/")
+        if slash:
+            return provider.lower() == PROVIDER
+        name = split_thinking(model)[0]
+        return not name or name.startswith(NAMES) or any(name == told.id for told in self.told(choice).models)
+
+    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
+        return asked_models(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        return None
-
-    def list_key(self, choice: AgentChoice) -> object:
-        return None
-
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
-        return ()
+        return Catalog((lambda: first, lambda: self.told(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
 
 
 def _of_resources(wanted: Wanted) -> tuple[str, ...]:

@@ -30,16 +30,19 @@ class OfflineAgent:
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         return ()
 
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        return True  # it uses none, whichever is named
+
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
         yield from ()
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
         return None
 
-    def list_key(self, choice: AgentChoice) -> object:
+    def model_list(self, choice: AgentChoice) -> None:
         return None
 
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
+    def refresh(self, choice: AgentChoice, timeout: float = 0.0) -> Sequence[Model]:
         return ()
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...models.catalog import LEVELS, Catalog, Listing, Model
 from ..agent import Agent, AgentChoice, Wanted
+from ..model_list import ModelList
+from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
-from .models import built_in_listing, cached_listing, list_key, models_json_listing, refresh_models
+from .models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
 from .program import (
     DEFAULT_TOOLS,
     EXCLUDES_SINCE,
@@ -20,7 +22,7 @@ from .program import (
 )
 
 
-class PiAgent:
+class PiAgent(AsksForModels):
     program = "pi"
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
@@ -48,26 +50,32 @@ class PiAgent:
         others = "leaves out your own extensions, skills and prompt templates, too"
         return (f"project_resources: pi before 0.79 reads the project's .pi/settings.json all the same, and {others}",)
 
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        return True
+
+    def model_list(self, choice: AgentChoice) -> ModelList:
+        return pi_list(choice)
+
+    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
+        return asked_models(choice, timeout)
+
+    def told(self, choice: AgentChoice) -> Listing:
+        return told_listing(choice)
+
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
         yield models_json_listing()
-        yield cached_listing(choice.command)
+        yield told_listing(choice)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
         return Catalog(
             (
                 lambda: first,
                 models_json_listing,
-                lambda: cached_listing(choice.command),
+                lambda: told_listing(choice),
                 lambda: built_in_listing(choice.command),
             ),
-            refresh="subdeck models --refresh asks pi for the models it has",
+            refresh=REFRESH.format(choice.name),
         )
-
-    def list_key(self, choice: AgentChoice) -> object:
-        return list_key(choice.command)
-
-    def refresh(self, choice: AgentChoice) -> Sequence[Model]:
-        return refresh_models(choice.command)
 
 
 def thinking_levels(version: str | None) -> tuple[str, ...]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ... import paths
 from ...config.yaml_tree import read_text
-from ...errors import AgentUnavailable, ContentError
-from ...models.catalog import Listing, Model
-from ...paths import hex_digest
+from ...errors import ContentError
+from ...models.catalog import Listing, Model, Price
 from ...system import files
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
-from ..json_lines import items, mapping
+from ..agent import AgentChoice
+from ..json_lines import amount, count, items, mapping
+from ..model_list import ModelList, changed_at, list_file
+from ..model_source import program_key, refused
 from .program import node_problem, package_dir
 
 GENERATED = "dist/models.generated.js"
@@ -27,33 +29,27 @@ DATA = "dist/providers/data"
 GENERATED_LIMIT = 8 * 1024 * 1024
 """Bytes of a file."""
 
-TIMEOUT_S = 120
-
 _NONE = "No models available"
 # Compiled at their first use, by `re.search`: few launches come to one of them.
 _HEADER = r"(?m)^provider +model +.*$"
 _BUILT_IN = (
     r'\n {12}id: "((?:[^"\\\n]|\\.)*)",\n(?: {12}[^\n]*\n)*? {12}provider: "([^"\\\n]*)",'
     r"(?:\n {12,}[^\n]*)*?\n {12}reasoning: (true|false),"
+    r"(?:\n {12}input: [^\n]*\n {12}cost: \{\n {16}input: ([0-9.]{1,12}),\n {16}output: ([0-9.]{1,12}),)?"
 )
 _JSON_COMMENT = r'"(?:\\.|[^"\\])*"|//[^\n]*'
 _TRAILING_COMMA = r'"(?:\\.|[^"\\])*"|,(\s*[}\]])'
 
 
-class _BuiltIn(Struct):
+class _BuiltIn(Struct, rename="camel"):
     """A model in a file of `DATA`; those that are not for chats draw pictures or classify."""
 
     id: str
     provider: str
     type: str = "chat"
     reasoning: bool = False
-
-
-class CachedList(Struct, frozen=True):
-    """What `pi --list-models` said, and what that depends on."""
-
-    key: dict[str, str]
-    models: tuple[Model, ...]
+    cost: Any = None
+    context_window: Any = None
 
 
 def list_key(command: Sequence[str]) -> dict[str, str]:
@@ -63,24 +59,26 @@ def list_key(command: Sequence[str]) -> dict[str, str]:
     files += [os.path.join(agent_dir, name) for name in ("models.json", "auth.json", "settings.json")]
     return {
         "command": "\0".join(command),
-        **{path: _changed_at(path) for path in files},
+        **{path: changed_at(path) for path in files},
         "environment": " ".join(sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")))),
     }
 
 
-def cached_listing(command: Sequence[str]) -> Listing:
+def pi_list(choice: AgentChoice) -> ModelList:
+    """Return the kept list of a pi, with the agent directory in use."""
+    return ModelList(cache_file(choice.command), list_key(choice.command), program_key(choice))
+
+
+def told_listing(choice: AgentChoice) -> Listing:
     """Return pi's last own list; an outdated one still names models, but is not complete."""
-    try:
-        cached = decode(files.read(cache_file(command)), CachedList)
-    except (OSError, *UNDECODABLE):
-        return Listing()
-    return Listing(cached.models, own=True, complete=cached.key == list_key(command))
+    known = pi_list(choice)
+    kept = known.kept()
+    return Listing(kept.models, own=bool(kept.key), complete=kept.key == known.key)
 
 
 def cache_file(command: Sequence[str]) -> str:
     """Return the file for a command and the agent directory in use."""
-    name = hex_digest("\0".join((*command, paths.agent_dir())).encode("utf-8", "surrogateescape"), 16)
-    return os.path.join(paths.cache_dir(), f"models-{name}.json")
+    return list_file(*command, paths.agent_dir())
 
 
 def models_json_listing() -> Listing:
@@ -97,7 +95,14 @@ def models_json_listing() -> Listing:
         return Listing(problem=f"{path}: {why(error)}")
     providers = mapping(mapping(document).get("providers"))
     models = [
-        Model(provider, model_id, "models.json", thinks=mapping(entry).get("reasoning") is True)
+        Model(
+            provider,
+            model_id,
+            "models.json",
+            thinks=mapping(entry).get("reasoning") is True,
+            context=_context(mapping(entry).get("contextWindow")),
+            price=_price(mapping(entry).get("cost")),
+        )
         for provider, config in providers.items()
         for entry in items(mapping(config).get("models"))
         if isinstance(model_id := mapping(entry).get("id"), str) and model_id
@@ -133,7 +138,14 @@ def _of_providers(directory: str) -> Iterator[Model]:
             continue
         for model in (model for models in by_api.values() for model in models.values()):
             if model.type == "chat" and model.id and model.provider:
-                yield Model(model.provider, model.id, "built in", model.reasoning)
+                yield Model(
+                    model.provider,
+                    model.id,
+                    "built in",
+                    model.reasoning,
+                    context=_context(model.context_window),
+                    price=_price(model.cost),
+                )
 
 
 def _generated(path: str) -> Iterator[Model]:
@@ -142,7 +154,19 @@ def _generated(path: str) -> Iterator[Model]:
             found = re.findall(_BUILT_IN, file.read(GENERATED_LIMIT))
     except (OSError, UnicodeDecodeError):
         return
-    yield from (Model(provider, id_, "built in", thinks == "true") for id_, provider, thinks in found)
+    for name, provider, thinks, *cost in found:
+        numbers = {name: float(number) for name, number in zip(("input", "output"), cost, strict=True) if number}
+        yield Model(provider, name, "built in", thinks == "true", price=_price(numbers))
+
+
+def _context(tokens: object) -> int | None:
+    return count(tokens) or None
+
+
+def _price(cost: object) -> Price | None:
+    """Return what pi says of a price; what costs nothing may just as well have a price that is not known."""
+    given = Price(amount(mapping(cost).get("input")), amount(mapping(cost).get("output")))
+    return given if given.input or given.output else None
 
 
 def _without_comments(text: str) -> str:
@@ -151,49 +175,20 @@ def _without_comments(text: str) -> str:
     return re.sub(_TRAILING_COMMA, lambda found: found[1] or found[0], text)
 
 
-def _changed_at(path: str) -> str:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ""
-    return f"{status.st_mtime_ns} {status.st_size}"
+def asked_models(choice: AgentChoice, timeout: float) -> tuple[Model, ...]:
+    """Start pi once and return what it lists. Raises AgentUnavailable with what pi said instead, and as `ask` does."""
+    return tuple(_table(_asked(choice, timeout)))
 
 
-def refresh_models(command: Sequence[str]) -> tuple[Model, ...]:
-    """Start pi once, keep and return what it lists. Raises AgentUnavailable with what pi said instead."""
-    models = tuple(_table(_asked(command)))
-    try:
-        files.make_private_directory(paths.cache_dir())
-        # pi makes its auth.json while it lists, so what the list depends on is looked at when it is there
-        files.write_whole(cache_file(command), msgspec.json.encode(CachedList(list_key(command), models)))
-    except OSError as error:
-        raise AgentUnavailable(
-            f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
-        ) from error
-    return models
+def _asked(choice: AgentChoice, timeout: float) -> str:
+    from ..asking import ask  # most who want to know models start nothing
 
-
-def _asked(command: Sequence[str]) -> str:
-    import subprocess  # most who ask for models do not start pi
-
-    try:
-        answer = subprocess.run(
-            [*command, "--list-models"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            cwd=os.path.expanduser("~"),
-            env={**os.environ, "PI_SKIP_VERSION_CHECK": "1"},
-        )
-    except subprocess.TimeoutExpired:
-        raise _refused(command, f"it said nothing for {TIMEOUT_S} seconds") from None
-    except OSError as error:
-        raise _refused(command, str(error.strerror)) from error
+    answer = ask((*choice.command, "--list-models"), timeout=timeout, env={**choice.env, "PI_SKIP_VERSION_CHECK": "1"})
     # Which of the two has the table depends on the version, and on whether there is a terminal.
     said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
-    if answer.returncode != 0 or not (_NONE in said or re.search(_HEADER, said)):
-        why = node_problem(command, said) or one_line(said, 400)
-        raise _refused(command, why or f"it ended with exit code {answer.returncode}")
+    if answer.code != 0 or not (_NONE in said or re.search(_HEADER, said)):
+        why = node_problem(choice.command, said) or one_line(said, 400)
+        raise refused(choice, why or f"it ended with exit code {answer.code}", "--list-models")
     return said
 
 
@@ -206,10 +201,11 @@ def _table(said: str) -> Iterator[Model]:
         cells = line.split()
         if len(cells) == len(titles):
             row = dict(zip(titles, cells, strict=True))
-            yield Model(row["provider"], row["model"], "pi", thinks=row.get("thinking") == "yes")
+            thinks, context = row.get("thinking") == "yes", _tokens(row.get("context", ""))
+            yield Model(row["provider"], row["model"], "pi", thinks, context=context)
 
 
-def _refused(command: Sequence[str], what: str) -> AgentUnavailable:
-    return AgentUnavailable(
-        f"pi could not list its models: {what}", where=f"{' '.join(command)} --list-models", hint="try that command"
-    )
+def _tokens(written: str) -> int | None:
+    """Read `128K` or `1.5M`."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KM]?)", written)
+    return round(float(found[1]) * {"": 1, "K": 1000, "M": 1_000_000}[found[2]]) if found else None

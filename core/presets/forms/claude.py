@@ -7,9 +7,10 @@ import re
 from ...agents.claude.lines import OURS
 from ...config.values import Count, Switch
 from ...config.yaml_tree import Fields, Text
+from ...models.catalog import INHERIT
 from ...run.model import Limits
 from ...text.plain import one_line
-from ..file import INHERIT, Preset
+from ..file import Preset
 from .form import AgentFile, Form
 from .frontmatter import read_frontmatter
 

@@ -1,0 +1,149 @@
+"""A program that is asked something and tells it at once: with a time limit, and ended with all that it started."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of an answer."""
+GOING_S = 3.0
+"""How long a program that has answered gets to go by itself."""
+_PIECE = 64 * 1024
+
+_asked: set[subprocess.Popen[bytes]] = set()
+"""What runs now."""
+
+
+class Said(Struct, frozen=True):
+    """What a program wrote until it was done."""
+
+    stdout: bytes
+    stderr: bytes
+    code: int | None
+    """None where it had answered and was ended."""
+
+
+def ask(
+    command: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str],
+    words: bytes = b"",
+    is_answer: Callable[[bytes], bool] | None = None,
+) -> Said:
+    """Start a program in the user's home, hand it words on stdin, and return what it says until it ends, or until a
+    line of its stdout is the answer; stdin is closed then.
+
+    Raises OSError for a program that cannot be started or says too much, TimeoutError where `timeout` seconds are not
+    enough.
+    """
+    home = os.path.expanduser("~")
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=home if os.path.isdir(home) else "/",
+        env={**os.environ, **env},
+        start_new_session=True,
+    )
+    _asked.add(process)
+    try:
+        return _heard(process, words, is_answer, time.monotonic() + timeout)
+    except BaseException:
+        _kill(process)
+        raise
+    finally:
+        _end(process)
+
+
+def _heard(
+    process: subprocess.Popen[bytes], words: bytes, is_answer: Callable[[bytes], bool] | None, deadline: float
+) -> Said:
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    if stdin is None or stdout is None or stderr is None:
+        raise OSError("it has no pipes")
+    said = {stdout: bytearray(), stderr: bytearray()}
+    looked = 0
+    """Bytes of stdout that are lines which are no answer."""
+    try:
+        stdin.write(words)
+        stdin.flush()
+        if is_answer is None:
+            stdin.close()
+    except BrokenPipeError:
+        pass  # it ends without listening; what it says tells why
+    with selectors.DefaultSelector() as selector:
+        for pipe in said:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                pipe = stdout if key.fileobj is stdout else stderr
+                piece = os.read(pipe.fileno(), _PIECE)
+                if not piece:
+                    selector.unregister(pipe)
+                said[pipe] += piece
+            if sum(map(len, said.values())) > LARGEST:
+                raise OSError(0, f"it said more than {LARGEST >> 20} MB")
+            *lines, rest = bytes(said[stdout][looked:]).split(b"\n")
+            looked = len(said[stdout]) - len(rest)
+            if is_answer and any(map(is_answer, lines)):
+                return Said(bytes(said[stdout]), bytes(said[stderr]), None)
+    try:
+        code = process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    return Said(bytes(said[stdout]), bytes(said[stderr]), code)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close its stdin, give it a moment, and kill what is left of it and of its process group."""
+    for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+        try:
+            pipe.close()
+        except OSError:
+            continue  # words that it did not take
+    if process.returncode is None:
+        _wait_unreaped(process.pid)
+        _kill(process)
+    process.wait()
+    _asked.discard(process)
+
+
+def _wait_unreaped(pid: int) -> None:
+    """Wait for the end of a child without collecting it: its group is nobody else's as long as it is not."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            selector.select(GOING_S)
+    finally:
+        os.close(descriptor)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is not None:
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass  # all of it has gone
+
+
+def end_all() -> None:
+    """End all programs that are being asked, before this process ends."""
+    for process in tuple(_asked):
+        _kill(process)

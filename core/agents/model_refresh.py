@@ -1,0 +1,57 @@
+"""Agents asked for their models by a process of its own, which ends them with itself when its starter has gone.
+
+`python -P -E -m subdeck.core.agents.model_refresh`, with the time they get and the agents as a line of JSON on stdin,
+which stays open. What they tell is in the files where their lists are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from threading import Thread
+
+import msgspec
+
+from ..text.decoding import decode
+from .agent import AgentChoice
+from .asking import end_all
+from .offered import refresh_all
+
+
+def refresh_apart(agents: Sequence[AgentChoice], timeout: float) -> None:
+    """Start the process, and wait until all have answered or were ended. Raises OSError."""
+    process = subprocess.Popen(
+        (sys.executable, "-P", "-E", "-m", __name__),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    if process.stdin:
+        try:
+            process.stdin.write(msgspec.json.encode((timeout, agents)) + b"\n")
+            process.stdin.flush()
+            process.wait()
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+def main() -> None:
+    timeout, agents = decode(sys.stdin.buffer.readline(), tuple[float, list[AgentChoice]])
+
+    def ask() -> None:
+        refresh_all(agents, timeout)
+        os._exit(0)
+
+    Thread(target=ask, daemon=True).start()
+    os.read(0, 1)  # nothing is said any more: this ends with the one who listens
+    end_all()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What kinds have in common whose programs tell their models when they are asked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from ..errors import AgentUnavailable
+from ..models.catalog import Listing, Model, Price
+from ..text.plain import one_line
+from .agent import AgentChoice
+from .model_list import TIMEOUT_S, ModelList, changed_at, list_file
+
+REFRESH = "subdeck models --refresh asks {} for the models it has"
+
+
+class AsksForModels:
+    """Base of the launching sides whose agents tell their models: what one told is its listing until it is asked
+    again.
+    """
+
+    def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
+        """Start the agent and return its models. Raises AgentUnavailable, TimeoutError and OSError."""
+        raise NotImplementedError
+
+    def model_list(self, choice: AgentChoice) -> ModelList:
+        return ModelList(list_file(choice.kind, choice.name, *choice.command), program_key(choice))
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield self.told(choice)
+
+    def told(self, choice: AgentChoice) -> Listing:
+        """Return what the agent told last, whenever that was."""
+        kept = self.model_list(choice).kept()
+        return Listing(kept.models, own=bool(kept.key))
+
+    def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
+        """Start the agent for its list of models, and keep that. Raises AgentUnavailable with what it said instead."""
+        known = self.model_list(choice)
+        known.begin(timeout)
+        try:
+            models = tuple(self.ask(choice, timeout))
+        except TimeoutError:
+            error = refused(choice, f"it said nothing for {timeout:g} seconds")
+        except AgentUnavailable as fault:
+            error = fault
+        except OSError as fault:
+            error = refused(choice, str(fault.strerror))
+        else:
+            # An agent may write files of its own while it tells: what the list depends on is looked at after that.
+            known.keep(models, self.model_list(choice).key)
+            return models
+        known.keep_problem(error.what)
+        raise error
+
+
+def program_key(choice: AgentChoice) -> dict[str, str]:
+    """Return what tells one version of an agent's program from another."""
+    return {
+        "command": "\0".join(choice.command),
+        "version": choice.version or "",
+        **{path: changed_at(path) for path in choice.command if os.sep in path},
+    }
+
+
+def refused(choice: AgentChoice, what: str, *words: str) -> AgentUnavailable:
+    """Make the error of an agent that was asked by these words of its command line."""
+    return AgentUnavailable(
+        f"{choice.name} could not list its models: {one_line(what, 400)}",
+        where=" ".join((*choice.command, *words)),
+        hint="try that command",
+    )
+
+
+def price_in(text: str) -> Price | None:
+    """Return the price that a description of a model ends with, as `… · $4/$20 per Mtok`; None where it has none."""
+    found = re.search(r"\$([0-9]+(?:\.[0-9]+)?)/\$([0-9]+(?:\.[0-9]+)?) per Mtok", text)
+    return Price(float(found[1]), float(found[2])) if found else None

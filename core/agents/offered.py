@@ -1,0 +1,103 @@
+"""What the installed agents offer: the models of each, known without starting it, and all of them asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..config.settings import Settings
+from ..errors import AgentUnavailable
+from ..models.catalog import Catalog, Model, settings_listing
+from ..run.describe import tokens
+from .agent import AgentChoice
+from .choice import AUTO, catalog_of, choose_agent, installed_agents, model_list, refresh_models
+
+PATIENCE_S = 20.0
+"""How long an agent may take to tell its models where nobody has asked for it to be asked."""
+
+
+class AgentModels(Struct, frozen=True):
+    """An agent, and the models by which it can be told what to use."""
+
+    agent: AgentChoice
+    models: tuple[Model, ...]
+    """In catalog order; what it brings along without a key for it is left out, but for `everything`."""
+    asked_at: float = 0.0
+    """When it was asked last, in seconds since 1970; 0 for never."""
+    problem: str = ""
+    """Why it told nothing then, for a person."""
+
+
+def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = False) -> AgentModels:
+    """Return what is known of an agent's models, each with all that any source tells of it."""
+    catalog = catalog_of(agent, settings) or Catalog((lambda: settings_listing(settings.models),))
+    facts: dict[str, Model] = {}
+    for listing in catalog.listings():
+        for model in listing.models:
+            if known := facts.get(model.ref):
+                facts[model.ref] = replace(
+                    known, context=known.context or model.context, price=known.price or model.price
+                )
+            elif everything or model.source != "built in":
+                facts[model.ref] = model
+    known_list = model_list(agent)
+    kept = known_list.kept() if known_list else None
+    return AgentModels(agent, tuple(facts.values()), kept.asked_at if kept else 0.0, kept.problem if kept else "")
+
+
+def agents_of(name: str, settings: Settings) -> tuple[AgentChoice, ...]:
+    """Return the agents that a run can get where it names this one: all that are installed for `auto`.
+
+    The offline agent, which uses no model, is among several only where there is no other.
+    """
+    if name != AUTO:
+        try:
+            return (choose_agent(name, settings),)
+        except AgentUnavailable:
+            return ()
+    found = installed_agents(settings)
+    return tuple(agent for agent in found if not agent.own_model) or found
+
+
+def due(agents: Iterable[AgentChoice]) -> tuple[AgentChoice, ...]:
+    """Return the agents whose lists are to be asked for: new ones, and those that were asked a day ago."""
+    lists = ((agent, model_list(agent)) for agent in agents)
+    return tuple(agent for agent, known in lists if known and known.is_due())
+
+
+def refresh_all(agents: Sequence[AgentChoice], timeout: float = PATIENCE_S) -> dict[str, AgentUnavailable]:
+    """Start all these agents at once for their lists of models; return why some told none, by their names."""
+    from threading import Thread  # few who want to know models start anything
+
+    faults: dict[str, AgentUnavailable] = {}
+
+    def ask(agent: AgentChoice) -> None:
+        try:
+            refresh_models(agent, timeout)
+        except AgentUnavailable as error:
+            faults[agent.name] = error
+
+    threads = [Thread(target=ask, args=(agent,), daemon=True) for agent in agents]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        from .asking import end_all
+
+        end_all()  # somebody does not want to wait any longer
+        raise
+    return faults
+
+
+def context_words(model: Model) -> str:
+    """Return how much a model takes in, as `200k`; empty where that is not told."""
+    return tokens(model.context) if model.context else ""
+
+
+def price_words(model: Model) -> str:
+    """Return what a million tokens cost in and out, as `$3/$15`; empty where that is not told."""
+    return f"${model.price.input:g}/${model.price.output:g}" if model.price else ""
