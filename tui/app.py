@@ -16,7 +16,7 @@ from .deck.screen import MainScreen
 from .notices import TOASTS_ON_SCREEN, Notices
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
-from .terminal.textual_internals import PALETTE_ID, give_captures_encoding, make_room_for_toast
+from .terminal.textual_internals import give_captures_encoding, make_room_for_toast
 from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted, theme_file
 
 if TYPE_CHECKING:
@@ -91,10 +91,8 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         return cast(Any, super()).push_screen(*args, **kwargs)
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, ModalScreen):
-            from .deck.palette import ActionPalette, ActionProvider
-
-            self.push_screen(ActionPalette([ActionProvider], id=PALETTE_ID))
+        if isinstance(self.screen, MainScreen):
+            self.screen.open_palette()
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits; runs continue in the background.", timeout=3, markup=False)

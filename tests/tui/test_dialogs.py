@@ -29,6 +29,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "EarlierTasksScreen": ("n", "ctrl+r"),
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
+    "PaletteScreen": (":",),
     "PipeScreen": ("|",),
     "PresetEditorScreen": ("1", "c"),
     "QuitScreen": ("q",),
@@ -39,8 +40,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 """The keys by which each dialog is opened from the deck of `an_engine`."""
 
-ELSEWHERE = {"ActionPalette", "ChangedFileScreen", "LoadingScreen", "PickScreen"}
-"""The palette is Textual's, LoadingScreen a base; the tests of the preset editor and of answers open the others."""
+ELSEWHERE = {"ChangedFileScreen", "LoadingScreen", "PickScreen"}
+"""LoadingScreen is a base; the tests of the preset editor and of answers open the others."""
 
 
 def an_engine() -> FakeEngine:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -70,14 +69,3 @@ def test_an_error_is_told_whole() -> None:
     told = run(code)
     assert "on_mount" in told
     assert "the app is broken" in told
-
-
-def test_the_palette_is_whole(pytestconfig: pytest.Config) -> None:
-    """It offers actions and does them, although it was left out at first."""
-    code = (
-        "import pytest\nsys.exit(pytest.main(['-p', 'no:cacheprovider', 'tests/tui/test_actions.py', '-k', 'palette']))"
-    )
-    root: Path = pytestconfig.rootpath
-    done = subprocess.run([sys.executable, "-c", BEGIN + code], capture_output=True, text=True, cwd=root)
-    assert done.returncode == 0, done.stdout
-    assert "[100%]" in done.stdout

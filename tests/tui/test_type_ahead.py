@@ -8,7 +8,7 @@ import pytest
 from subdeck.core.errors import UnknownRun
 from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.launch.screen import LaunchScreen
-from textual.command import CommandPalette
+from subdeck.tui.palette.screen import PaletteScreen
 from textual.events import Key, Paste
 from textual.widgets import TextArea
 
@@ -157,7 +157,7 @@ async def test_a_task_typed_with_the_palette() -> None:
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine) as deck:
         burst(deck, "\x10launch ")
-        await deck.until(lambda: isinstance(deck.app.screen, CommandPalette), "the palette")
+        await deck.until(lambda: isinstance(deck.app.screen, PaletteScreen), "the palette")
         await deck.until_text("Launch the")
         burst(deck, "\rx")
         await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the dialog")

@@ -38,6 +38,7 @@ class KeyContext(StrEnum):
     CLEAN_UP = "cleaning up"
     READING = "reading a list"
     """Messages, what doctor says, and other texts that are only read."""
+    PALETTE = "the palette"
     PICK = "choosing from a list"
     ASK = "answering a question"
     """A dialog with one field."""

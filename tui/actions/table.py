@@ -36,7 +36,7 @@ APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, 
 PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
-FIND = KeyContext.FIND
+FIND, PALETTE = KeyContext.FIND, KeyContext.PALETTE
 
 _CLOSED_BY_ESCAPE = (
     LAUNCH,
@@ -46,6 +46,7 @@ _CLOSED_BY_ESCAPE = (
     CLEAN_UP,
     READING,
     FIND,
+    PALETTE,
     KeyContext.PICK,
     KeyContext.ASK,
     CONFIRM,
@@ -257,8 +258,10 @@ ACTIONS: tuple[Action, ...] = (
            name_here=lambda context: "back" if context.zoomed else ""),
     Action("help", at(DECK, "?"), "help", "Show every key.", footer=3),
     Action("quit", at(DECK, "q"), "quit", "Quit; runs continue in the background.", footer=12),
-    Action("palette", (*at(DECK, ":"), *at(APP, "ctrl+p")), "palette", "Find an action by its name.",
-           do="app.command_palette"),
+    Action("palette", (*at(DECK, ":"), *at(APP, "ctrl+p")), "palette", do="app.command_palette",
+           help="Find anything by its name: an action, a run, a preset to launch, a filter, a setting."),
+    Action("choose", at(PALETTE, "enter"), "choose", do="screen.choose", footer=1,
+           help="Do the action, go to the run, launch the preset, filter, or open the setting in your editor."),
     Action("how_to_quit", at(APP, "ctrl+c"), "", "Say how to quit.", do="app.how_to_quit"),
     *(_move(where, PANES, "move") for where in _MOVES),
     Action("costs", at(DECK, "$"), "costs",
@@ -271,7 +274,7 @@ ACTIONS: tuple[Action, ...] = (
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),
-    *(_move(where, (HELP, READING, FIND), "screen.move", "scroll_", in_text=True)
+    *(_move(where, (HELP, READING, FIND, PALETTE), "screen.move", "scroll_", in_text=True)
       for where in ("down", "up", "page_down", "page_up")),
 )
 # fmt: on

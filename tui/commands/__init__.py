@@ -12,6 +12,7 @@ from .deck import DeckCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
 from .own import OwnCommands
+from .palette import PaletteCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
@@ -22,7 +23,7 @@ def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
-    queue = QueueCommands(deck)
+    queue, palette = QueueCommands(deck), PaletteCommands(deck, launch)
     finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
@@ -92,6 +93,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "next_pane": lambda: panes.go_round(1),
         "previous_pane": lambda: panes.go_round(-1),
         "back": around.go_back,
+        "palette": palette.open,
         "help": around.show_help,
         "messages": around.list_messages,
         "costs": around.show_costs,

@@ -331,6 +331,9 @@ class MainScreen(LeanScreen):
             self._header.note = ""
         self.show_highlighted()
 
+    def open_palette(self) -> None:
+        self._handlers["palette"]()
+
     def _refuse(self, action: Action, obstacle: str) -> None:
         """Say why an action is not possible; where one would write in a dialog, in its place."""
         if not action.writes:

@@ -55,7 +55,8 @@ class PresetList(RowList):
         return len(self._all)
 
     @property
-    def _presets(self) -> tuple[Preset, ...]:
+    def usable(self) -> tuple[Preset, ...]:
+        """The presets that can be launched."""
         return self._catalog.presets if self._catalog else ()
 
     @property
@@ -74,7 +75,7 @@ class PresetList(RowList):
     @property
     def preset(self) -> Preset | None:
         """The highlighted preset; None on a broken file."""
-        return self._presets[self.cursor] if self.cursor < len(self._presets) else None
+        return self.usable[self.cursor] if self.cursor < len(self.usable) else None
 
     @property
     def problem(self) -> PresetProblem | None:
@@ -87,7 +88,7 @@ class PresetList(RowList):
         return frozenset(found.name for found in self._all)
 
     def named(self, name: str) -> Preset | None:
-        return next((preset for preset in self._presets if preset.name == name), None)
+        return next((preset for preset in self.usable if preset.name == name), None)
 
     def show_presets(self, catalog: PresetCatalog) -> None:
         before, self._catalog = self.highlighted, catalog

@@ -46,7 +46,7 @@ def import_textual() -> None:
         StandIn("rich.table", "Table"),
         StandIn("rich.tree", "Tree"),
         StandIn("textual.canvas", "Canvas", "Rectangle"),
-        # The palette, with all the widgets that it has and names. Ours is made of the real one.
+        # The palette, with all the widgets that it has and names. Ours is another one.
         StandIn(
             "textual.command",
             *("CommandListItem", "CommandPalette", "DiscoveryHit", "Hit", "Hits", "SimpleProvider"),

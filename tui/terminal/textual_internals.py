@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 # pyright: reportPrivateUsage=false
 
-PALETTE_ID = "--command-palette"
-"""By which Textual tells whether its palette is open."""
-
 
 class StyledOnceApp(App[str], inherit_bindings=False):
     """Reads its rules once, for the theme that it begins with: a theme that comes later has all applied again."""
