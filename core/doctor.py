@@ -16,7 +16,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from . import __version__, paths, trust
-from .agents.choice import choose_agent
+from .agents.agent import AgentChoice
+from .agents.choice import AUTO, choose_agent, credentials_of, installed_agents, usual_model
 from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version
 from .agents.program import version_numbers
 from .config.settings import Settings
@@ -25,6 +26,7 @@ from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
 from .run.mark import check_key
 from .system import cgroup, files, processes
+from .text.plain import one_line
 
 LOW_DISK_BYTES = 100 * 1024 * 1024
 
@@ -70,6 +72,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_pi(settings),
+        *_other_agents(settings),
         *_node(settings),
         *_programs(),
     )
@@ -209,17 +212,50 @@ def _agent(settings: Settings) -> Iterator[Check]:
     except SubdeckError as error:
         yield Check("agent", State.PROBLEM, f"{error.where}: {error.what}" if error.where else error.what, error.hint)
         return
-    yield Check("agent", State.OK, f"{choice.label}, by the setting agent: {settings.agent}")
+    why = f"{choice.label}, by the setting agent: {settings.agent}"
+    if settings.agent == AUTO:
+        model = usual_model(settings)
+        yield Check("agent", State.OK, f"{why}, for default_model {one_line(model, 80)}" if model else why)
+    else:
+        yield Check("agent", State.OK, f"{why}; auto would take {choose_agent(AUTO, settings).label}")
 
 
 def _pi(settings: Settings) -> Iterator[Check]:
     try:
-        command = _pi_command(settings)
+        choice = choose_agent("pi", settings)
     except AgentUnavailable as error:
         detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
-        yield Check("pi", State.WARN, f"{detail}; without it only the offline agent works", error.hint)
+        others = [agent.name for agent in installed_agents(settings) if not agent.own_model]
+        if others:
+            yield Check("pi", State.OK, f"{detail}; {', '.join(others)} can be used")
+        else:
+            yield Check("pi", State.WARN, f"{detail}; without it only the offline agent works", error.hint)
         return
-    yield Check("pi", State.OK, f"{pi_version(command) or 'version unknown'} ({' '.join(command)})")
+    yield Check("pi", State.OK, _about(choice))
+
+
+def _other_agents(settings: Settings) -> Iterator[Check]:
+    """Name all agents but pi that are installed, and those of the settings that cannot be used."""
+    installed = {agent.name: agent for agent in installed_agents(settings) if not agent.own_model}
+    for name in dict.fromkeys((*installed, *settings.agents)):
+        if name == "pi":
+            continue
+        if name in installed:
+            yield Check(one_line(name, 40), State.OK, _about(installed[name]))
+            continue
+        try:
+            choose_agent(name, settings)
+        except AgentUnavailable as error:
+            yield Check(one_line(name, 40), State.WARN, f"{error.where}: {error.what}", error.hint)
+
+
+def _about(agent: AgentChoice) -> str:
+    """Say version, program and credentials of an agent."""
+    seen = credentials_of(agent)
+    about = f"{agent.version or 'version unknown'} ({one_line(' '.join(agent.command), 200)})"
+    if seen is None:
+        return about
+    return f"{about}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{about}; no credentials are seen"
 
 
 def _node(settings: Settings) -> Iterator[Check]:

@@ -107,7 +107,13 @@ class Agent(Protocol):
         """
         ...
 
-    def serves(self, provider: str) -> bool:
+    def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
+        """Return where keys or a login of it are seen, without a look at what they are; None for an agent of which that
+        is not known.
+        """
+        ...
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
         """Tell whether a model of the provider can be had through it here, as far as its credentials are seen.
 
         The provider is empty for a model without one, and where no model is named.

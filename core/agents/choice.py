@@ -64,7 +64,7 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
             note = note or (f"{kind}: {error.what}" if error.where != _setting(kind) else error.what)
             continue
         side = launching_side(choice.kind)
-        if side.serves(provider) and side.offers(choice, model):
+        if side.serves(choice, provider) and side.offers(choice, model):
             return replace(choice, note=note)
         note = note or f"{kind} has no {provider or model} here"
     raise AssertionError("the last kind serves everything")
@@ -72,7 +72,7 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
 
 def may_serve(choice: AgentChoice, model: str) -> bool:
     """Tell whether a model, `provider/id`, can be had from an agent, as far as its credentials are seen."""
-    return launching_side(choice.kind).serves(model.partition("/")[0])
+    return launching_side(choice.kind).serves(choice, model.partition("/")[0])
 
 
 def _described(name: str, settings: Settings) -> AgentChoice:
@@ -89,6 +89,11 @@ def _setting(name: str) -> str:
 def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     """Return what of a wish is only advice to the agent, or has no effect. Raises UsageError for what it cannot do."""
     return launching_side(choice.kind).settle(choice, wanted)
+
+
+def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:
+    """Return where keys or a login of an agent are seen; None where that is not known."""
+    return launching_side(choice.kind).credentials(choice)
 
 
 def offers(choice: AgentChoice, model: str) -> bool:

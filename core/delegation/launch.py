@@ -8,7 +8,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from ..agent_kinds import USUAL
-from ..agents.choice import AUTO, choose_agent, has_whole_list
+from ..agents.choice import AUTO, choose_agent, has_whole_list, offers, usual_model
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError
 from ..launch.model import known_roles
@@ -155,6 +155,8 @@ class _Models:
             return None, None
         if self._is_for_any_model(preset) and not (task.model or "").startswith("@"):
             return task.model, None
+        if not task.model and not (preset and preset.model) and self._is_default_for_others(preset):
+            return None, None
         ref = task.model or (preset and preset.model) or self.default
         if found := self._of_parent(ref, task, preset):
             return found, ref
@@ -170,6 +172,15 @@ class _Models:
             return bool(choose_agent((preset and preset.agent) or settings.agent, settings).own_model)
         except AgentUnavailable:
             return False
+
+    def _is_default_for_others(self, preset: Preset | None) -> bool:
+        """Tell whether default_model is none of the agent's; the launch leaves it out then."""
+        settings = self._engine.settings
+        try:
+            agent = choose_agent((preset and preset.agent) or settings.agent, settings)
+        except AgentUnavailable:
+            return False
+        return not offers(agent, usual_model(settings))
 
     def _is_of_another_kind(self, preset: Preset) -> bool:
         """Tell whether a preset names an agent whose models are not those that are known here: the parent's, which is

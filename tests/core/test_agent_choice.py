@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agents.agent import Wanted
-from subdeck.core.agents.choice import catalog_of, choose_agent, settled
+from subdeck.core.agents.choice import catalog_of, choose_agent, offers, settled
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import UsageError
-from subdeck.core.launch.model import resolve_model
+from subdeck.core.launch.model import ResolvedModel, resolve_model
 from subdeck.core.run.model import PromptMode, ToolPolicy, Tools
 
 
@@ -115,3 +115,65 @@ def test_models_of_claude_code(programs: Path, model: str, resolved: str) -> Non
     install(programs, "claude")
     found = resolve_model(model, None, Settings(), catalog=catalog_of(choose_agent("claude", Settings()), Settings()))
     assert (resolved, ()) == (found.resolved, found.notices)
+
+
+@pytest.mark.parametrize(
+    ("agent", "default", "resolved"),
+    [
+        ("claude", "openai/gpt-5", ""),
+        ("claude", "fake/test:high", ""),
+        ("claude", "gpt-5", ""),
+        ("claude", "@fast", ""),
+        ("claude", "anthropic/claude-x", "anthropic/claude-x"),
+        ("claude", "haiku", "anthropic/haiku"),
+        ("claude", "@deep", "anthropic/opus"),
+        ("codex", "anthropic/claude-x", ""),
+        ("codex", "haiku", ""),
+        ("codex", "openai/gpt-5", "openai/gpt-5"),
+        ("codex", "gpt-5", "openai/gpt-5"),
+        ("pi", "a/b", "a/b"),
+    ],
+)
+def test_a_default_that_is_meant_for_another_agent(programs: Path, agent: str, default: str, resolved: str) -> None:
+    """It is used where the agent has it, else left out with a notice; what a call names is used, or refused."""
+    install(programs, agent)
+    settings = Settings(default_model=default, roles={"fast": "openai/gpt-5", "deep": "opus"})
+    choice = choose_agent(agent, settings)
+
+    def resolve(call: str | None) -> ResolvedModel:
+        return resolve_model(
+            call,
+            None,
+            settings,
+            has_default=choice.has_default_model,
+            catalog=catalog_of(choice, settings),
+            is_offered=lambda model: offers(choice, model),
+        )
+
+    found = resolve(None)
+    assert resolved == found.resolved
+    assert bool(resolved) is not any("default_model" in notice and default in notice for notice in found.notices)
+    assert "x/y" == resolve("x/y").resolved
+
+
+@pytest.mark.parametrize(
+    ("installed", "default", "taken"),
+    [
+        (["claude", "codex"], "openai/gpt-5", "codex"),
+        (["claude", "codex"], "anthropic/x", "claude"),
+        (["claude", "codex"], "gpt-5", "codex"),
+        (["claude", "codex"], "@fast", "codex"),
+        (["claude", "codex"], "inherit", "claude"),
+        (["claude", "codex"], None, "claude"),
+        (["codex"], "sonnet", "offline"),
+        (["pi", "codex"], "openai/gpt-5", "pi"),
+    ],
+)
+def test_auto_for_the_default_model(
+    programs: Path, monkeypatch: pytest.MonkeyPatch, installed: list[str], default: str | None, taken: str
+) -> None:
+    """Where nobody names a model, default_model is the one that the agent has to serve."""
+    install(programs, *installed)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-fake")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
+    assert taken == choose_agent("auto", Settings(default_model=default, roles={"fast": "gpt-5"})).name

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core import paths
-from subdeck.core.agents.agent import Wanted
+from subdeck.core.agents.agent import AgentChoice, Wanted
 from subdeck.core.agents.codex import agent, exec_run, protocol, rollout
 from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, permissions_of
 from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
@@ -150,13 +151,16 @@ def test_prompts(tmp_path: Path, mode: PromptMode, field: str) -> None:
 def test_who_serves_a_model(codex: agent.CodexAgent, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Models of OpenAI, where a key or a login is seen; nothing is started to find out."""
     monkeypatch.setenv("CODEX_HOME", str(world / "codex"))
-    assert not codex.serves("openai")
+    choice = AgentChoice("codex", ("codex",), (), False, kind="codex")
+    assert not codex.serves(choice, "openai")
     monkeypatch.setenv("OPENAI_API_KEY", "sk")
-    assert [True, True, False] == [codex.serves(provider) for provider in ("openai", "", "anthropic")]
+    assert [True, True, False] == [codex.serves(choice, provider) for provider in ("openai", "", "anthropic")]
     monkeypatch.delenv("OPENAI_API_KEY")
     (world / "codex").mkdir()
     (world / "codex" / "auth.json").write_text("{}")
-    assert codex.serves("openai")
+    assert codex.serves(choice, "openai")
+    elsewhere = replace(choice, env={"CODEX_HOME": "/nowhere"})
+    assert not codex.serves(elsewhere, "openai")
 
 
 # --- exec ---

@@ -46,6 +46,39 @@ def test_found_programs_are_named_and_not_started(
     assert [] == list(package.rglob("*.log"))
 
 
+def test_every_installed_agent_is_named(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With version, program and the credentials that are seen, never what they are; and what `auto` takes, and why."""
+    directory = program(tmp_path / "bin", "claude").parent
+    codex = program(tmp_path / "codex" / "bin", "codex")
+    (tmp_path / "codex" / "package.json").write_text(json.dumps({"name": "@openai/codex", "version": "0.9"}))
+    monkeypatch.setenv("PATH", str(directory))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    agents = {
+        "codex": {"command": [str(codex)]},
+        "work": {"kind": "claude", "command": ["claude"], "env": {"ANTHROPIC_AUTH_TOKEN": "secret"}},
+        "gone": {"kind": "claude", "command": ["/nowhere/claude"]},
+    }
+    write_settings(agents=agents, agent="auto", default_model=None)
+    found = checks(project_dir)
+    claude = f"version unknown ({directory}/claude); credentials: ANTHROPIC_API_KEY"
+    assert Check("claude", State.OK, claude) == found["claude"]
+    assert Check("codex", State.OK, f"0.9 ({codex}); no credentials are seen") == found["codex"]
+    assert found["work"].detail.endswith("credentials: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN")
+    assert (State.WARN, True) == (found["gone"].state, "/nowhere/claude" in found["gone"].detail)
+    assert Check("pi", State.OK, "pi is not on PATH; claude, codex, work can be used") == found["pi"]
+    assert "claude (pi is not on PATH), by the setting agent: auto" == found["agent"].detail
+    write_settings(agents=agents, agent="auto", default_model="openai/gpt")
+    assert "offline (pi is not on PATH), by the setting agent: auto, for default_model openai/gpt" == (
+        checks(project_dir)["agent"].detail
+    )
+    write_settings(agents=agents, agent="codex", default_model=None)
+    assert "codex 0.9, by the setting agent: codex; auto would take claude (pi is not on PATH)" == (
+        checks(project_dir)["agent"].detail
+    )
+    assert "secret" not in str(found)
+    assert [] == list(tmp_path.rglob("*.log"))
+
+
 def test_missing_programs_come_with_a_command(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

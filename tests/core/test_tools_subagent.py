@@ -264,6 +264,18 @@ def test_a_complete_list_of_models(engine: Engine, project_dir: Path) -> None:
     assert (True, ["fake/puppet", "fake/a"]) == (answer.is_error, answer.structured["error"]["valid"])
 
 
+def test_a_default_that_is_meant_for_another_agent(project_dir: Path) -> None:
+    """What the parent makes of default_model is no model of an agent that does not have it: it takes its own."""
+    engine = parent_engine(project_dir, agents={"claude": {"command": ["/bin/true"]}}, agent="claude")
+    answer = call(
+        engine, "background_agent", task("look"), resolve=lambda ref: Resolved(resolved=ref), models=("fake/puppet",)
+    )
+    assert not answer.is_error
+    (run,) = engine.wait([run.run_id for run in engine.snapshots()])
+    assert ("claude", "") == (run.meta.agent, run.meta.resolved_model)
+    assert any("default_model fake/puppet is no model of this agent" in text for text in run.meta.all_warnings)
+
+
 def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:
     """The valid values beside a role are the roles, be it in the call or in a preset, whoever resolves it."""
     engine = parent_engine(project_dir, roles={"fast": "fake/puppet", "deep": "fake/puppet:high"})

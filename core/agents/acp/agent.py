@@ -42,7 +42,10 @@ class AcpAgent(AsksForModels):
             has_default_model=True,
         )
 
-    def serves(self, provider: str) -> bool:
+    def credentials(self, choice: AgentChoice) -> None:
+        return None
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
         return False  # it is taken by name only: which models it has is not known before it runs
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:

@@ -51,13 +51,14 @@ class ClaudeAgent(AsksForModels):
             has_default_model=True,
         )
 
-    def serves(self, provider: str) -> bool:
-        if not provider:
-            return True
-        is_logged_in = any(os.environ.get(name) for name in _KEYS) or os.path.exists(
-            os.path.join(home(os.environ), _LOGIN)
-        )
-        return provider.lower() == PROVIDER and is_logged_in
+    def credentials(self, choice: AgentChoice) -> tuple[str, ...]:
+        environment = {**os.environ, **choice.env}
+        login = os.path.join(home(environment), _LOGIN)
+        keys = tuple(name for name in _KEYS if environment.get(name))
+        return (*keys, *((login,) if os.path.exists(login) else ()))
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
+        return not provider or (provider.lower() == PROVIDER and bool(self.credentials(choice)))
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         _check(choice, wanted)

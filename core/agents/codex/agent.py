@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from ...errors import UsageError
@@ -12,7 +13,7 @@ from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..model_source import REFRESH, AsksForModels
 from .models import PROVIDER, asked_models
 from .permissions import TOOL_NAMES, advice, denied_in_part
-from .program import codex_version, find_codex, has_credentials
+from .program import codex_version, find_codex, found_credentials
 from .protocol import app_server_problem
 
 NAMES = ("gpt-", "codex-")
@@ -40,8 +41,11 @@ class CodexAgent(AsksForModels):
             has_default_model=True,
         )
 
-    def serves(self, provider: str) -> bool:
-        return not provider or (provider == PROVIDER and has_credentials())
+    def credentials(self, choice: AgentChoice) -> tuple[str, ...]:
+        return found_credentials({**os.environ, **choice.env})
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
+        return not provider or (provider.lower() == PROVIDER and bool(self.credentials(choice)))
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         provider, slash, _ = wanted.model.partition("/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..child import Command, Start, child_environment, existing, own_variables
 from ..program import executable, package, package_dir
@@ -28,15 +28,20 @@ def codex_version(command: Sequence[str]) -> str | None:
 
 def home() -> str:
     """Return where Codex keeps login, settings and conversations; nothing of ours moves it."""
-    environment = {**os.environ, **own_variables(os.environ)}
+    return _home({**os.environ, **own_variables(os.environ)})
+
+
+def _home(environment: Mapping[str, str]) -> str:
     return environment.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
 
 
-def has_credentials() -> bool:
-    """Tell whether a key or a login is seen without starting it; a setting may name a provider that needs neither."""
-    if any(os.environ.get(name) for name in _KEYS):
-        return True
-    return any(os.path.isfile(os.path.join(home(), name)) for name in ("auth.json", "config.toml"))
+def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what is seen without starting it: keys, a login, and settings, which may name a provider that needs
+    neither.
+    """
+    keys = tuple(name for name in _KEYS if environment.get(name))
+    files = (os.path.join(_home(environment), name) for name in ("auth.json", "config.toml"))
+    return (*keys, *filter(os.path.isfile, files))
 
 
 def app_server_command(start: Start) -> Command:

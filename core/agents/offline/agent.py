@@ -24,7 +24,10 @@ class OfflineAgent:
             own_model=MODEL,
         )
 
-    def serves(self, provider: str) -> bool:
+    def credentials(self, choice: AgentChoice) -> None:
+        return None
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
         return True
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...models.catalog import LEVELS, Catalog, Listing, Model
@@ -18,6 +19,7 @@ from .program import (
     TRUST_SINCE,
     builtin_tools,
     find_pi,
+    found_credentials,
     pi_version,
 )
 
@@ -41,7 +43,10 @@ class PiAgent(AsksForModels):
             env=env,
         )
 
-    def serves(self, provider: str) -> bool:
+    def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
+        return found_credentials({**os.environ, **choice.env}) or None  # others may stand in its models.json
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
         return True
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:

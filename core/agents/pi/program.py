@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -61,6 +61,13 @@ class _Settings(Struct, rename="camel"):
 def find_pi(command: Sequence[str] = ("pi",)) -> tuple[str, ...]:
     """Return the command with its program as an absolute path; raises AgentUnavailable saying what to do."""
     return executable(command, where="agents.pi.command", install=_INSTALL)
+
+
+def found_credentials(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of keys in the environment, and pi's file of logins where there is one."""
+    keys = sorted(name for name, key in environment.items() if name.endswith("_API_KEY") and key)
+    logins = os.path.join(paths.agent_dir(), "auth.json")
+    return (*keys, *((logins,) if os.path.isfile(logins) else ()))
 
 
 def builtin_tools(version: str | None) -> tuple[str, ...]:
