@@ -18,14 +18,14 @@ CASES = sorted(str(file.parent.relative_to(ACP)) for file in ACP.glob("*/*/exit.
 
 CUT = "Internal error: API Error: Claude's response exceeded the 64000 output token maximum."
 EMPTY = "the agent finished without writing any text"
-CANCELLED = "the agent aborted its own answer"
+CANCELLED = "its agent was interrupted"
 EXPECTED: dict[str, tuple[str, str, str]] = {
     "claude/api-400": ("failed", "model_error", "Internal error: API Error: 400 scripted status 400"),
     "claude/bash-allowed": ("completed", "done", "It says hello."),
     "claude/bash-fail": ("completed", "done", "It failed with 3."),
     "claude/bash-refused": ("completed", "done", "I may not."),
-    "claude/cancel-in-bash": ("failed", "agent_exit", CANCELLED),
-    "claude/cancel-in-text": ("failed", "agent_exit", CANCELLED),
+    "claude/cancel-in-bash": ("aborted", "interrupted", CANCELLED),
+    "claude/cancel-in-text": ("aborted", "interrupted", CANCELLED),
     "claude/empty": ("failed", "empty_answer", EMPTY),
     "claude/hostile": ("completed", "done", "\x1b[31mred"),
     "claude/length": ("failed", "model_error", CUT),
@@ -37,8 +37,8 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "codex/bash-allowed": ("completed", "done", "It says hello."),
     "codex/bash-fail": ("completed", "done", "It failed with 3."),
     "codex/bash-refused": ("completed", "done", "I may not."),
-    "codex/cancel-in-bash": ("failed", "agent_exit", CANCELLED),
-    "codex/cancel-in-text": ("failed", "agent_exit", CANCELLED),
+    "codex/cancel-in-bash": ("aborted", "interrupted", CANCELLED),
+    "codex/cancel-in-text": ("aborted", "interrupted", CANCELLED),
     "codex/empty": ("failed", "empty_answer", EMPTY),
     "codex/hostile": ("completed", "done", "\x1b[31mred"),
     "codex/length": ("failed", "model_error", "Incomplete response returned, reason: max_output_tokens"),

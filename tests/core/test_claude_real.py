@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, Tool
 from subdeck.core.run.model import RunReason, RunRequest, RunResult, RunStatus
 from subdeck.core.run.snapshot import RunSnapshot
 
-from tests.factories import result_of, wait_for_end, write_settings
+from tests.factories import result_of, started, wait_for_end, write_settings
 from tests.mock_models import MockModels
 from tests.waiting import wait_until
 
@@ -43,6 +44,12 @@ class Lab:
     root: Path
     engine: Engine
     script: dict[str, Any]
+    env: dict[str, str]
+
+    def command(self, *words: str) -> None:
+        """Have the program started with these words."""
+        write_settings(agents={"claude": {"command": list(words), "env": self.env}}, agent="claude")
+        self.engine = Engine.open(str(self.root))
 
     def answers(self, *turns: dict[str, Any]) -> None:
         self.script["turns"][:] = turns
@@ -88,8 +95,9 @@ def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) 
             "CLAUDE_CODE_MAX_RETRIES": "1",
             "IS_SANDBOX": "1",
         }
-        write_settings(agents={"claude": {"command": [claude_executable], "env": env}}, agent="claude")
-        yield Lab(project_dir, Engine.open(str(project_dir)), script)
+        lab = Lab(project_dir, Engine.open(str(project_dir)), script, env)
+        lab.command(claude_executable)
+        yield lab
 
 
 def test_text_and_thinking(lab: Lab) -> None:
@@ -217,9 +225,14 @@ def test_a_refused_result(lab: Lab) -> None:
     [
         ({"status": 400, "body": "too many things"}, RunReason.MODEL_ERROR, "too many things"),
         ({"status": 401}, RunReason.MODEL_ERROR, ""),
+        ({"status": 429, "headers": {"retry-after": "0"}}, RunReason.MODEL_ERROR, ""),
+        ({"status": 529, "headers": {"retry-after": "0"}}, RunReason.MODEL_ERROR, ""),
+        ({"steps": [{"text": "So f"}, {"drop": True}]}, RunReason.MODEL_ERROR, ""),
+        ({"steps": [{"text": "Part."}], "stop_reason": "max_tokens"}, RunReason.MODEL_ERROR, "maximum"),
         ({"steps": [{"text": "I will not."}], "stop_reason": "refusal"}, RunReason.MODEL_ERROR, "refus"),
+        ({"steps": []}, RunReason.EMPTY_ANSWER, "without writing any text"),
     ],
-    ids=["400", "401", "refusal"],
+    ids=["400", "401", "429", "529", "drop", "length", "refusal", "empty"],
 )
 def test_provider_errors(lab: Lab, turn: dict[str, Any], reason: RunReason, message: str) -> None:
     """An error of the API is the end, in words and without raw JSON, although the program calls it a success."""
@@ -229,6 +242,45 @@ def test_provider_errors(lab: Lab, turn: dict[str, Any], reason: RunReason, mess
     assert reason == result.reason
     assert message in (result.error_message or "")
     assert "{" not in (result.error_message or "")
+    assert "API Error" not in (result.final_text or "")
+
+
+def test_a_limit_of_money(lab: Lab, claude_executable: str) -> None:
+    """The user may set one by a flag of the program; it ends the run after the message that overstepped it."""
+    lab.command(claude_executable, "--max-budget-usd", "0.0001")
+    lab.answers(call("Bash", command="echo 1"), text("Never."))
+    result = lab.run(tools=("bash",))
+    assert (RunStatus.ABORTED, RunReason.BUDGET) == (result.status, result.reason)
+    assert (True, 0) == (result.usage.cost > 0, result.usage.unpriced)
+
+
+def test_what_ends_in_the_background_brings_another_turn(lab: Lab) -> None:
+    """A result is not the last word while a shell runs in the background; the answer is that of the last turn."""
+    lab.answers(
+        call("Bash", command="sleep 3; echo over", run_in_background=True), text("It runs."), text("It has ended.")
+    )
+    result = lab.run(tools=("bash",))
+    assert (RunReason.DONE, "It has ended.") == (result.reason, result.final_text), result.error_message
+    assert 3 == result.usage.turns
+
+
+@pytest.mark.parametrize(
+    ("number", "reason", "words"),
+    [
+        (signal.SIGTERM, RunReason.AGENT_EXIT, "exited with code 143"),
+        (signal.SIGINT, RunReason.INTERRUPTED, "was interrupted"),
+        (signal.SIGKILL, RunReason.AGENT_EXIT, "was ended by SIGKILL"),
+    ],
+)
+def test_a_signal_that_nobody_of_ours_sent(lab: Lab, number: signal.Signals, reason: RunReason, words: str) -> None:
+    """Exit code 0, which SIGINT brings, is no success either."""
+    lab.answers(call("Bash", command="echo started > mark; sleep 100"), text("Done."))
+    run = lab.start(tools=("bash",))
+    wait_until((lab.root / "mark").exists, "the tool to run", timeout=60)
+    os.kill(started(lab.engine, run).child_pid, number)
+    result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
+    assert reason == result.reason
+    assert words in (result.error_message or "")
 
 
 def test_a_missing_conversation(lab: Lab) -> None:
@@ -244,8 +296,7 @@ def test_a_missing_conversation(lab: Lab) -> None:
 
 def test_a_bad_flag(lab: Lab, claude_executable: str) -> None:
     """A program that says nothing on stdout could not be started; its last words are the message."""
-    write_settings(agents={"claude": {"command": [claude_executable, "--no-such-flag"]}}, agent="claude")
-    lab.engine = Engine.open(str(lab.root))
+    lab.command(claude_executable, "--no-such-flag")
     result = lab.run()
     assert RunReason.START_FAILED == result.reason
     assert "no-such-flag" in (result.error_message or "")

@@ -26,7 +26,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "api-429-final": ("failed", "model_error", TOO_MANY),
     "app-ask-accept": ("completed", "done", "Done."),
     # The recorder interrupted it; of a run of ours the stop request would say so.
-    "app-interrupt": ("failed", "agent_exit", "the agent aborted its own answer"),
+    "app-interrupt": ("aborted", "interrupted", "its agent was interrupted"),
     "app-steer": ("completed", "done", "Counted, and bananas."),
     "app-text": ("completed", "done", "The shop needs one variable."),
     "apply-patch": ("completed", "done", "Patched."),

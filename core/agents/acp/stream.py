@@ -286,9 +286,11 @@ class AcpStream(AgentStream):
         self.finished_after = 0.0
         if reason == "max_turn_requests":
             self.note(ended=RunReason.MAX_TURNS, finished=False)
+        elif is_cancelled:
+            self.note(ended=RunReason.INTERRUPTED, finished=False)
         elif reason == "refusal":
             self.note(error_message="the model refused to answer")
-        elif self._is_broken and not is_cancelled:
+        elif self._is_broken:
             message = error_words(self._warning) or "the agent ended its turn by an error and gave no message"
             self.note(stop_reason="error", error_message=message)
             events.append(ErrorReported(message=message))

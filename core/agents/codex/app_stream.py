@@ -194,7 +194,7 @@ class AppStream(CodexStream):
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
         """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
         self.finished_after = None
-        self.note(finished=False)
+        self.note(finished=False, ended=None)
         self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
         return []
 
@@ -223,6 +223,7 @@ class AppStream(CodexStream):
                 self.finished(error_message=None)
             case "interrupted":
                 self.finished(stop_reason="aborted")
+                self.note(finished=False, ended=RunReason.INTERRUPTED)
             case _:
                 events.append(self.failed(mapping(turn.get("error"))))
         return events

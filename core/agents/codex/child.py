@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ...run.model import RunMeta
 from ..child import Child, Command, Start, Stream
+from ..json_lines import decode, mapping, string
 from .program import app_server_command
 from .protocol import app_server_problem
 
-_EXEC = b'{"type":"thread.started"'
-_APP_SERVER = (b'"userAgent"', b'"codexHome"', b'"thread":{', b'"method":"thread/', b'"method":"item/')
+_IN_RESULTS = ("userAgent", "codexHome", "thread")
+_METHODS = ("thread/", "item/", "turn/")
 _FAULT = "Error"
 _BACKTRACE = "Stack backtrace:"
 _COLOURS = r"\x1b\[[0-9;]*m"
@@ -21,7 +23,7 @@ _LOGGED = r"(?i)\d{4}-\d\d-\d\dT\S+ +(ERROR|WARN|INFO|DEBUG|TRACE) |warning:"
 
 class CodexChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
-        return any(line.startswith(_EXEC) or _is_of_app_server(line) for line in lines)
+        return any(_is_codex(fields) for line in lines if (fields := decode(line)) is not None)
 
     def command(self, start: Start) -> Command:
         if not app_server_problem(start.meta.agent_command):
@@ -52,8 +54,13 @@ class CodexChild:
         return " ".join(lines[next(faults, -1) :]) or " "
 
 
-def _is_of_app_server(line: bytes) -> bool:
-    return line.startswith((b'{"id":', b'{"method":')) and any(mark in line for mark in _APP_SERVER)
+def _is_codex(fields: dict[str, Any]) -> bool:
+    """Tell by a line of either stream; lines of JSON-RPC are those of an agent of ACP where they say `jsonrpc`."""
+    if fields.get("type") == "thread.started":
+        return True
+    result = mapping(fields.get("result"))
+    is_answer = "id" in fields and any(name in result for name in _IN_RESULTS)
+    return "jsonrpc" not in fields and (is_answer or string(fields.get("method")).startswith(_METHODS))
 
 
 CHILD: Child = CodexChild()

@@ -1,15 +1,14 @@
-"""A recorded stream of Codex: its first line tells which of the two it is."""
+"""A recorded stream of Codex: its first message tells which of the two it is."""
 
 from __future__ import annotations
 
 from ...run.events import Event
 from ...run.outcome import StreamFacts
+from ..json_lines import decode
 from ..sentence import Sentence
 from .app_stream import UPDATES, AppStream
 from .exec_stream import ExecStream
 from .stream import CodexStream
-
-_EXEC = b'{"type":"'
 
 
 class RecordedStream:
@@ -24,9 +23,9 @@ class RecordedStream:
         self._is_told = False
 
     def feed(self, line: bytes) -> list[Event]:
-        if not self._is_told and line.strip():
+        if not self._is_told and (fields := decode(line)):
             self._is_told = True
-            if line.startswith(_EXEC):
+            if "type" in fields and "method" not in fields:
                 self._stream = ExecStream()
         return self._stream.feed(line)
 
