@@ -85,15 +85,31 @@ def reconcile(project: paths.Project, run_id: str, *, by: str | None, patience: 
             return Proof.UNKNOWN
         if files.unwritable(run_dir):
             return Proof.UNKNOWN  # nothing is ended whose end could not be written
-        remains = Remains(project, run_id, facts, is_of_this_boot=is_ours)
-        # Of an earlier boot nothing is left, and its pids are others' by now.
-        remains.finish(by, LeftOvers(run_id, run_dir, facts, remains.fold.child).end() if is_ours else ())
-        files.remove(os.path.join(project.active, run_id))
-        return Proof.FINISHED
+        return _finish(project, run_id, by, facts, lock, is_of_this_boot=is_ours)
     except OSError:
         return _unknown_or_gone(run_dir)
     finally:
         os.close(lock)
+
+
+def _finish(
+    project: paths.Project, run_id: str, by: str, facts: RunnerFacts | None, lock: int, *, is_of_this_boot: bool
+) -> Proof:
+    """End what a run left running and write its end, unless somebody else does that with another lock by now.
+
+    Raises OSError.
+    """
+    run_dir = project.run_dir(run_id)
+    remains = Remains(project, run_id, facts, is_of_this_boot=is_of_this_boot)
+    # Of an earlier boot nothing is left, and its pids are others' by now.
+    not_ended = LeftOvers(run_id, run_dir, facts, remains.fold.child).end() if is_of_this_boot else ()
+    if _is_finished(run_dir):
+        return Proof.FINISHED
+    if _is_replaced(lock, run_dir):
+        return Proof.ALIVE
+    remains.finish(by, not_ended)
+    files.remove(os.path.join(project.active, run_id))
+    return Proof.FINISHED
 
 
 def _open_lock(run_dir: str, flags: int) -> int:
@@ -105,6 +121,16 @@ def _open_lock(run_dir: str, flags: int) -> int:
         if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
         return files.open_file(path, os.O_RDONLY)
+
+
+def _is_replaced(lock: int, run_dir: str) -> bool:
+    """Return whether a lock was taken away while it was held, and another one is in its place: whoever holds that has
+    found the run without a holder, too. Raises OSError.
+    """
+    try:
+        return not os.path.samestat(os.lstat(f"{run_dir}/{paths.LOCK}"), os.fstat(lock))
+    except FileNotFoundError:
+        return False
 
 
 def _is_finished(run_dir: str) -> bool:

@@ -20,7 +20,7 @@ from subdeck.core.project import liveness
 from subdeck.core.project.liveness import Proof, hold, reconcile
 from subdeck.core.project.registry import Registry
 from subdeck.core.run import artifacts, describe
-from subdeck.core.run.events import AssistantText, RunEnded, RunStarted
+from subdeck.core.run.events import AssistantText, EventTail, RunEnded, RunStarted
 from subdeck.core.run.model import StopRequest
 from subdeck.core.system import files, processes
 
@@ -157,6 +157,33 @@ def test_many_find_a_lost_run_at_once(project: Project) -> None:
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None and result.written_by.startswith("looker")
+
+
+@pytest.mark.parametrize("is_at_work", [False, True], ids=["has finished", "is at work"])
+def test_a_lock_that_is_taken_away_from_who_finishes(
+    project: Project, monkeypatch: pytest.MonkeyPatch, is_at_work: bool
+) -> None:
+    """Another one may then find the run without a holder, too; its end is written once."""
+    run_id, directory = abandoned(project)
+    lock = directory / paths.LOCK
+    others: list[Proof | int | None] = []
+
+    class Slow(liveness.LeftOvers):
+        def end(self) -> tuple[str, ...]:
+            if not others:
+                others.append(None)
+                lock.unlink()
+                lock.touch() if is_at_work else None
+                others[0] = hold(str(directory)) if is_at_work else reconcile(project, run_id, by="other")
+            return super().end()
+
+    monkeypatch.setattr(liveness, "LeftOvers", Slow)
+    proof = reconcile(project, run_id, by="looker")
+    ends = [event for event in EventTail(str(directory / paths.EVENTS)).read() if isinstance(event, RunEnded)]
+    if is_at_work:
+        assert (Proof.ALIVE, []) == (proof, ends)
+    else:
+        assert ([Proof.FINISHED], Proof.FINISHED, 1) == (others, proof, len(ends))
 
 
 def test_a_prober_is_waited_for(project: Project) -> None:
