@@ -98,7 +98,7 @@ class PresetDir(Struct, frozen=True, omit_defaults=True):
     path: Annotated[str, Meta(min_length=1), Spelling("a directory")]
     agent: AgentName = ""
     """Which agent runs them, and, where `form` does not say it, whose files they are."""
-    form: Annotated[str, Spelling("the name of a form")] = ""
+    form: Annotated[str, Spelling("claude, codex or opencode")] = ""
 
 
 class OwnCommand(Struct, frozen=True):
@@ -231,8 +231,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(min_length=1), Spelling("a text")] | PresetDir, ...],
         Spelling("a list of directories like [.pi/agents, {path: .claude/agents, agent: claude}]", tuple),
         Setting(
-            "More directories with presets, relative to the project; with an agent (claude) those of its own agent"
-            " files.",
+            "More directories with presets, relative to the project; with an agent (claude, codex, opencode) those of"
+            " its own agent files.",
             "[.pi/agents, {path: .claude/agents, agent: claude}]",
             _ADDS,
         ),

@@ -27,7 +27,7 @@ BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
 """The directory of the presets that come along; they are offered where the setting `bundled_presets` says so."""
 
 
-FORMS: dict[str, str] = {"claude": ".md"}
+FORMS: dict[str, str] = {"claude": ".md", "codex": ".toml", "opencode": ".md"}
 """The forms of agent files that are written for other programs, and how such files are called. The one table of them:
 each form is a module of `forms` that has a `FORM`.
 """
@@ -81,14 +81,14 @@ def _named(entry: str | PresetDir, settings: Settings) -> Place:
     if isinstance(entry, str):
         return Place(PresetSource.DIR, entry)
     try:
-        form, agent = _form_and_agent(entry, settings)
+        form, agent = form_and_agent(entry, settings)
     except ContentError as fault:
         return Place(PresetSource.DIR, entry.path, fault=fault)
     return Place(PresetSource.DIR, entry.path, form, agent)
 
 
-def _form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
-    """Return in which form the files of a directory are, and which agent runs them (empty: any).
+def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
+    """Return in which form the files of a directory, or a file, are, and which agent runs them (empty: any).
 
     Files of a kind of agent are run by an agent of that kind, because they name its tools and models. Raises
     ContentError.
@@ -98,17 +98,17 @@ def _form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
     form = entry.form or (kind if kind in FORMS else entry.agent)
     known = ", ".join(FORMS)
     if form not in FORMS:
-        what = f'preset_dirs: there are no agent files in the form of "{form}"'
+        what = f'there are no agent files in the form of "{form}"'
         raise ContentError(what, hint=f"name its form: {known}; or the directory alone, for presets of ours")
     if form in KINDS:
         if entry.agent and kind != form:
-            what = f'preset_dirs: the agent "{entry.agent}" does not run the agent files of {form}'
+            what = f'the agent "{entry.agent}" does not run the agent files of {form}'
             raise ContentError(what, hint=f"name {form}, or an agent of your settings with kind: {form}")
         return form, entry.agent or form
     if entry.agent in settings.agents or entry.agent in KINDS:
         return form, entry.agent
     if entry.agent not in ("", form):
-        what = f'preset_dirs: no agent is called "{entry.agent}"'
+        what = f'no agent is called "{entry.agent}"'
         raise ContentError(what, hint="set it up below agents in your settings, or leave it out")
     return form, form if form in settings.agents else ""
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice, Wanted
 from subdeck.core.agents.codex import agent, exec_run, protocol, rollout
-from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, permissions_of
+from subdeck.core.agents.codex.permissions import TOOL_NAMES, Permissions, denied_in_part, permissions_of
 from subdeck.core.agents.codex.talk import own_name, settings_of, thread_params
 from subdeck.core.agents.codex.tokens import Tokens
 from subdeck.core.errors import UsageError
@@ -79,6 +79,14 @@ def test_only_the_web() -> None:
 def test_denied_writing_is_a_read_only_sandbox() -> None:
     assert ("read-only", False) == (given(deny=["edit", "write"]).sandbox, given(deny=["edit", "write"]).web_search_off)
     assert (None, True) == (given(deny=["web_search"]).sandbox, given(deny=["web_search"]).web_search_off)
+
+
+@pytest.mark.parametrize("name", ["Agent", "Task"])
+def test_denied_agents_are_not_started(name: str) -> None:
+    """Who denies nested agents by the name that other programs have for it means those of Codex, too."""
+    assert "multi_agent" in given(deny=[name]).features_off
+    assert "" == denied_in_part(resolve_tools(None, [name], offer=OFFER))
+    assert () == given(deny=["web_search"]).features_off
 
 
 @pytest.mark.parametrize("denied", [["bash"], ["read"], ["edit"], ["write", "bash"], ["grep", "edit", "write"]])

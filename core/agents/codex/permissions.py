@@ -18,6 +18,9 @@ TOOL_NAMES = ("read", "grep", "find", "ls", "bash", "edit", "write", WEB_SEARCH)
 
 READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
 
+NESTED = frozenset({"Agent", "Task"})
+"""As the tool is called elsewhere by which an agent starts agents of its own."""
+
 _SHELL = ("shell_tool", "unified_exec")
 _OTHERS = ("multi_agent", "apps", "plugins", "goals")
 """Features by which a child could do what is in no list: start agents of its own, reach services."""
@@ -52,7 +55,8 @@ def permissions_of(tools: Tools) -> Permissions:
         return Permissions()
     denied = frozenset(tools.excluded)
     sandbox = READ_ONLY if denied >= {"edit", "write"} else None
-    return Permissions(sandbox, web_search_off=WEB_SEARCH in denied)
+    nested = ("multi_agent",) if denied & NESTED else ()
+    return Permissions(sandbox, nested, web_search_off=WEB_SEARCH in denied)
 
 
 def servers_config(tools: Tools, servers: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def denied_in_part(tools: Tools) -> str:
         return "it reads and runs everything by shell commands"
     if len(denied & {"edit", "write"}) == 1:
         return "it has one way to write files"
-    if others := sorted(denied - {*TOOL_NAMES, *DELEGATION_TOOLS}):
+    if others := sorted(denied - {*TOOL_NAMES, *DELEGATION_TOOLS, *NESTED}):
         return f"it cannot be told to leave out {', '.join(others)}"
     return ""
 

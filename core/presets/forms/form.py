@@ -33,6 +33,11 @@ class Form(Protocol):
         ...
 
 
+def stem_of(path: str) -> str:
+    """Return the name of a file without its suffix."""
+    return os.path.splitext(os.path.basename(path))[0]
+
+
 class AgentFile:
     """The fields of one file, in the words of its program, and what is said of those that are not passed on."""
 
@@ -100,18 +105,21 @@ class AgentFile:
         node = self.fields.pairs.get(key)
         raise ContentError(f"{key}: {what}", line=node.line if node else None, hint=hint)
 
-    def preset(self, form: str, prompt: str, *, silently: Iterable[str] = (), **values: Any) -> Preset:
+    def preset(
+        self, form: str, prompt: str, *, name: str | None = None, silently: Iterable[str] = (), **values: Any
+    ) -> Preset:
         """Make the preset, with a warning for each field that nobody has asked for but those that are left out
-        silently. The file's stem stands for a missing name.
+        silently. It is called as the file says where `name` is None, else like the file.
         """
-        written, description = self.value("name"), self.value("description")
-        name = written or os.path.splitext(os.path.basename(self.path))[0]
-        check_name(name, self.fields.pairs["name"].line if written else None)
+        written = self.value("name") if name is None else None
+        called: str = name or written or stem_of(self.path)
+        description = self.value("description")
+        check_name(called, self.fields.pairs["name"].line if written else None)
         for key in self.fields.pairs:
             if key not in self._read and key not in silently:
                 self.warnings.append(f'the key "{one_line(key, 40)}" is not passed on: it is not known here')
         return Preset(
-            name=name,
+            name=called,
             description=description or "",
             source=PresetSource.DIR,
             path=self.path,

@@ -1,0 +1,150 @@
+"""Agent files of Codex: TOML with instructions for a subagent, beside any of its settings."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, cast
+
+from ...agents.codex.permissions import READERS, TOOL_NAMES, WEB_SEARCH
+from ...config.values import Verbatim
+from ...config.yaml_tree import Fields, Items, Node, Text
+from ...errors import ContentError
+from ...models.catalog import INHERIT
+from ...text.plain import one_line
+from ..file import Preset
+from .form import AgentFile, Form
+
+READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
+
+_IN_YOURS = "set it in your own settings of Codex, or remove the line"
+
+_RESTRICTING = {
+    "model_provider": "which provider is asked is said by your own settings of Codex",
+    "profile": "which profile holds is said by your own settings of Codex",
+    "permissions": "a run cannot be given permissions of its own but by sandbox_mode",
+    "default_permissions": "a run cannot be given permissions of its own but by sandbox_mode",
+    "shell_environment_policy": "which variables commands get is said by your own settings of Codex",
+    "forced_login_method": "how you are logged in is said by your own settings of Codex",
+}
+"""What keeps an agent from something, and cannot be kept to: such a file is refused."""
+
+_NOT_PASSED_ON = {
+    "mcp_servers": "no file of an agent starts servers",
+    "hooks": "no file of an agent starts programs; what they would check or forbid is not checked",
+    "notify": "no file of an agent starts programs",
+    "skills": "the child finds skills as any session of Codex does",
+}
+
+_SILENTLY = ("nickname_candidates",)
+"""How Codex shows it: a run has its own way."""
+
+
+class CodexForm:
+    def parse(self, text: str, path: str, agent: str) -> Preset | None:
+        file = AgentFile(_fields(text), path)
+        for key, why in _RESTRICTING.items():
+            if file.node(key) is not None:
+                file.refuse(key, why, _IN_YOURS)
+        web_search = _web_search(file)
+        tools = _tools(file, web_search)
+        _check_approvals(file)
+        for key, why in _NOT_PASSED_ON.items():
+            file.leave_out(key, why)
+        return file.preset(
+            "codex",
+            file.value("developer_instructions", Verbatim) or "",
+            silently=_SILENTLY,
+            agent=agent,
+            model=file.value("model") or INHERIT,
+            thinking=file.thinking("model_reasoning_effort", {"none": "off"}),
+            tools=tools,
+            denied_tools=None if tools is not None or web_search else (WEB_SEARCH,),
+            context_files=False if file.value("project_doc_max_bytes") == "0" else None,
+        )
+
+    def marks(self, fields: Fields) -> bool:
+        return "developer_instructions" in fields.pairs
+
+
+def _tools(file: AgentFile, web_search: bool) -> tuple[str, ...] | None:
+    """Return the list of tools by which Codex gets the sandbox that the file names; None where that is the user's."""
+    mode = file.value("sandbox_mode")
+    web = {WEB_SEARCH} if web_search else set[str]()
+    if mode in (READ_ONLY, WORKSPACE_WRITE):
+        _check_workspace(file)
+        names = READERS | web if mode == READ_ONLY else {*TOOL_NAMES} - {WEB_SEARCH} | web
+        return tuple(name for name in TOOL_NAMES if name in names)
+    if mode is not None:
+        file.warnings.append(f'sandbox_mode: "{one_line(mode, 40)}" is not passed on: your own settings of Codex hold')
+    file.leave_out("sandbox_workspace_write", "your own settings of Codex hold")
+    return None
+
+
+def _check_workspace(file: AgentFile) -> None:
+    """Raise ContentError where a sandbox is to keep more from the agent than ours does."""
+    node = file.node("sandbox_workspace_write")
+    for key, value in node.pairs.items() if isinstance(node, Fields) else ():
+        if key.startswith("exclude_") and not (isinstance(value, Text) and value.value == "false"):
+            file.refuse("sandbox_workspace_write", f"{one_line(key, 40)} cannot be kept to", _IN_YOURS)
+    file.leave_out("sandbox_workspace_write", "the child writes in the project and temporary directories, offline")
+
+
+def _web_search(file: AgentFile) -> bool:
+    """Whether it may search the web. Raises ContentError for tools or features that it is to do without."""
+    mode = file.value("web_search")
+    is_allowed = mode != "disabled"
+    if mode not in (None, "disabled"):
+        file.leave_out("web_search", "your own settings of Codex say how it searches")
+    for key in ("tools", "features"):
+        node = file.node(key)
+        for name, value in node.pairs.items() if isinstance(node, Fields) else ():
+            if isinstance(value, Text) and value.value != "false":
+                continue
+            if key == "tools" and name == WEB_SEARCH and isinstance(value, Text):
+                is_allowed = False
+            elif isinstance(value, Text):
+                file.refuse(key, f"{one_line(name, 40)} = false cannot be kept to", _IN_YOURS)
+        file.leave_out(key, "which there are is said by your own settings of Codex")
+    return is_allowed
+
+
+def _check_approvals(file: AgentFile) -> None:
+    """Raise ContentError for questions that keep an agent from something; there is nobody to answer them."""
+    node = file.node("approval_policy")
+    if node is not None and not (isinstance(node, Text) and node.value in ("never", "on-request", "on-failure")):
+        hint = f'write sandbox_mode = "{READ_ONLY}", or {_IN_YOURS}'
+        file.refuse("approval_policy", "nobody is there to be asked before each command", hint)
+    file.leave_out("approval_policy", "nobody is there to be asked")
+
+
+def _fields(text: str) -> Fields:
+    """Read TOML as fields; raise ContentError for what is none."""
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ContentError("it is nested too deeply") from None
+    except ValueError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise ContentError(f"it is not valid TOML: {error}", line=int(line[1]) if line else None) from error
+    return Fields({key: _node(value, _line(key, text)) for key, value in table.items()}, 1)
+
+
+def _line(key: str, text: str) -> int:
+    """Return the line in which an outermost key is written, as far as that can be told."""
+    found = re.search(rf"(?m)^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.\]]", text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def _node(value: Any, line: int) -> Node:
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value)
+        return Fields({key: _node(child, line) for key, child in pairs.items()}, line)
+    if isinstance(value, list):
+        return Items(tuple(_node(item, line) for item in cast("list[Any]", value)), line)
+    if isinstance(value, bool):
+        return Text(str(value).lower(), line)
+    return Text(str(value), line, quoted=isinstance(value, str))
+
+
+FORM: Form = CodexForm()

@@ -1,0 +1,135 @@
+"""Agent files of Codex: what of them becomes a preset, what is left out with a word, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.errors import ContentError
+from subdeck.core.presets.file import Preset
+from subdeck.core.presets.forms.codex import FORM
+from subdeck.core.run.model import PresetSource
+
+HEAD = 'name = "reviewer"\ndescription = "Reviews a change"\ndeveloper_instructions = """\nLook.\n"""\n'
+ALL = ("read", "grep", "find", "ls", "bash", "edit", "write", "web_search")
+
+
+def read(fields: str = "") -> Preset:
+    preset = FORM.parse(HEAD + fields, "/c/.codex/agents/reviewer.toml", "codex")
+    assert preset is not None
+    return preset
+
+
+def test_a_whole_file() -> None:
+    """Every field that has a counterpart is used, and none of them is warned of."""
+    fields = (
+        'model = "gpt-x"\nmodel_reasoning_effort = "high"\nsandbox_mode = "read-only"\nnickname_candidates = ["R"]\n'
+    )
+
+    assert Preset(
+        name="reviewer",
+        description="Reviews a change",
+        source=PresetSource.DIR,
+        path="/c/.codex/agents/reviewer.toml",
+        form="codex",
+        agent="codex",
+        model="gpt-x",
+        thinking="high",
+        tools=("read", "grep", "find", "ls", "web_search"),
+        prompt="Look.",
+    ) == read(fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "tools", "denied"),
+    [
+        ("", None, None),
+        ('sandbox_mode = "read-only"', (*ALL[:4], "web_search"), None),
+        ('sandbox_mode = "read-only"\nweb_search = "disabled"', ALL[:4], None),
+        ('sandbox_mode = "workspace-write"', ALL, None),
+        ('sandbox_mode = "workspace-write"\n[tools]\nweb_search = false', ALL[:-1], None),
+        ('web_search = "disabled"', None, ("web_search",)),
+    ],
+)
+def test_sandboxes(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ...] | None) -> None:
+    """A sandbox that restricts is that of the list of tools for which Codex gets it; without one the user's holds."""
+    assert (tools, denied) == (read(fields).tools, read(fields).denied_tools)
+
+
+@pytest.mark.parametrize(("word", "level"), [("none", "off"), ("minimal", "minimal"), ("xhigh", "xhigh")])
+def test_efforts(word: str, level: str) -> None:
+    """The levels are ours, but for the lowest."""
+    assert (level, ()) == (
+        read(f'model_reasoning_effort = "{word}"').thinking,
+        read(f'model_reasoning_effort = "{word}"').warnings,
+    )
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        'sandbox_mode = "danger-full-access"',
+        'approval_policy = "never"',
+        'web_search = "live"',
+        "sandbox_workspace_write = {network_access = true}",
+        "features = {goals = true}",
+        'mcp_servers = {evil = {command = "/bin/sh"}}',
+        'notify = ["/bin/sh"]',
+        "hooks = {}",
+        "skills = {config = []}",
+        'model_reasoning_effort = "banana"',
+        'model_verbosity = "high"',
+    ],
+)
+def test_what_is_left_out_is_said(field: str) -> None:
+    """Nothing that grants or starts anything comes from a file, and the operator sees that it does not."""
+    preset = read(field)
+    (warning,) = preset.warnings
+
+    assert field.partition(" ")[0] in warning and "is not passed on" in warning
+    assert (None, None) == (preset.tools, preset.denied_tools)
+
+
+@pytest.mark.parametrize(
+    ("field", "what"),
+    [
+        ('model_provider = "local"', "which provider is asked"),
+        ('profile = "careful"', "which profile holds"),
+        ('default_permissions = ":read-only"', "permissions of its own"),
+        ("shell_environment_policy = {inherit = 'none'}", "which variables"),
+        ('approval_policy = "untrusted"', "nobody is there to be asked"),
+        ("approval_policy = {granular = {rules = true}}", "nobody is there to be asked"),
+        ("features = {shell_tool = false}", "shell_tool = false cannot be kept to"),
+        ("tools = {view_image = false}", "view_image = false cannot be kept to"),
+        ('sandbox_mode = "workspace-write"\nsandbox_workspace_write = {exclude_slash_tmp = true}', "exclude_slash_tmp"),
+        ("sandbox_mode = 3\nx = ", "it is not valid TOML"),
+        ("x = " + "[" * 5000 + "]" * 5000, "it is nested too deeply"),
+    ],
+)
+def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
+    """The error names the field, and says what to do instead."""
+    with pytest.raises(ContentError) as caught:
+        read(field + "\n")
+
+    assert what in caught.value.what
+
+
+def test_the_line_of_a_fault() -> None:
+    """It is that of the field, also where that is a table."""
+    with pytest.raises(ContentError) as of_key:
+        read('model_provider = "local"\n')
+    with pytest.raises(ContentError) as of_table:
+        read("[features]\nshell_tool = false\n")
+
+    assert (6, 6) == (of_key.value.line, of_table.value.line)
+
+
+def test_what_is_not_said() -> None:
+    """A file without a name is called like the file; without a model the parent's is meant."""
+    preset = FORM.parse('description = "d"\n', "/x/scout.toml", "codex")
+
+    assert preset is not None
+    assert ("scout", "d", "inherit", "") == (preset.name, preset.description, preset.model, preset.prompt)
+
+
+def test_no_project_documents() -> None:
+    """An agent that is to read no AGENTS.md reads none."""
+    assert (None, False) == (read().context_files, read("project_doc_max_bytes = 0\n").context_files)
