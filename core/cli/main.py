@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 
 import click
 
@@ -31,6 +32,7 @@ COMMANDS = {
     "clean": ("clean", "Delete old runs, by age, number or size."),
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and the roles."),
+    "import": ("importing", "Make a preset of an agent file of another program."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
     "pi": ("setup", "Give pi the tools to start runs, or take them away."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
@@ -58,7 +60,8 @@ class CommandGroup(click.Group):
         if module is None:
             return None
         import_msgspec()
-        return getattr(load(f"{__package__}.{module}"), cmd_name)
+        # A function cannot have the name of a keyword.
+        return getattr(load(f"{__package__}.{module}"), cmd_name + "_" * iskeyword(cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,0 +1,188 @@
+"""`subdeck import`: a preset of ours made of an agent file that another program has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core.presets.file import Preset, read_preset
+from subdeck.core.run.model import PresetSource
+
+from tests.core.command_line import subdeck
+
+CLAUDE = """---
+name: reviewer
+description: Use this when: asked
+tools: Read, Grep, mcp__docs__*
+model: sonnet
+effort: low
+maxTurns: 7
+permissionMode: bypassPermissions
+---
+
+Look closely.
+"""
+CODEX = """
+description = "Finds things"
+developer_instructions = "Look."
+sandbox_mode = "read-only"
+model_reasoning_effort = "none"
+project_doc_max_bytes = 0
+mcp_servers = {x = {command = "/bin/sh"}}
+"""
+OPENCODE = (
+    "---\nmode: subagent\nmodel: openai/gpt-x\ntools: {bash: false, write: false}\ntemperature: 0.1\n---\nLook.\n"
+)
+
+READERS = ("read", "grep", "find", "ls")
+FILES = {".claude/agents/r.md": CLAUDE, ".codex/agents/scout.toml": CODEX, ".opencode/agent/review.md": OPENCODE}
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Path:
+    for name, text in FILES.items():
+        path = project_dir / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    return project_dir
+
+
+def imported(path: str | Path) -> Preset:
+    """Read what was written as presets are read, which finds nothing to complain of."""
+    preset = read_preset(str(path), PresetSource.PROJECT)
+    assert isinstance(preset, Preset), preset
+    assert () == preset.warnings
+    return preset
+
+
+@pytest.mark.parametrize(
+    ("file", "expected", "left_out"),
+    [
+        (
+            ".claude/agents/r.md",
+            ("reviewer", "Use this when: asked", "claude", "sonnet", "low", 7, ("read", "grep", "mcp__docs"), None),
+            ["permissionMode"],
+        ),
+        (
+            ".codex/agents/scout.toml",
+            ("scout", "Finds things", "codex", "inherit", "off", None, (*READERS, "web_search"), None),
+            ["mcp_servers"],
+        ),
+        (
+            ".opencode/agent/review.md",
+            ("review", "From review.md", None, "openai/gpt-x", None, None, None, ("bash", "edit", "write")),
+            ["temperature"],
+        ),
+    ],
+)  # fmt: skip
+def test_each_form_becomes_a_preset(
+    project: Path, file: str, expected: tuple[object, ...], left_out: list[str]
+) -> None:
+    """The form is known by where the file lies; what is left out is named, and the file stays as it is."""
+    done = subdeck("import", file, "--json", cwd=project)
+
+    assert 0 == done.code, done.err
+    preset = imported(done.document["path"])
+    assert expected == (
+        preset.name, preset.description, preset.agent, preset.model, preset.thinking, preset.limits.max_turns,
+        preset.tools, preset.denied_tools,
+    )  # fmt: skip
+    assert str(project / ".pi" / "subagents") == os.path.dirname(preset.path)
+    assert left_out == [line.partition(" ")[0] for line in done.document["leftOut"]]
+    assert FILES[file] == (project / file).read_text()
+
+
+def test_a_name_and_all_projects(project: Path, home: Path) -> None:
+    """The preset may get another name and be for all projects; a person reads what was left out."""
+    done = subdeck("import", ".claude/agents/r.md", "--as", "second look", "--global", cwd=project)
+
+    path = home / ".pi" / "agent" / "subagents" / "second-look.md"
+    assert (0, f"Written to {path}\n") == (done.code, done.out)
+    assert "second look" == imported(path).name
+    assert "! permissionMode is not passed on: " in done.err
+
+
+def test_nothing_is_replaced(project: Path) -> None:
+    """A second import of the same file is refused, and what the first one wrote stays."""
+    subdeck("import", ".claude/agents/r.md", cwd=project)
+    path = project / ".pi" / "subagents" / "reviewer.md"
+    path.write_text(path.read_text() + "More.\n")
+    before = path.read_text()
+    done = subdeck("import", ".claude/agents/r.md", cwd=project)
+
+    assert (2, "", before) == (done.code, done.out, path.read_text())
+    assert 'there is a preset "reviewer" already' in done.err
+    assert ["reviewer.md"] == sorted(name for name in os.listdir(path.parent) if name.endswith(".md"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("a.md", CLAUDE, "claude"),
+        ("a.toml", CODEX, "codex"),
+        ("a.md", OPENCODE, "opencode"),
+        ("a.md", "---\nname: x\n---\n", None),
+        ("a.md", "no agent", None),
+        ("a.txt", CLAUDE, None),
+    ],
+)
+def test_the_form_elsewhere(project_dir: Path, name: str, text: str, form: str | None) -> None:
+    """A file that lies anywhere is known by its fields; where these do not tell, it has to be said."""
+    (project_dir / name).write_text(text)
+    done = subdeck("import", name, "--json", cwd=project_dir)
+
+    if form is None:
+        assert (2, "it does not tell for which program it was written") == (done.code, done.error["what"])
+        assert "--from" in done.error["hint"]
+    else:
+        assert (0, form) == (done.code, done.document["form"])
+
+
+def test_the_form_may_be_said(project_dir: Path) -> None:
+    """What is said goes before what the file looks like."""
+    (project_dir / "a.md").write_text("---\nname: x\ndescription: d\n---\nLook.\n")
+    done = subdeck("import", "a.md", "--from", "claude", "--json", cwd=project_dir)
+
+    assert (0, "claude") == (done.code, imported(done.document["path"]).agent)
+
+
+def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
+    """Another agent of the operator's may run it, if it is of the kind that the file is written for."""
+    file = home / ".config" / "subdeck" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("agents: {work: {kind: claude, command: [claude]}, mine: {kind: acp, command: [opencode, acp]}}\n")
+    work = subdeck("import", ".claude/agents/r.md", "--agent", "work", "--json", cwd=project)
+    mine = subdeck("import", ".opencode/agent/review.md", "--agent", "mine", "--json", cwd=project)
+    wrong = subdeck("import", ".claude/agents/r.md", "--agent", "mine", "--json", cwd=project)
+
+    assert ("work", "mine") == (imported(work.document["path"]).agent, imported(mine.document["path"]).agent)
+    assert (2, 'the agent "mine" does not run the agent files of claude') == (wrong.code, wrong.error["what"])
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line"),
+    [
+        (CLAUDE.replace("model: sonnet", "disallowedTools: Bash(rm *)"), '"Bash(rm *)" is about', ":5"),
+        ("notes\n", "it is no agent's file", ""),
+    ],
+)
+def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, what: str, line: str) -> None:
+    """A file that forbids what no preset forbids becomes none; the error names file, line and field."""
+    (project_dir / "a.md").write_text(text)
+    done = subdeck("import", "a.md", "--from", "claude", "--json", cwd=project_dir)
+
+    assert 2 == done.code
+    assert what in done.error["what"]
+    assert f"{project_dir}/a.md{line}" == done.error["where"]
+    assert not (project_dir / ".pi").exists()
+
+
+def test_what_is_no_file(project_dir: Path) -> None:
+    """A missing file, a directory and a FIFO are errors; nothing is waited for."""
+    os.mkfifo(project_dir / "fifo.md")
+    (project_dir / "dir.md").mkdir()
+
+    assert "there is no such file" == subdeck("import", "nope.md", "--json", cwd=project_dir).error["what"]
+    for name in ("fifo.md", "dir.md"):
+        assert 2 == subdeck("import", name, cwd=project_dir).code
