@@ -11,11 +11,14 @@ class SubdeckError(Exception):
     `what` is one plain sentence, `where` a file, key or argument, `hint` the next step; the last two may be empty.
     """
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", brief_hint: str | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.hint = hint
+        self.brief_hint = hint if brief_hint is None else brief_hint
+        """For a reader who sees the fields of a dialog: one line, with neither a list of all that is possible nor
+        options of the command line."""
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
@@ -25,6 +28,11 @@ class SubdeckError(Exception):
     def advice(self) -> str:
         """What is wrong and what to do, in one line, for a reader who can see where."""
         return f"{self.what}; {self.hint}" if self.hint else self.what
+
+    @property
+    def brief(self) -> str:
+        """The same for a dialog."""
+        return f"{self.what}: {self.brief_hint}" if self.brief_hint else self.what
 
 
 class UsageError(SubdeckError):
@@ -82,7 +90,12 @@ class RunBusy(SubdeckError):
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.5, count: int = 3) -> str:
     """Return "did you mean …?" for the nearest known words, or an empty string."""
+    close = nearest_of(word, known, cutoff=cutoff, count=count)
+    return f"did you mean {', '.join(close)}?" if close else ""
+
+
+def nearest_of(word: str, known: Iterable[str], *, cutoff: float = 0.5, count: int = 1) -> list[str]:
+    """Return the known words that are most like one, the nearest first."""
     from difflib import get_close_matches  # the wrapper imports this module and never needs it
 
-    close = get_close_matches(word, list(known), n=count, cutoff=cutoff)
-    return f"did you mean {', '.join(close)}?" if close else ""
+    return get_close_matches(word, list(known), n=count, cutoff=cutoff)

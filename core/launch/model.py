@@ -119,6 +119,7 @@ def _missing(preset: Preset | None) -> NoReturn:
         where=preset.path if preset else "",
         hint='choose one for this run (--model), add "model: provider/id" to the preset,'
         f" or set default_model in {user_settings_file()}",
+        brief_hint="choose one here",
     )
 
 
@@ -137,7 +138,8 @@ def _resolved(reference: _Reference, catalog: Catalog | None, resolvers: Sequenc
             raise unusable(reference.text, "names a role, and no roles are set up here", _role_hint(reference.text))
         literal = read_literal(reference.text, catalog)
     except ModelError as error:
-        raise ModelError(error.what, where=reference.where, hint=error.hint) from error
+        where, hint, brief_hint = reference.where, error.hint, error.brief_hint
+        raise ModelError(error.what, where=where, hint=hint, brief_hint=brief_hint) from error
     return ResolvedModel(reference.text, literal.resolved, reference.source, literal.thinking, literal.notices)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from ..errors import ModelError, nearest
+from ..errors import ModelError, nearest, nearest_of
 from ..text.plain import one_line, plain
 
 LEVELS = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -175,9 +175,9 @@ def read_literal(ref: str, catalog: Catalog | None) -> Literal:
     return _known(ref, None, catalog) or _known(base, thinking, catalog) or _unknown(base, thinking, catalog)
 
 
-def unusable(ref: str, why: str, hint: str) -> ModelError:
+def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None) -> ModelError:
     """Make the error about a reference; `why` is the rest of a sentence that begins with its name."""
-    return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint)
+    return ModelError(f'the model "{one_line(ref, 80)}" {why}', hint=hint, brief_hint=brief_hint)
 
 
 def check_text(ref: str) -> None:
@@ -209,7 +209,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     if not slash and catalog.takes_others:
         return Literal(ref, thinking, (f"{ref} is none of the models that the agent told: {_bare_hint(ref, catalog)}",))
     if not slash:
-        raise unusable(ref, "is not known here", _bare_hint(ref, catalog))
+        raise unusable(ref, "is not known here", _bare_hint(ref, catalog), _nearest_model(ref, catalog))
     if catalog.knows_provider(provider):
         return Literal(ref, thinking, _strange_id(ref, catalog))
     providers = tuple(dict.fromkeys(model.provider for model in catalog.models()))
@@ -218,6 +218,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
             ref,
             f'is of the provider "{one_line(provider, 40)}", which the agent does not know',
             _joined(catalog, nearest(provider, providers) or f"known: {', '.join(providers)}"),
+            _nearest_model(ref, catalog),
         )
     text = _joined(catalog, f"{ref} is not known here, nor is its provider")
     return Literal(ref, thinking, (text,) if catalog.has_own_list else ())
@@ -231,6 +232,13 @@ def _strange_id(ref: str, catalog: Catalog) -> tuple[str, ...]:
         return ()
     text = f"{ref} is not known of {provider}: the agent may take it as it is, or take a similar one"
     return (_joined(catalog, text, nearest(model_id, ids)),)
+
+
+def _nearest_model(ref: str, catalog: Catalog) -> str:
+    """Return the one model that may have been meant; where none is like it, how models are written."""
+    names = {name.lower(): model.ref for model in catalog.models() for name in (model.ref, model.id)}
+    close = nearest_of(ref.lower(), names)
+    return f"did you mean {names[close[0]]}?" if close else _AS_LITERAL
 
 
 def _bare_hint(ref: str, catalog: Catalog) -> str:

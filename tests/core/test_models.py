@@ -47,6 +47,7 @@ def test_no_model_names_all_three_places() -> None:
     assert "/p/scout.md" == caught.value.where
     for place in ("--model", "model: provider/id", "default_model in", "subdeck/config.yaml"):
         assert place in caught.value.hint
+    assert "choose one here" == caught.value.brief_hint
 
 
 def test_an_ad_hoc_run_without_a_model() -> None:

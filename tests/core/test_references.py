@@ -81,6 +81,7 @@ def test_an_unknown_bare_id() -> None:
     assert caught.value.hint.startswith("did you mean model-07")
     assert "model-19 …; refresh it" in caught.value.hint
     assert "model-25" not in caught.value.hint.partition("Known ids:")[2]
+    assert caught.value.brief_hint == "did you mean p/model-07?"
 
 
 def test_a_bare_id_where_nothing_is_known() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
+from subdeck.core.launch.model_choices import ModelChoice
 from subdeck.core.run.model import RunRequest
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
@@ -20,7 +21,7 @@ from subdeck.tui.launch.inputs import PathInput, matching_paths
 from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
-from subdeck.tui.widgets.form import Choice, Problem
+from subdeck.tui.widgets.form import Choice, ModelInput, Problem
 from textual.widgets import Button, Input
 
 from .deck import Deck, opened
@@ -283,6 +284,35 @@ async def test_problems_stand_beside_their_fields() -> None:
         assert row_of["/x does not"] == row_of["Where  "] + 1
 
 
+async def test_an_unknown_model_is_one_line() -> None:
+    """A dialog names the nearest model, and the key that lists all; neither the whole list nor options."""
+    engine = FakeEngine(presets=[a_preset()])
+    hint = f"Known ids: {', '.join(f'model-{number}' for number in range(60))}"
+    engine.problems = (
+        ModelError('the model "b/d" is not known here', hint=hint, brief_hint="did you mean b/c?"),
+        ModelError("no model", hint="choose one for this run (--model)", brief_hint="choose one here"),
+    )
+    async with opened(engine, (80, 24)) as deck:
+        dialog = await dialog_on(deck)
+        dialog._fields.show_models([ModelChoice("b/c", "pi", "known")])
+        dialog._fields.show_problems(engine.problems)
+        assert problem_of(dialog, "model").split("\n") == [
+            '! the model "b/d" is not known here: did you mean b/c?  (↓ lists all)',
+            "! no model: choose one here  (↓ lists all)",
+        ]
+        assert await dialog.query_one(ModelInput).matching("x/y") == ["b/c"]
+
+
+async def test_a_dialog_that_was_closed_is_left_alone() -> None:
+    """What was to be shown in the fields finds them gone when the dialog is closed at once."""
+    async with opened(FakeEngine(presets=[a_preset()])) as deck:
+        dialog = await dialog_on(deck)
+        fields = dialog._fields
+        await deck.press("escape")
+        await deck.until(lambda: not fields.is_attached or not fields.query("#last-note"), "the fields to go")
+        fields._tell_changed()
+
+
 async def test_a_refused_launch_goes_to_the_field() -> None:
     """The cursor stands where there is something to mend."""
     engine = FakeEngine(presets=[a_preset()])
@@ -297,7 +327,7 @@ async def test_a_refused_launch_goes_to_the_field() -> None:
 
 @pytest.mark.parametrize(
     ("key", "field", "expected"),
-    [("N", "tools", "! no tool is left: name one"), ("n", REST, "! tools: no tool is left\n  name one")],
+    [("N", "tools", "! no tool is left: name one"), ("n", REST, "! tools: no tool is left: name one")],
 )
 async def test_an_error_is_said_once(key: str, field: str, expected: str) -> None:
     """Beside its field where the dialog has it, else at the foot with its place; hostile text is plain."""

@@ -14,10 +14,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from ...core.errors import SubdeckError
-from ...core.text.plain import plain
 from ..actions import KeyContext, bindings
 from ..feed.bridge import Bridge
-from ..text.format import format_error
+from ..text.format import brief_error
 from .loading import LoadingScreen
 
 TYPING_S = 1.0
@@ -140,7 +139,7 @@ class AskScreen(ModalScreen[None]):
         try:
             taken = await self._take(value)
         except (SubdeckError, OSError) as error:
-            self._show_problem(plain(format_error(error)))
+            self._show_problem(brief_error(error))
         else:
             if taken and self.is_current:
                 self.dismiss()

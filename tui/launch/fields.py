@@ -106,6 +106,11 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._show_relevant()
         self.show_facts(self._facts)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the dialog was not closed: then its fields go, one after the other."""
+        return self.is_attached and self.screen in self.app.screen_stack
+
     # --- what is in them -----------------------------------------------------------------------------------------
 
     @property
@@ -197,14 +202,19 @@ class LaunchFields(VerticalScroll, can_focus=False):
         said: dict[str, list[str]] = {}
         for problem in problems:
             field = self._field_of(problem)
-            text = format_error(problem)
-            if field != REST and isinstance(problem, SubdeckError):
-                text = one_line(": ".join(filter(None, (problem.what, problem.hint))), 600)
-            said.setdefault(field, []).append(text)
+            said.setdefault(field, []).append(self._line_of(problem, field))
         for field in (*FIELDS, REST):
             for place in self.query(f"#{field}-problem").results(Problem):
                 place.say("\n".join(said.get(field, ())))
         self.call_after_refresh(self._keep_in_sight)
+
+    def _line_of(self, problem: Exception, field: str) -> str:
+        """Say a problem in one line: beside a field without its place, and with the key that lists all models."""
+        if not isinstance(problem, SubdeckError):
+            return format_error(problem)
+        place = f"{problem.where}: " if field == REST and problem.where else ""
+        is_listed = field == "model" and problem.brief_hint != problem.hint and self.query_one(ModelInput).known
+        return one_line(f"{place}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
 
     def go_to(self, problem: Exception) -> None:
         """Put the cursor into the field that a problem is about."""
@@ -239,6 +249,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _tell_changed(self) -> None:
         self._change_is_pending = False
+        if not self.is_open:
+            return
         self._show_relevant()
         self.post_message(self.Changed())
 

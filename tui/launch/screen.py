@@ -131,11 +131,11 @@ class LaunchScreen(ModalScreen[str]):
     async def _fill_in(self) -> None:
         try:
             memory = self._remembered.known or await self._remembered.read()
-            if self.is_attached:
+            if self._fields.is_open:
                 self._fields.remember(memory.values_of(self.form.key), memory.draft_of(self.form.key))
             if run_id := self.form.prompt_source:
                 meta = await self._bridge.call(self._bridge.engine.meta, run_id)
-                if self.is_attached:
+                if self._fields.is_open:
                     self._fields.take_prompt(meta.system_prompt or "")
         except SubdeckError as error:
             what = f"The system prompt of that run could not be read. {format_error(error)}"
@@ -147,7 +147,7 @@ class LaunchScreen(ModalScreen[str]):
         try:
             engine, agent = self._bridge.engine, self.form.settled_agent
             facts = await self._bridge.call(read_facts, engine, self.form.preset, agent)
-            if self.is_attached:
+            if self._fields.is_open:
                 self._fields.show_facts(facts)
         finally:
             self._looked_up.set()
@@ -155,7 +155,7 @@ class LaunchScreen(ModalScreen[str]):
         if await self._bridge.call(ask_for_models, engine, agent, partial(_set_soon, loop, answered)):
             await answered.wait()
             models = await self._bridge.call(read_models, engine, agent)
-            if self.is_attached:
+            if self._fields.is_open:
                 self._fields.show_models(models)
 
     # --- what would fail -----------------------------------------------------------------------------------------

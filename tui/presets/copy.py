@@ -19,7 +19,7 @@ from ...core.text.plain import one_line
 from ..actions import KeyContext, bindings
 from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
-from ..text.format import format_error, short_path
+from ..text.format import brief_error, short_path
 from ..widgets.form import Choice, Field, ModelInput
 from .draft import PROJECT, USER, preset_dir
 
@@ -139,7 +139,7 @@ class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
         try:
             path = await self._bridge.call(write_copy, self._bridge.engine, template, name, where, chosen)
         except (SubdeckError, OSError) as error:
-            self.query_one("#problems", Static).update(Content(format_error(error)))
+            self.query_one("#problems", Static).update(Content(brief_error(error)))
         else:
             self.dismiss((template.preset.name, path))
         finally:

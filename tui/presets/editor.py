@@ -26,7 +26,7 @@ from ..dialogs.loading import LoadingScreen
 from ..feed.bridge import Bridge
 from ..terminal.handover import edit_text
 from ..terminal.textual_internals import drop_bindings
-from ..text.format import format_error, notify_failure, short_path
+from ..text.format import brief_error, notify_failure, short_path
 from ..widgets.form import Choice, Field, PlainTextArea
 from .draft import PROJECT, USER, Draft, check, preset_dir, save
 
@@ -143,7 +143,7 @@ class PresetEditorScreen(LoadingScreen[Draft, str]):
             await self._resolve(change, name, content)
         except (SubdeckError, OSError) as error:
             # Without the path, which is shown above the text.
-            why = one_line(error.advice) if isinstance(error, SubdeckError) else format_error(error)
+            why = brief_error(error)
             self._say(Content.assemble(("Not saved. ", "bold"), (f"✗ {why}", "$text-error")))
         else:
             self.dismiss(path)

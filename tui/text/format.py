@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
+from ...core.errors import SubdeckError
 from ...core.run.describe import moment, runs_word
 from ...core.run.snapshot import Counts, Queued, RunSnapshot
 from ...core.system.log import log_fault
@@ -62,6 +63,11 @@ def farewell(counts: Counts) -> str:
 def format_error(error: Exception) -> str:
     """Return what is wrong, where, and what to do, safe for the screen."""
     return plain(str(error)) or one_line(type(error).__name__)
+
+
+def brief_error(error: Exception) -> str:
+    """Return what is wrong and what to do in one line, for a dialog whose fields say where."""
+    return one_line(error.brief) if isinstance(error, SubdeckError) else one_line(format_error(error))
 
 
 def notify_failure(node: Widget, event: Worker.StateChanged) -> None:

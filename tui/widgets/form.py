@@ -174,7 +174,8 @@ class ModelInput(ChoosingInput):
 
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self.known else typed.strip().lower()
-        return [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
+        found = [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
+        return found or list(self.known)  # what is like nothing known is a mistake: all are there to choose from
 
 
 class PlainTextArea(TextArea):
