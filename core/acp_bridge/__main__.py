@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import sys
 
+from acp.schema import McpServerStdio
+
 from .options import OptionError
 from .task import Task
 
@@ -34,8 +36,10 @@ def _parse_flags() -> Task:
     add("--resume", default="", metavar="ID", help="continue this session of the agent")
     add("--before", default="", metavar="FILE", help="text that is put before the task")
     add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
+    add("--allow-tool", default=[], action="append", metavar="NAME", help="a tool of a server, allowed when asked")
     add("--no-task", action="store_true", help="only begin a session, in which the agent says what can be chosen")
-    add("--server", default=[], nargs="+", action="append", metavar="NAME", help="an MCP server: NAME PROGRAM [ARG…]")
+    server = McpServerStdio.model_validate_json
+    add("--server", default=[], action="append", metavar="JSON", type=server, help="an MCP server, as in session/new")
     add("command", nargs="+", help=argparse.SUPPRESS)
     flags = parser.parse_args()
     return Task(
@@ -47,7 +51,8 @@ def _parse_flags() -> Task:
         mode=flags.mode,
         resume=flags.resume,
         allowed=frozenset(filter(None, flags.allow.split(","))),
-        servers=tuple(map(tuple, flags.server)),
+        allowed_tools=frozenset(flags.allow_tool),
+        servers=tuple(flags.server),
     )
 
 

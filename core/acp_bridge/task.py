@@ -51,8 +51,10 @@ class Task:
     """The session to go on with, by the agent's own id."""
     allowed: frozenset[str]
     """The kinds of tool calls that are allowed when the agent asks."""
-    servers: tuple[tuple[str, ...], ...]
-    """MCP servers, each with its name, its program and the arguments."""
+    allowed_tools: frozenset[str]
+    """The names of tools of MCP servers that are allowed likewise, each as an agent may call it."""
+    servers: tuple[McpServerStdio, ...]
+    """MCP servers that the agent is given."""
 
     async def run(self) -> int:
         """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages.
@@ -66,7 +68,8 @@ class Task:
             return 1
         reader = StreamReader(limit=LARGEST_LINE)
         passing = asyncio.create_task(_pass_on(agent, reader))
-        client: Any = Client(self.allowed)  # it lacks what no agent may ask of it: files and terminals
+        # It lacks what no agent may ask of it: files and terminals.
+        client: Any = Client(self.allowed, self.allowed_tools)
         connection = ClientSideConnection(client, agent.stdin, reader, observers=[_note_sent])
         try:
             await self._converse(connection)
@@ -85,16 +88,13 @@ class Task:
 
     async def _converse(self, connection: ClientSideConnection) -> None:
         about = await connection.initialize(PROTOCOL, client_info=Implementation(name="subdeck", version="1"))
-        servers = [
-            McpServerStdio(name=name, command=command, args=args, env=[]) for name, command, *args in self.servers
-        ]
         cwd = os.getcwd()
         if not self.resume:
-            session: Any = await connection.new_session(cwd, mcp_servers=[*servers])
+            session: Any = await connection.new_session(cwd, mcp_servers=[*self.servers])
             session_id = session.session_id
         elif about.agent_capabilities and about.agent_capabilities.load_session:
             session_id = self.resume
-            session = await connection.load_session(cwd, session_id, mcp_servers=[*servers])
+            session = await connection.load_session(cwd, session_id, mcp_servers=[*self.servers])
         else:
             raise OptionError("this agent cannot go on with an earlier session")
         options = Options(session or NewSessionResponse(session_id=session_id))
@@ -116,8 +116,9 @@ class Task:
 class Client:
     """What an agent may ask of its client: leave, and nothing else. It works on the disk itself."""
 
-    def __init__(self, allowed: frozenset[str]) -> None:
+    def __init__(self, allowed: frozenset[str], allowed_tools: frozenset[str] = frozenset()) -> None:
         self._allowed = allowed
+        self._allowed_tools = allowed_tools
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         """Nothing: the line went to stdout as it came."""
@@ -125,12 +126,25 @@ class Client:
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
-        """Allow a call of an allowed kind once, refuse any other once; nothing is decided for longer."""
-        wanted = "allow_once" if tool_call.kind in self._allowed else "reject_once"
+        """Allow a call of an allowed kind or tool once, refuse any other once; nothing is decided for longer."""
+        is_allowed = tool_call.kind in self._allowed or called_tool(tool_call) in self._allowed_tools
+        wanted = "allow_once" if is_allowed else "reject_once"
         for option in options:
             if option.kind == wanted:
                 return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option.option_id))
         return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+
+
+def called_tool(call: Any) -> str:
+    """Return the name of a called tool of an MCP server, as the agent tells it; empty for any other call.
+
+    Commands have titles, too, which the model writes: a call with a kind of its own, or with other arguments than a
+    server's, is not taken for one by its title.
+    """
+    arguments: dict[str, Any] = {**call.raw_input} if isinstance(call.raw_input, dict) else {}
+    if arguments.keys() == {"server", "tool", "arguments"}:
+        return f"mcp.{arguments['server']}.{arguments['tool']}"
+    return call.title or "" if call.kind in (None, "other") and "command" not in arguments else ""
 
 
 async def _pass_on(agent: Process, reader: StreamReader) -> None:

@@ -11,25 +11,21 @@ import sys
 from typing import Any
 
 from ..run.outcome import FINALIZE_TOOL, fault_of
+from .finalize_tool import DESCRIPTION, SCHEMA, SERVER
 from .json_lines import decode, mapping
 
 VERSION = "2025-06-18"
 
 TOOL = {
     "name": FINALIZE_TOOL,
-    "description": "Hand over the result of your task, as your final action and alone in its message.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "status": {"type": "string", "enum": ["SUCCESS", "ERROR"]},
-            "result": {"type": "string", "description": "With SUCCESS: your whole answer."},
-            "error": {"type": "string", "description": "With ERROR: the reason."},
-        },
-        "required": ["status"],
-    },
+    "description": DESCRIPTION,
+    "inputSchema": SCHEMA,
+    "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
     "_meta": {"anthropic/alwaysLoad": True},
 }
-"""An agent that keeps tools back until they are searched for shows this one."""
+"""It changes nothing, so that Codex asks nobody for leave; an agent that keeps tools back until they are searched for
+shows it.
+"""
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any] | None:
@@ -41,7 +37,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any] | None:
             return {
                 "protocolVersion": asked if isinstance(asked, str) else VERSION,
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "subdeck", "version": "1"},
+                "serverInfo": {"name": SERVER, "version": "1"},
             }
         case "ping":
             return {}

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.agents.finalize_tool import CLAUDE_NAME
 from subdeck.core.engine import Engine
-from subdeck.core.run.events import AssistantText, Notice, ToolCall
+from subdeck.core.run.events import AssistantText, Notice, ToolCall, ToolResult
 from subdeck.core.run.model import RunRequest
+from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import events_of, lives, result_of, started
@@ -77,6 +79,12 @@ class Acp:
         """Return a turn of the model that runs a command."""
         name, argument = ("Bash", "command") if self.agent == "claude" else ("exec_command", "cmd")
         return {"steps": [{"tool_calls": [{"name": name, "arguments": {argument: command}}]}]}
+
+    def finalize(self, **arguments: str) -> dict[str, Any]:
+        """Return a turn of the model that hands over its result."""
+        space = {} if self.agent == "claude" else {"namespace": "mcp__subdeck"}
+        name = CLAUDE_NAME if self.agent == "claude" else FINALIZE_TOOL
+        return {"steps": [{"tool_calls": [{"name": name, "arguments": arguments, **space}]}]}
 
     def script(self, *turns: dict[str, Any]) -> None:
         self._mock.script["turns"] = list(turns)
@@ -203,3 +211,30 @@ def test_the_prompt_goes_before_the_task(acp: Acp) -> None:
     ended = acp.run()
     assert any("put before the task" in warning for warning in ended.meta.all_warnings)
     assert any("You look.\n\nLook." in text for text in acp.asked())
+
+
+def test_a_result_is_handed_over(acp: Acp) -> None:
+    """By the tool of a server of ours, which needs nobody's leave; a turn without it is asked again, and a call that
+    hands over nothing is refused.
+    """
+    write_preset(acp.project, "finalize: true")
+    acp.script(
+        say("I am done."), acp.finalize(status="SUCCESS"), acp.finalize(status="SUCCESS", result="42"), say("Over.")
+    )
+    ended = acp.run()
+    result = result_of(acp.engine, ended)
+    assert ("completed", "finalized", "42", 2) == (ended.status, ended.reason, result.final_text, result.attempts)
+    events = events_of(acp.engine, ended)
+    assert [FINALIZE_TOOL] * 2 == [event.tool_name for event in events if isinstance(event, ToolCall)]
+    refused, taken = (event for event in events if isinstance(event, ToolResult))
+    assert (True, False) == (refused.is_error, taken.is_error)
+    assert "Refused: SUCCESS needs a non-empty result" in refused.content
+    assert "The result was handed over." == taken.content
+    assert not any(isinstance(event, Notice) and "denied" in event.text for event in events)
+
+
+def test_nothing_is_handed_over(acp: Acp) -> None:
+    """Whoever never calls the tool has failed, however good the words were."""
+    write_preset(acp.project, "finalize: true\nmax_attempts: 1")
+    acp.script(say("I am done."))
+    assert ("failed", "finalize_missing") == ((ended := acp.run()).status, ended.reason)

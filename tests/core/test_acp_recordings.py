@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from subdeck.core.acp_bridge.task import called_tool
 from subdeck.core.agents.acp.stream import AcpStream
+from subdeck.core.agents.finalize_tool import NAMES
 from subdeck.core.agents.kinds import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, UsageReported
-from subdeck.core.run.outcome import ChildExit, Outcome, decide
+from subdeck.core.run.outcome import FINALIZE_TOOL, ChildExit, Outcome, decide
 
 from tests.replay import RECORDINGS
 
 ACP = RECORDINGS / "acp"
 CASES = sorted(str(file.parent.relative_to(ACP)) for file in ACP.glob("*/*/exit.txt"))
+
+HANDED = {"status": "SUCCESS", "result": "The answer"}
+IN_CODEX = {"server": "subdeck", "tool": FINALIZE_TOOL, "arguments": HANDED}
+
+UPDATES = ("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "usage_update", "unknown")
+STRANGE: tuple[dict[str, Any], ...] = (
+    {},
+    {"content": 3, "_meta": [], "rawInput": "x", "title": {}, "cost": {"amount": "x", "currency": "USD"}},
+    {
+        "content": [[], 5, {"type": "content", "content": 7}],
+        "status": "completed",
+        "rawOutput": {"result": 1, "error": 2},
+    },
+    {"rawInput": {"server": [], "tool": None, "arguments": 5}, "kind": 9, "status": "failed", "messageId": []},
+)
+"""Updates that hold anything but what the protocol says."""
+
+
+def update(fields: dict[str, Any]) -> bytes:
+    return json.dumps({"method": "session/update", "params": {"update": fields}}).encode()
+
 
 CUT = "Internal error: API Error: Claude's response exceeded the 64000 output token maximum."
 EMPTY = "the agent finished without writing any text"
@@ -174,17 +198,52 @@ def test_messages_without_ids_are_answers_of_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"null", b"[]", b"{", b'{"sent":1}', b'{"method":"session/update","params":3}', b'{"id":1,"error":7}']
+    ("update", "name"),
+    [
+        ({"title": "mcp__subdeck__subagent_finalize", "kind": "other"}, FINALIZE_TOOL),
+        ({"title": "t", "_meta": {"claudeCode": {"toolName": "mcp__subdeck__subagent_finalize"}}}, FINALIZE_TOOL),
+        ({"title": "t", "kind": "execute", "rawInput": IN_CODEX}, FINALIZE_TOOL),
+        ({"title": "my_subagent_finalize", "kind": "other"}, "other"),
+        ({"title": "mcp__evil__subagent_finalize", "kind": "other"}, "other"),
+        ({"title": "subagent_finalize", "kind": "execute"}, "execute"),
+        ({"title": "subagent_finalize", "kind": "other", "rawInput": {"command": "x", **HANDED}}, "other"),
+        ({"title": "t", "kind": "execute", "rawInput": IN_CODEX | {"server": "evil"}}, "execute"),
+        ({"title": "t", "kind": "execute", "rawInput": IN_CODEX | {"command": "x"}}, "execute"),
+    ],
+)
+def test_what_hands_over_a_result(update: dict[str, Any], name: str) -> None:
+    """Only our tool of our server, by its exact name; a title that the model may have written is not enough. The one
+    who gives leave goes by the same.
+    """
+    stream = AcpStream()
+    call = {"rawInput": HANDED, **update, "sessionUpdate": "tool_call", "toolCallId": "1", "status": "completed"}
+    line = json.dumps({"method": "session/update", "params": {"update": call}}).encode()
+    (called,) = [event for event in stream.feed(line) if isinstance(event, ToolCall)]
+    assert (name, HANDED if name == FINALIZE_TOOL else None) == (called.tool_name, stream.facts.finalized)
+    if "_meta" not in update:
+        asked = SimpleNamespace(title=call["title"], kind=call["kind"], raw_input=call["rawInput"])
+        assert (called_tool(asked) in NAMES) is (name == FINALIZE_TOOL)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"null", b"[]", b"{", b'{"sent":1}', b'{"sent":{"result":[]}}', b'{"id":[],"result":{}}'),
+        *(b'{"method":"session/update","params":3}', b'{"method":"session/request_permission","params":[]}'),
+        *(update({"sessionUpdate": kind, "toolCallId": "1", **fields}) for kind in UPDATES for fields in STRANGE),
+    ],
 )
 def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
+    """What cannot be understood is counted or passed over; the answer that follows is still the answer."""
     stream = AcpStream()
     stream.feed(line)
+    assert not stream.facts.finished
+    is_object = line.startswith(b"{") and len(line) > 1
+    assert (0 if is_object else 1) == stream.facts.unreadable
+    for after in (
+        update({"sessionUpdate": "agent_message_chunk", "messageId": "last", "content": {"text": "Done."}}),
+        b'{"id":9,"result":{"stopReason":"end_turn"}}',
+    ):
+        stream.feed(after)
     stream.end()
-    assert Path(ACP).is_dir()
-
-
-@pytest.mark.parametrize(("case", "is_priced"), [("claude/text-thinking", True), ("codex/text-thinking", False)])
-def test_a_price_is_told_or_not_known(case: str, is_priced: bool) -> None:
-    """One of them tells what it cost; of the other's tokens the run says that nobody told a price."""
-    usage = Replay(case).stream.facts.usage
-    assert (is_priced, 0 if is_priced else usage.tokens) == (usage.cost > 0, usage.unpriced)
+    assert (True, "Done.") == (stream.facts.finished, stream.facts.final_text)

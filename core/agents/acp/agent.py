@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from ...errors import AgentUnavailable, UsageError
 from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.model import PromptMode, ToolPolicy
+from ...run.outcome import FINALIZE_TOOL
 from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..model_source import REFRESH, AsksForModels
 from ..program import executable
@@ -77,7 +78,8 @@ def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
     tools = wanted.tools
     if tools.policy is ToolPolicy.DENY:
         return "denied_tools", "cannot be told to leave tools out", "list the tools instead: read, grep, find, ls"
-    if tools.policy is ToolPolicy.ALLOW and not READERS.issuperset(tools.resolved or ("none",)):
+    listed = [name for name in tools.resolved or () if name != FINALIZE_TOOL]
+    if tools.policy is ToolPolicy.ALLOW and not (listed and READERS.issuperset(listed)):
         return "tools", "takes no list of tools but one that only reads", "list read, grep, find, ls, or leave it out"
     if wanted.has_prompt and wanted.prompt_mode is PromptMode.REPLACE:
         return "prompt_mode", "keeps its own system prompt", "write prompt_mode: append"
@@ -87,8 +89,6 @@ def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
         return "project_resources", "cannot be told to leave the project's settings alone", "remove the field"
     if wanted.max_turns is not None:
         return "max_turns", "does not say how many turns it took", "use timeout"
-    if wanted.finalize:
-        return "finalize", "cannot hand over a result by a tool", "remove the field, or choose another agent"
     return None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 
 from ...run.model import RunMeta, ToolPolicy
 from ..child import Child, Command, Start, child_environment, existing
+from ..finalize_tool import NAMES, SERVER, server_command
 from ..json_lines import decode, mapping
 from .program import bridge_command
 from .stream import AcpStream
@@ -42,6 +44,11 @@ def _flags(start: Start) -> list[str]:
         flags += ["--thinking", meta.thinking]
     if meta.tools.policy is ToolPolicy.ALLOW:
         flags += ["--mode", READ_ONLY_MODE]
+    if meta.finalize:
+        program, *args = server_command()
+        flags += ["--server", json.dumps({"name": SERVER, "command": program, "args": args, "env": []})]
+        for name in sorted(NAMES):
+            flags += ["--allow-tool", name]
     if meta.system_prompt_path:
         path = os.path.join(start.run_dir, meta.system_prompt_path)
         flags += ["--before", existing(path, "start the run again")]

@@ -28,7 +28,8 @@ from ...run.model import NoticeLevel, RunReason
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..diffs import diff_of_claude, diff_of_texts
-from ..json_lines import amount, count, decode, error_words, items, mapping, string
+from ..finalize_tool import NAMES, SERVER
+from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
 
 WITHOUT_IDS = frozenset({"@agentclientprotocol/codex-acp"})
@@ -220,6 +221,8 @@ class AcpStream(AgentStream):
         )
         call.title = string(update.get("title")) or call.title
         call.args = mapping(update.get("rawInput")) or call.args
+        if _is_handing_over(call):
+            call.name, call.args = FINALIZE_TOOL, mapping(call.args.get("arguments")) or call.args
         call.edits = _edits(update) or call.edits
         call.diff = diff_of_claude(mapping(mapping(meta.get("claudeCode")).get("toolResponse"))) or call.diff
         output = string(mapping(meta.get("terminal_output_delta")).get("data"))
@@ -245,8 +248,8 @@ class AcpStream(AgentStream):
         del self._calls[call_id]
         content = _content(update) or call.output
         is_error = update.get("status") == "failed"
-        if call.name.endswith(FINALIZE_TOOL) and not is_error:
-            fault = fault_of(call.args)
+        if call.name == FINALIZE_TOOL:
+            fault = fault_of(call.args) or ("it failed" if is_error else "")
             self.note(**({"refused": fault} if fault else {"finalized": call.args, "refused": ""}))
         return ToolResult(
             tool_call_id=call_id,
@@ -346,11 +349,25 @@ def _edits(update: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
+def _is_handing_over(call: _Call) -> bool:
+    """Tell whether a call is one of our tool, by its exact name: codex-acp says server and tool among its arguments,
+    claude-agent-acp the name beside them, others the title alone. That of a command is what the model wrote.
+    """
+    if call.args.keys() == {"server", "tool", "arguments"}:
+        return (call.args["server"], call.args["tool"]) == (SERVER, FINALIZE_TOOL)
+    is_named = call.name in NAMES or (call.name in ("other", "tool") and call.title in NAMES)
+    return is_named and "command" not in call.args
+
+
 def _content(update: dict[str, Any]) -> str:
     """Return what a call brought, as text."""
     raw = update.get("rawOutput")
     if isinstance(raw, str):
         return raw
+    told = mapping(raw)
+    if told.keys() >= {"result", "error"}:  # as codex-acp has what a tool of an MCP server brought
+        text, _ = joined_text(mapping(told["result"]).get("content"), 2 * CONTENT_LIMIT)
+        return text or string(mapping(told["error"]).get("message"))
     parts: list[str] = []
     for block in map(mapping, items(update.get("content"))):
         if block.get("type") == "content":

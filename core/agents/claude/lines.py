@@ -26,7 +26,3 @@ TOOLS = {"read": "Read", "grep": "Grep", "find": "Glob", "ls": "Glob", "bash": "
 """Our names of tools, and Claude Code's; it lists directories by its tool for finding files."""
 
 OURS = {theirs: ours for ours, theirs in reversed(TOOLS.items())}
-
-SERVER = "subdeck"
-FINALIZE = f"mcp__{SERVER}__subagent_finalize"
-"""As Claude Code calls the tool by which a child hands over its result, which a server of ours gives it."""

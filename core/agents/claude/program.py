@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 
 from ...run.model import PromptMode, RunMeta, ToolPolicy
 from ..child import Command, Start, child_environment, existing
+from ..finalize_tool import CLAUDE_NAME, SERVER, server_command
 from ..program import executable, package, package_dir
-from .lines import FINALIZE, SERVER, TOOLS
+from .lines import TOOLS
 
 PACKAGE = "@anthropic-ai/claude-code"
 _INSTALL = f"install it (npm install -g {PACKAGE}), or name its program in agents.claude.command"
@@ -114,15 +114,16 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
     """Return what the child may use: what its preset lists, without anybody being asked, and nothing else; or the
     user's own permissions, without what the preset denies.
     """
-    allowed = [FINALIZE] if meta.finalize else []
+    allowed = [CLAUDE_NAME] if meta.finalize else []
     flags: list[str] = []
     if meta.finalize:
-        server = {"command": sys.executable, "args": ["-P", "-E", "-m", "subdeck.core.agents.finalize_server"]}
+        program, *args = server_command()
+        server = {"command": program, "args": args}
         flags += ["--mcp-config", json.dumps({"mcpServers": {SERVER: server}})]
     if meta.tools.resolved is not None:
         named = their_names(meta.tools.resolved)
         built_in = [name for name in named if not name.startswith("mcp__")]
-        allowed += [name for name in named if name != FINALIZE]
+        allowed += [name for name in named if name != CLAUDE_NAME]
         flags += ["--tools", ",".join(built_in), "--permission-mode", "dontAsk"]
     elif meta.tools.policy == ToolPolicy.DENY:
         flags += ["--disallowedTools", ",".join(their_names(meta.tools.excluded))]

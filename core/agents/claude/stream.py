@@ -26,9 +26,10 @@ from ...run.model import NoticeLevel, RunReason, Usage
 from ...run.outcome import FINALIZE_TOOL, fault_of
 from ...text.plain import one_line
 from ..diffs import diff_of_claude
+from ..finalize_tool import CLAUDE_NAME
 from ..json_lines import amount, count, decode, error_words, items, joined_text, mapping, string
 from ..stream import AgentStream
-from .lines import FINALIZE, OURS, UPDATES
+from .lines import OURS, UPDATES
 from .program import conversation_file
 
 _SYNTHETIC = "<synthetic>"
@@ -377,7 +378,7 @@ def _more(used: list[dict[str, Any]], name: str, reported: int) -> int:
 
 def _own_name(tool: str) -> str:
     """Return our name of a tool."""
-    return FINALIZE_TOOL if tool == FINALIZE else OURS.get(tool, tool)
+    return FINALIZE_TOOL if tool == CLAUDE_NAME else OURS.get(tool, tool)
 
 
 def _warning(text: str) -> Notice:

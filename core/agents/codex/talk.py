@@ -13,6 +13,7 @@ from ...run.model import PromptMode, RunMeta
 from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
 from ..child import Start, child_environment, existing
+from ..finalize_tool import DESCRIPTION, SCHEMA
 from ..json_lines import mapping
 from .permissions import permissions_of, servers_config
 
@@ -32,21 +33,7 @@ UNHEARD = (
 _INITIALIZE, _CONFIG, _THREAD, _TURN = range(1, 5)
 """Ids of the requests, in their order."""
 
-_FINALIZE: dict[str, Any] = {
-    "type": "function",
-    "name": FINALIZE_TOOL,
-    "description": "Hand over the result of your task, as your final action and alone in its message.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {
-            "status": {"type": "string", "enum": ["SUCCESS", "ERROR"]},
-            "result": {"type": "string", "description": "With SUCCESS: the whole answer."},
-            "error": {"type": "string", "description": "With ERROR: the reason."},
-        },
-        "required": ["status"],
-        "additionalProperties": False,
-    },
-}
+_FINALIZE = {"type": "function", "name": FINALIZE_TOOL, "description": DESCRIPTION, "inputSchema": SCHEMA}
 
 
 def encoded(message: dict[str, Any]) -> bytes:
