@@ -18,6 +18,7 @@ from subdeck.core.run.events import (
     Notice,
     Retry,
     RunStarted,
+    SessionTold,
     Thinking,
     ToolCall,
     ToolResult,
@@ -95,9 +96,10 @@ def hostile_run(engine: Engine, *, ended: bool) -> tuple[str, int]:
         Notice(seq=8, level="warning", text="n"),
         UsageReported(seq=9, input=1, output=1, cache_read=1, cache_write=1, cost=0.5, model="m", stop_reason="s"),
         ErrorReported(seq=10, message="e"),
+        SessionTold(seq=11, id="i", conversation="/c"),
     ]
     lines = [encode_event(replace(plant(event, "type"), ts=now)) for event in events]
-    lines.append(json.dumps({"type": f"new{IN_JSON}", "seq": 11, "ts": IN_JSON}).encode() + b"\n")
+    lines.append(json.dumps({"type": f"new{IN_JSON}", "seq": 12, "ts": IN_JSON}).encode() + b"\n")
     lines.append(f"garbage {EVIL}\n".encode("utf-8", "replace"))
     (run_dir / paths.EVENTS).write_bytes(b"".join(lines))
     for name in (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, f"x{IN_JSON.replace(chr(0), '')}".replace("/", "")):

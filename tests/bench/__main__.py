@@ -21,6 +21,7 @@ ENGINE = (
     "searching",
     "parent_session",
     "mcp_door",
+    "claude_child",
     "codex_child",
 )
 APP = ("app_start", "app_live", "app_cpu", "run_list", "big_transcript", "long_life")

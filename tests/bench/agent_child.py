@@ -1,0 +1,176 @@
+"""What an agent costs as a child, against a minimal client that starts the same program in the same mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from tests.mock_models import MockModels
+
+from .figures import REPEATS, Figure, resident_mb
+
+STREAM_MB = 250
+PATIENCE = 60
+TASK = "Say hello."
+SO_FAR = "So far."
+"""What the model says of an answer that does not end."""
+
+
+class Models(MockModels):
+    """Notes the moment of each request."""
+
+    def __init__(self, *turns: dict[str, object], models: tuple[str, ...] = ()) -> None:
+        super().__init__({"turns": list(turns), "models": list(models)})
+        self.moments: list[float] = []
+
+    def log(self, **record: object) -> None:
+        if record["event"] == "request":
+            self.moments.append(time.perf_counter())
+
+
+class Case(Struct, frozen=True):
+    """One agent."""
+
+    agent: str
+    program: str
+    model: str
+    environment: Callable[[str, Path], dict[str, str]]
+    """Given the address of the model server and the home, sets up the agent there; returns what its children get."""
+    minimal: str
+    """A Python program that starts the agent, its first argument, and hands it the task."""
+    stream: Callable[[int], Iterator[bytes]]
+    """Makes what the agent writes of one long answer, with so many MB of its deltas."""
+    is_asked_first: bool = False
+    """Whether the program is asked what it can do; of a long answer, too."""
+    deltas: str = "deltas"
+
+
+def measure(case: Case) -> Iterator[Figure]:
+    models = Models({"steps": [{"text": "Hello."}]}, models=(case.model.rpartition("/")[2],))
+    with tempfile.TemporaryDirectory() as directory, models:
+        bench = _Bench(case, Path(os.path.realpath(directory)), models)
+        yield bench.launch()
+        models.script = {"turns": [{"steps": [{"text": SO_FAR}, {"hang": True}]}]}
+        yield bench.resident()
+        yield from bench.long_answer()
+
+
+class _Bench:
+    def __init__(self, case: Case, project: Path, models: Models) -> None:
+        self._case = case
+        self._project = project
+        self._models = models
+        self._runs = project / ".pi" / "subagents" / "runs"
+        home = project / "home"
+        for place in (project / ".git", project / ".pi" / "subagents", home / ".config" / "subdeck"):
+            place.mkdir(parents=True)
+        (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (project / "minimal.py").write_text(case.minimal)
+        for name, agent in (("greeter", case.agent), ("reader", "long")):
+            (project / ".pi" / "subagents" / f"{name}.md").write_text(
+                f"---\nname: {name}\ndescription: d\nagent: {agent}\nmodel: {case.model}\n---\n"
+            )
+        own = case.environment(models.url, home)
+        agents = {
+            case.agent: {"command": [case.program], "env": own},
+            "long": {"kind": case.agent, "command": [str(self._long_program())]},
+        }
+        (home / ".config" / "subdeck" / "config.yaml").write_text(json.dumps({"agents": agents}))
+        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        self._environment = kept | {"HOME": str(home), "PATH": os.environ["PATH"]} | own
+
+    def _call(self, *argv: str) -> None:
+        subprocess.run(
+            argv, cwd=self._project, env=self._environment, capture_output=True, check=True, timeout=PATIENCE
+        )
+
+    def _subdeck(self, *words: str) -> None:
+        self._call(*_SUBDECK, *words)
+
+    def launch(self) -> Figure:
+        ways = ((*_SUBDECK, "run", "greeter", TASK), (sys.executable, "minimal.py", self._case.program))
+        taken: tuple[list[float], list[float]] = ([], [])
+        for _ in range(REPEATS + 1):
+            for argv, times in zip(ways, taken, strict=True):
+                self._models.moments.clear()
+                started = time.perf_counter()
+                self._call(*argv)
+                times.append((self._models.moments[0] - started) * 1000)
+        # Of each the first try is left out: the agent then sets itself up, and is asked for what it can do.
+        ours, floor = (statistics.median(times[1:]) for times in taken)
+        return Figure(
+            f"exec of subdeck run to the first model request, {self._case.agent}",
+            f"{ours / floor:.2f}x, {ours - floor:+.0f} ms ({ours:.0f} ms)",
+            f"minimal client: {floor:.0f} ms",
+            "1.15x or 80 ms",
+            ours <= max(floor * 1.15, floor + 80),
+        )
+
+    def _begin(self, preset: str) -> Path:
+        """Begin a run; return its directory."""
+        before = set(self._runs.glob("*"))
+        self._subdeck("bg", preset, TASK)
+        (run_dir,) = set(self._runs.iterdir()) - before
+        return run_dir
+
+    def resident(self) -> Figure:
+        run_dir = self._begin("greeter")
+        told = (self._runs.parent / "active" / run_dir.name, run_dir / "events.jsonl")  # being written, or whole
+        _wait(lambda: any(SO_FAR.encode() in file.read_bytes() for file in told), "the beginning of the answer")
+        weight = resident_mb(json.loads((run_dir / "runner.json").read_text())["pid"])
+        self._subdeck("stop", run_dir.name)
+        return Figure(f"wrapper resident while {self._case.agent} runs", f"{weight:.1f} MB", "", "20 MB", weight <= 20)
+
+    def _long_program(self) -> Path:
+        """Write a program that says what the agent says of one long answer."""
+        stream = self._project / "stream.jsonl"
+        with stream.open("wb") as file:
+            file.writelines(self._case.stream(STREAM_MB))
+        asked = f'[ "$2" = generate-json-schema ] && exec "{self._case.program}" "$@"\n' * self._case.is_asked_first
+        program = self._project / "long-answer"
+        program.write_text(f'#!/bin/sh\n{asked}exec /bin/cat "{stream}"\n')
+        program.chmod(0o755)
+        return program
+
+    def long_answer(self) -> Iterator[Figure]:
+        size = (self._project / "stream.jsonl").stat().st_size
+        speeds: list[float] = []
+        peaks: list[float] = []
+        for _ in range(REPEATS):
+            run_dir = self._begin("reader")
+            wrapper, peak = json.loads((run_dir / "runner.json").read_text())["pid"], 0.0
+            while not (run_dir / "result.json").exists():
+                with suppress(OSError, StopIteration):
+                    peak = max(peak, resident_mb(wrapper, "VmHWM"))
+                time.sleep(0.02)
+            result = json.loads((run_dir / "result.json").read_text())
+            assert "completed" == result["status"], result
+            speeds.append(size / 1e3 / result["durationMs"])
+            peaks.append(peak)
+        speed, peak = statistics.median(speeds), statistics.median(peaks)
+        name = f"{size / 1e6:.0f} MB of {self._case.agent} {self._case.deltas} through the wrapper"
+        yield Figure(name, f"{speed:.0f} MB/s", "", "250 MB/s", speed >= 250)
+        yield Figure("  resident while it reads them", f"{peak:.1f} MB", "", "25 MB", peak <= 25)
+
+
+_SUBDECK = (os.path.join(os.path.dirname(sys.executable), "subdeck"),)
+
+
+def _wait(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with suppress(OSError):
+            if condition():
+                return
+        time.sleep(0.02)
+    raise RuntimeError(f"{what} did not come")
