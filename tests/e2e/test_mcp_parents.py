@@ -35,6 +35,9 @@ stream_max_retries = 1
 """
 
 
+END = "# what follows is not the test's own\n"
+
+
 class Parent:
     """One of the two programs; it is given a line, and does what the script says."""
 
@@ -44,7 +47,12 @@ class Parent:
         self._project = project
         self._home = home
         self._log = log
-        done = subprocess.run([*SUBDECK, "mcp", "install", name], cwd=project, capture_output=True, text=True)
+        self.mcp("install")
+
+    def mcp(self, *words: str) -> None:
+        """Have the entry written, or taken away."""
+        argv = [*SUBDECK, "mcp", *words, self.name]
+        done = subprocess.run(argv, cwd=self._project, capture_output=True, text=True)
         assert 0 == done.returncode, done.stderr
 
     def ask(self, line: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
@@ -71,6 +79,13 @@ class Parent:
             for event in events
             if event["event"] == "request"
         ]
+
+    def offered(self, line: str) -> str:
+        """Give it a line; return the tools of its first request."""
+        self._log.unlink(missing_ok=True)
+        self.ask(line)
+        events = map(json.loads, self._log.read_text().splitlines())
+        return json.dumps(next(event["body"].get("tools") for event in events if event["event"] == "request"))
 
     def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if self.name == "claude":
@@ -99,7 +114,10 @@ class Parent:
 
     def _codex(self, url: str) -> tuple[list[str], dict[str, str]]:
         config = self._home / ".codex" / "config.toml"
-        config.write_text(PROVIDER.format(url=url) + config.read_text())
+        written = config.read_text() if config.exists() else ""
+        entry = written.partition(END)[2] if END in written else written
+        trusted = f'[projects."{self._project}"]\ntrust_level = "trusted"\n'
+        config.write_text(f"{PROVIDER.format(url=url)}{trusted}{END}{entry}")
         words = ["exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-"]
         return [self._program, *words], {"OPENAI_API_KEY": "none"}
 
@@ -122,6 +140,24 @@ def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
     assert {("mcp", "done")} == {(run.meta.launched_by.kind, run.reason) for run in runs}
     assert {True, False} == {run.meta.background for run in runs}
     assert all(any(run.run_id in text for run in runs) for text in (read, started))
+
+
+def test_the_entry_of_a_project(parent: Parent) -> None:
+    """It does what the user's own one does, in a project that the user trusts; without either the tools are gone."""
+    parent.mcp("uninstall")
+    parent.mcp("install", "--project")
+    *_, read = parent.ask("go on", ("subagent", {"preset": "scout", "task": "answer it is in a.py"}))
+    assert "it is in a.py" in read
+    parent.mcp("uninstall", "--project")
+    assert "mcp__subdeck" not in parent.offered("go on")
+
+
+def test_an_error_is_read_once(parent: Parent) -> None:
+    """What went wrong with a run stands once in what the model reads, and so does what is wrong with a call."""
+    failing = {"preset": "scout", "task": "error quota-is-used-up\nfinish"}
+    *_, failed, refused = parent.ask("go on", ("subagent", failing), ("subagent", {"preset": "scuot", "task": "x"}))
+    assert 1 == failed.count("quota-is-used-up"), failed
+    assert 1 == refused.count("did you mean"), refused
 
 
 def test_a_long_answer_is_within_the_limit(parent: Parent) -> None:
