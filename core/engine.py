@@ -240,7 +240,7 @@ class Engine:
         def preset_dirs() -> tuple[str, ...]:
             from .presets.places import preset_places
 
-            return tuple(place.directory for place in preset_places(self.workspace))
+            return tuple(path for place in preset_places(self.workspace) for path in place.directories())
 
         registry = Registry(self.project, by=self._looks_by, only=only, looks_again=True)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)

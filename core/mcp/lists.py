@@ -78,7 +78,7 @@ class Lists:
         """Compare the lists after each change of a file that presets, settings or models come from."""
 
         def directories() -> tuple[str, ...]:
-            presets = (place.directory for place in preset_places(self._engine.workspace))
+            presets = (path for place in preset_places(self._engine.workspace) for path in place.directories())
             settings = os.path.dirname(paths.user_settings_file())
             return (*presets, self._engine.project.home, settings, paths.agent_dir())
 

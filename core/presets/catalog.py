@@ -12,7 +12,7 @@ from ..errors import ContentError, PresetError, nearest
 from ..run.model import PresetSource
 from ..text.plain import one_line
 from .file import SUFFIX, Preset, PresetProblem, parse_preset, problem_of, read_preset
-from .places import BUNDLED, Place, form_of, preset_files, preset_places
+from .places import BUNDLED, Place, form_of, preset_places
 
 
 class PresetCatalog(Struct, frozen=True):
@@ -64,7 +64,7 @@ def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
         yield problem_of(place.directory, place.source, "", place.fault)
         return
     try:
-        paths = sorted(preset_files(place.directory, place.suffix))
+        paths = place.files()
     except FileNotFoundError:
         return
     except OSError as error:
@@ -75,7 +75,7 @@ def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
     for path in paths:
         found = read_in(place, path)
         if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
-            other = os.path.basename(first_with[found.name])
+            other = os.path.relpath(first_with[found.name], os.path.dirname(path))
             fault = ContentError(
                 f'the name "{found.name}" is taken by {other} of the same directory', hint="rename one"
             )
@@ -116,7 +116,7 @@ def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
     found: list[Tier] = []
     for rank, place in enumerate(preset_places(workspace)):
         try:
-            paths = sorted(preset_files(place.directory, place.suffix))
+            paths = place.files()
         except OSError:
             continue
         for path in paths:

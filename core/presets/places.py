@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -33,6 +35,10 @@ each form is a module of `forms` that has a `FORM`.
 """
 
 
+DEEPEST, MOST_DIRECTORIES = 4, 100
+"""How far below a directory agent files are looked for, and in how many directories: a checkout may have any."""
+
+
 class Place(Struct, frozen=True):
     """A directory that may hold presets."""
 
@@ -45,9 +51,31 @@ class Place(Struct, frozen=True):
     fault: ContentError | None = None
     """Why nothing in it can be used."""
 
-    @property
-    def suffix(self) -> str:
-        return FORMS[self.form] if self.form else SUFFIX
+    def files(self) -> list[str]:
+        """Return the paths of what looks like a preset by its name, in their order.
+
+        Raises OSError when the directory cannot be read; one below it that cannot is passed over.
+        """
+        suffix = FORMS[self.form] if self.form else SUFFIX
+        found = list(preset_files(self.directory, suffix))
+        for directory in self.directories()[1:]:
+            with suppress(OSError):
+                found += preset_files(directory, suffix)
+        return sorted(found)
+
+    def directories(self) -> tuple[str, ...]:
+        """Return the directory and, where it has agent files, those below it: the programs look into them, too.
+
+        Presets of ours lie in the directory itself.
+        """
+        found = [self.directory]
+        depth = {self.directory: 0}
+        for directory in found if self.form else ():
+            if depth[directory] < DEEPEST:
+                below = [os.path.join(directory, name) for name in _directories_in(directory)]
+                found += below[: MOST_DIRECTORIES - len(found)]
+                depth |= dict.fromkeys(below, depth[directory] + 1)
+        return tuple(found)
 
 
 def form_of(name: str) -> Form:
@@ -134,6 +162,15 @@ def _has_presets(directory: str) -> bool:
         return any(True for _ in preset_files(directory))
     except OSError:
         return is_directory(directory)
+
+
+def _directories_in(directory: str) -> list[str]:
+    """Return the names of the directories in one, but of hidden ones and of links."""
+    try:
+        with opened(directory) as place:
+            return sorted(name for name, status in place.entries() if S_ISDIR(status.st_mode) and name[0] != ".")
+    except OSError:
+        return []
 
 
 def preset_files(directory: str, suffix: str = SUFFIX) -> Iterator[str]:

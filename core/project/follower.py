@@ -231,18 +231,17 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: St
     Directories that come and go are followed: the nearest one that exists stands for one that does not yet.
     """
     while not stop.is_set():
-        presets = preset_dirs()
         try:
-            yield from _watch(project, presets, stop)
+            yield from _watch(project, preset_dirs, stop)
         except (OSError, RuntimeError):
             # Out of inotify watches, or a directory went meanwhile: the sweep alone still finds everything.
             time.sleep(BEAT_S)
             yield Changes()
 
 
-def _watch(project: Project, presets: tuple[str, ...], stop: Stop) -> Iterator[Changes]:
+def _watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
     """Watch the directories that exist now, until one of them comes or goes."""
-    active = project.active
+    active, presets = project.active, preset_dirs()
     wanted = (active, *presets)
     watched = _existing(wanted, project.root)
     paced_stop = _PacedStop(stop)
@@ -258,6 +257,8 @@ def _watch(project: Project, presets: tuple[str, ...], stop: Stop) -> Iterator[C
         paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
         yield Changes(runs, presets=restarted or touches_presets, restarted=restarted)
         restarted = False
+        if touches_presets and preset_dirs() != presets:
+            return  # there are others now, of agent files in directories of their own
         if len(places) > len(runs) or now - checked >= CHECK_S:
             checked = now
             if _existing(wanted, project.root) != watched or any(path in watched for _, path in batch):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,9 +23,10 @@ from subdeck.core.launch.preview import check_preset
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover, tiers
 from subdeck.core.presets.file import Preset
-from subdeck.core.presets.places import FORMS, preset_places
+from subdeck.core.presets.places import DEEPEST, FORMS, MOST_DIRECTORIES, preset_places
 from subdeck.core.presets.trash import delete_preset, restore_preset
 from subdeck.core.presets.write import duplicate
+from subdeck.core.project.follower import watch
 from subdeck.core.run.model import PresetSource, RunRequest
 
 from tests.core.command_line import write_preset
@@ -157,6 +161,34 @@ def test_a_broken_file_is_a_problem_by_its_name(project: Project, agents: Path) 
     assert [("planner", 4)] == [(problem.name, problem.line) for problem in presets.problems]
 
 
+def test_directories_below_are_looked_into(project: Project, agents: Path) -> None:
+    """Agents in directories of their own are found, as their program finds them; no link is followed there."""
+    (agents / "team" / "review").mkdir(parents=True)
+    (agents / "team" / "review" / "second.md").write_text(REVIEWER.replace("name: reviewer", "name: second"))
+    (agents / "team" / "again.md").write_text(REVIEWER)
+    (agents / "loop").symlink_to(agents)
+    (agents / ".hidden").mkdir()
+    (agents / ".hidden" / "x.md").write_text(REVIEWER.replace("name: reviewer", "name: hidden"))
+    presets = catalog(project, PresetDir(str(agents), "claude"))
+
+    assert ["reviewer", "second"] == [preset.name for preset in presets.presets]
+    (problem,) = presets.problems
+    assert 'the name "reviewer" is taken by ../reviewer.md' in problem.message
+
+
+def test_a_checkout_with_very_many_directories(project: Project, agents: Path) -> None:
+    """Only so many are looked into, and only so deep."""
+    for number in range(150):
+        (agents / f"{number:03}").mkdir()
+    (agents / "000" / "1" / "2" / "3" / "4").mkdir(parents=True)
+    (place,) = (place for place in preset_places(workspace(project, PresetDir(str(agents), "claude"))) if place.form)
+
+    assert MOST_DIRECTORIES == len(place.directories())
+    for number in range(1, 150):
+        (agents / f"{number:03}").rmdir()
+    assert DEEPEST == max(path.count("/") for path in place.directories()) - str(agents).count("/")
+
+
 def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
     """Which file of a name counts, and what is behind it, is known for these directories, too."""
     Path(project.home).mkdir(parents=True)
@@ -209,10 +241,29 @@ def test_a_file_is_deleted_and_brought_back(project: Project, agents: Path, form
 
 
 def test_the_directories_are_watched(project: Project, agents: Path) -> None:
-    """They are among those whose changes the app and the MCP server follow."""
-    places = preset_places(workspace(project, PresetDir(str(agents), "claude")))
+    """A file that comes or changes is news at once, in a directory that comes later, too."""
+    here = workspace(project, PresetDir(str(agents), "claude"))
+    stop = threading.Event()
+    places = partial(preset_places, here)
+    changes = watch(project, lambda: tuple(path for place in places() for path in place.directories()), stop)
 
-    assert str(agents) in [place.directory for place in places]
+    def look_for(news: bool) -> None:
+        """Read on until there is news of presets, or until none is left."""
+        deadline = time.monotonic() + 20
+        while next(changes).presets is not news:
+            assert time.monotonic() < deadline, "no change of presets was seen"
+
+    look_for(news=True)
+    look_for(news=False)
+    (agents / "new.md").write_text(REVIEWER)
+    look_for(news=True)
+    (agents / "team").mkdir()
+    look_for(news=True)
+    look_for(news=False)
+    (agents / "team" / "other.md").write_text(REVIEWER)
+    look_for(news=True)
+    stop.set()
+    list(changes)  # it ends
 
 
 def test_a_preset_of_ours_is_none_of_theirs(project: Project, agents: Path) -> None:
