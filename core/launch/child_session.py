@@ -24,6 +24,9 @@ from ..text.plain import one_line
 _ID = r"[A-Za-z0-9][A-Za-z0-9-]{0,127}"
 """No `_`: it ends the preset's part of a shared file's name, so that no preset's name can run into another's id."""
 
+_TOLD_ID = r"[A-Za-z0-9_][A-Za-z0-9_.:=+/@~-]{0,199}"
+"""Of a conversation that an agent keeps under an id of its own making: it stands in no file name of ours."""
+
 _ID_BYTES = 200
 """Of the file that holds one."""
 _NAME_LENGTH = 60
@@ -80,7 +83,7 @@ def own_session(
     """
     if wanted is None:
         return _begun(agent)
-    source = _find_source(project, _checked(wanted), preset, cwd, agent)
+    source = _find_source(project, _checked(wanted, agent), preset, cwd, agent)
     if agent.naming is Naming.FILE:
         return ChildSession(wanted, source=source)
     return ChildSession(wanted, agent_session=AgentSession(resume=wanted))
@@ -111,7 +114,7 @@ def sticky_session(*, wanted: str | None, preset: str, cwd: str, agent: Keeper =
     prefix = f"{_file_name(preset)}_"
     if agent.naming is not Naming.FILE:
         return _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
-    known = _checked(wanted) if wanted is not None else _newest(directory, prefix, agent.suffix)
+    known = _checked(wanted, agent) if wanted is not None else _newest(directory, prefix, agent.suffix)
     session_id = known or _new_id()
     path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
     if wanted is not None and not os.path.isfile(path):
@@ -125,7 +128,8 @@ def _sticky_elsewhere(
     """Return the one whose id stands in a file there; the wrapper reads it once it holds the lock, and writes it."""
     if wanted is not None:
         named = (name for name in files.names(directory) if name.startswith(prefix) and name.endswith(agent.suffix))
-        found = next((path for name in named if _id_in(path := os.path.join(directory, name)) == _checked(wanted)), "")
+        known = _checked(wanted, agent)
+        found = next((path for name in named if _id_in(path := os.path.join(directory, name)) == known), "")
         if not found:
             raise _unknown(wanted, preset, cwd)
     else:
@@ -267,8 +271,8 @@ def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
     )
 
 
-def _checked(wanted: str) -> str:
-    if not re.fullmatch(_ID, wanted):
+def _checked(wanted: str, agent: Keeper) -> str:
+    if not re.fullmatch(_ID if agent.naming is Naming.FILE else _TOLD_ID, wanted):
         what = f'"{one_line(wanted, 80)}" is not a child session id'
         raise UsageError(what, where="session id", hint="copy it whole")
     return wanted

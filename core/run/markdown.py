@@ -20,6 +20,7 @@ from .events import (
     Notice,
     RunEnded,
     RunStarted,
+    SessionTold,
     Thinking,
     ToolCall,
     ToolResult,
@@ -133,7 +134,7 @@ def _said(event: Event, formatter: ProgressFormatter) -> str:
         case RunStarted():
             tries = f", attempt {event.attempt} of {event.max_attempts}" if event.max_attempts > 1 else ""
             return f"{_time(event.ts)}*started{tries}*"
-        case UsageReported() | UnknownEvent():
+        case SessionTold() | UsageReported() | UnknownEvent():
             return ""
         case _:
             return _line(event, formatter)

@@ -21,7 +21,7 @@ from .queue import Signals
 from .records import Records, header, pane
 
 ID_LIMIT = 200
-"""Bytes of the id of a conversation."""
+"""Bytes of the id of a conversation; a longer one is none."""
 
 
 def supervise(
@@ -104,7 +104,7 @@ def _session_to_resume(meta: RunMeta) -> str | None:
 def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
     """Record by which id the agent keeps the conversation as soon as it says so: this wrapper may be killed."""
     session = meta.agent_session
-    if session is None or facts.session_id is None:
+    if session is None or facts.session_id is None or len(facts.session_id) > ID_LIMIT:
         return
     if facts.session_id not in (meta.child_session_id, session.resume):
         records.event(SessionTold(id=facts.session_id, conversation=facts.conversation))

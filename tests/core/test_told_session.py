@@ -21,7 +21,8 @@ from .conversing import ask, write_preset
 
 pytestmark = pytest.mark.processes
 
-TOLD = "01a2019b-6975-7ac0-99c2-350d64d373cf"
+TOLD = "ses_01a2019b.6975:7ac0"
+"""As agents of ACP make them up; the others have UUIDs, which are simpler."""
 
 MODEL = {"claude": (), "codex": ("model: openai/m",), "acp": ()}
 

@@ -16,9 +16,11 @@ from subdeck.core.run.events import (
     Notice,
     RunEnded,
     RunStarted,
+    SessionTold,
     Thinking,
     ToolCall,
     ToolResult,
+    UsageReported,
     encode_event,
 )
 from subdeck.core.run.markdown import closed, fenced, run_markdown
@@ -104,6 +106,14 @@ def test_every_event_has_its_form() -> None:
         "**failed: lost**\n",
     ):
         assert part in shown
+
+
+def test_what_is_for_programs_is_left_out() -> None:
+    """By which id the agent keeps the conversation, and what a message used, is nothing to read."""
+    used = UsageReported(ts=TS, input=1, output=1, cache_read=0, cache_write=0, cost=0, model="m", stop_reason="stop")
+    said = AssistantText(ts=TS, text="Found.")
+    plain, whole = document(said), document(SessionTold(ts=TS, id="x"), said, used)
+    assert plain.partition("## Transcript")[2] == whole.partition("## Transcript")[2]
 
 
 HOSTILE = [
