@@ -37,9 +37,9 @@ PATIENCE_S = 10.0
 MODEL_COLUMNS = (Column(120, least=24), Column(8, right=True), Column(16), Column(8), Column(80, least=8))
 ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16))
 
-LISTED_FIELDS = ("name", "source", "path", "description", "model", "tools", "warnings")
+LISTED_FIELDS = ("name", "source", "path", "form", "description", "model", "tools", "warnings")
 SHOWN_FIELDS = (
-    *("name", "source", "path", "description", "model", "thinking", "tools", "denied_tools", "prompt_mode"),
+    *("name", "source", "path", "form", "description", "model", "thinking", "tools", "denied_tools", "prompt_mode"),
     *(
         "context_files",
         "project_resources",
@@ -134,6 +134,7 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Name": preset.name,
         "Source": preset.source,
         "File": preset.path,
+        "Form": f"an agent file of {preset.form}" if preset.form else None,
         "Description": preset.description,
         "Model": _model(preset, view),
         "Thinking": (view.model and view.model.thinking) or preset.thinking,

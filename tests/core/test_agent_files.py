@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, strategies as st
 from subdeck.core.config.files import value_of
 from subdeck.core.config.settings import AgentSettings, PresetDir, Settings
 from subdeck.core.config.workspace import Workspace, load_settings
@@ -17,19 +20,26 @@ from subdeck.core.delegation.arguments import subagent_arguments
 from subdeck.core.delegation.launch import _Models
 from subdeck.core.delegation.parent import Parent
 from subdeck.core.engine import Engine
-from subdeck.core.errors import SettingsError
+from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.launch.plan import Plan
 from subdeck.core.launch.preview import check_preset
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover, tiers
 from subdeck.core.presets.file import Preset
-from subdeck.core.presets.places import DEEPEST, FORMS, MOST_DIRECTORIES, preset_places
+from subdeck.core.presets.places import DEEPEST, FORMS, MOST_DIRECTORIES, form_of, preset_places
 from subdeck.core.presets.trash import delete_preset, restore_preset
 from subdeck.core.presets.write import duplicate
 from subdeck.core.project.follower import watch
 from subdeck.core.run.model import PresetSource, RunRequest
 
-from tests.core.command_line import write_preset
+from tests.core.command_line import subdeck, write_preset
+from tests.fuzzed import TEXTS, VALUES, fuzzed
+
+FIELDS = (
+    *("name", "description", "model", "tools", "disallowedTools", "permissionMode", "isolation", "maxTurns", "effort"),
+    *("permission", "permissions", "disable", "steps", "mode", "sandbox_mode", "approval_policy", "features", "hooks"),
+    *("developer_instructions", "web_search", "sandbox_workspace_write", "project_doc_max_bytes", "mcp_servers"),
+)
 
 REVIEWER = """---
 name: reviewer
@@ -198,6 +208,36 @@ def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
     assert [(0, f"{project.home}/own.md"), (1, str(agents / "reviewer.md"))] == [
         (tier.rank, tier.path) for tier in found
     ]
+
+
+def test_what_the_command_line_says(project: Project, agents: Path) -> None:
+    """`presets` lists them with what is left out and what is broken, shows one in full, and doctor tells of both."""
+    (agents / "broken.md").write_text("---\nname: planner\ndescription: d\nisolation: worktree\n---\n")
+    write_project_settings(project, "preset_dirs: [{path: .claude/agents, agent: claude}]\n")
+    root = Path(project.root)
+
+    listed = subdeck("presets", cwd=root).out
+    assert "! reviewer: permissionMode is not passed on" in listed
+    assert f"✗ {agents}/broken.md:4: isolation: " in listed
+    shown = subdeck("presets", "reviewer", cwd=root).out
+    assert "Form:        an agent file of claude\n" in shown
+    assert "! permissionMode is not passed on" in shown
+    (document,) = subdeck("presets", "reviewer", "--json", cwd=root).document["presets"]
+    assert ("claude", ["read", "grep"]) == (document["form"], document["tools"])
+    doctor = subdeck("doctor", cwd=root).out
+    assert "1: reviewer" in doctor and f"{agents}/broken.md:4: isolation: " in doctor
+
+
+@fuzzed
+@given(st.dictionaries(st.sampled_from(FIELDS) | TEXTS, VALUES, max_size=6), st.sampled_from(sorted(FORMS)), TEXTS)
+def test_any_file_is_a_preset_or_a_fault(fields: dict[str, object], form: str, body: str) -> None:
+    """Whatever stands in a file, it is read, or refused with a sentence."""
+    lines = "\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items())
+    toml = "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in fields.items())
+    for text in (f"---\n{lines}\n---\n{body}", toml, body):
+        with suppress(ContentError):
+            found = form_of(form).parse(text, f"/x/a{FORMS[form]}", "claude")
+            assert found is None or (found.name and not (found.tools and found.denied_tools))
 
 
 # --- what is done with them at the deck -------------------------------------------------------------------------------

@@ -145,6 +145,57 @@ def test_a_denied_tool(lab: Lab) -> None:
     assert "a call of write was denied" in lab.warnings(result)
 
 
+def _write_agent(lab: Lab, *fields: str) -> None:
+    """Write an agent file of Claude's own that asks for all that a file may not grant."""
+    mark = {"type": "command", "command": f"touch {lab.root}/hooked"}
+    granted = (
+        "permissionMode: bypassPermissions",
+        "hooks: " + json.dumps({"PreToolUse": [{"hooks": [mark]}]}),
+        "mcpServers: " + json.dumps([{"mine": {"command": "touch", "args": [f"{lab.root}/served"]}}]),
+    )
+    agents = lab.root / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    head = ["---", "name: careful", "description: d", "model: sonnet", *granted, *fields, "---"]
+    (agents / "careful.md").write_text("\n".join([*head, "MY WORDS"]))
+    (lab.root / ".pi" / "subagents").mkdir(parents=True)
+    settings = lab.root / ".pi" / "subagents" / "config.yaml"
+    settings.write_text("preset_dirs: [{path: .claude/agents, agent: claude}]\n")
+
+
+def test_an_agent_file(lab: Lab) -> None:
+    """A file of Claude's own is run as a preset: what it denies is not there, nor is what it grants or starts."""
+    _write_agent(lab, "disallowedTools: Bash, Task")
+    new = lab.root / "new.txt"
+    lab.answers(
+        call("Read", file_path=str(lab.root / "notes.md")), call("Write", file_path=str(new), content="x"), text("No.")
+    )
+    result = lab.run(preset="careful")
+
+    assert (RunReason.DONE, "No.") == (result.reason, result.final_text), result.error_message
+    assert "a call of write was denied" in lab.warnings(result)
+    assert [] == [name for name in ("new.txt", "hooked", "served") if (lab.root / name).exists()]
+    first = lab.requests[0]
+    assert {"Bash", "Agent"}.isdisjoint(tool["name"] for tool in first["tools"])
+    assert "MY WORDS" in json.dumps(first["system"]) and "sonnet" in first["model"]
+
+
+def test_an_agent_of_a_checkout_bypasses_nothing(lab: Lab) -> None:
+    """A child may start the agents of a project that nobody has trusted by itself; their files grant them nothing."""
+    _write_agent(lab)
+    lab.script["after"] = "repeat_last"
+    write = call("Write", file_path=str(lab.root / "new.txt"), content="x")
+    lab.answers(
+        {"when": {"last_contains": "NESTED-GO", "once": True}, **write},
+        call("Agent", subagent_type="careful", description="x", prompt="NESTED-GO", run_in_background=False),
+        text("Done."),
+    )
+    result = lab.run()
+
+    assert "NESTED-GO" in json.dumps(lab.requests[1]["messages"]), "the agent was started"
+    assert "a call of write was denied" in lab.warnings(result)
+    assert [] == [name for name in ("new.txt", "hooked", "served") if (lab.root / name).exists()]
+
+
 def test_no_tools(lab: Lab) -> None:
     """An empty list leaves the child without any tool."""
     assert RunReason.DONE == lab.run(tools=()).reason

@@ -100,6 +100,7 @@ def test_what_is_left_out_is_said(field: str) -> None:
         ("features = {shell_tool = false}", "shell_tool = false cannot be kept to"),
         ("tools = {view_image = false}", "view_image = false cannot be kept to"),
         ('sandbox_mode = "workspace-write"\nsandbox_workspace_write = {exclude_slash_tmp = true}', "exclude_slash_tmp"),
+        ('model = "a\\u0000b"', "a text has a NUL character in it"),
         ("sandbox_mode = 3\nx = ", "it is not valid TOML"),
         ("x = " + "[" * 5000 + "]" * 5000, "it is nested too deeply"),
     ],

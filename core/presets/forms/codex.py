@@ -144,6 +144,8 @@ def _node(value: Any, line: int) -> Node:
         return Items(tuple(_node(item, line) for item in cast("list[Any]", value)), line)
     if isinstance(value, bool):
         return Text(str(value).lower(), line)
+    if "\0" in str(value):
+        raise ContentError("a text has a NUL character in it", line=line, hint="remove that character")
     return Text(str(value), line, quoted=isinstance(value, str))
 
 
