@@ -10,7 +10,7 @@ from subdeck.tui.actions import BY_ID, ActionContext
 from subdeck.tui.commands.runs import what_is_lost
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.listing import Listing
-from subdeck.tui.runs.store import RunStore
+from subdeck.tui.runs.store import RunStore, Totals
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -65,9 +65,9 @@ def test_what_it_used_is_not_added_up() -> None:
     run_store = RunStore()
     used = Usage(input=1000, cost=5.0)
     run_store.apply(an_update(a_run(1, "completed", usage=used, foreign=True)))
-    assert (run_store.tokens, run_store.cost) == (0, 0.0)
+    assert run_store.whole == run_store.today == Totals()
     run_store.apply(an_update(a_run(1, "completed", usage=used)))
-    assert (run_store.tokens, run_store.cost) == (1000, 5.0)
+    assert run_store.whole == Totals(1000, 5.0)
 
 
 def test_its_failure_needs_nobody() -> None:
@@ -96,7 +96,7 @@ async def test_its_row_and_its_deletion() -> None:
     """The row says foreign; deleting moves it without stopping anything."""
     engine = FakeEngine(foreign(1))
     async with opened(engine) as deck:
-        await deck.until_text("? foreign")
+        await deck.until_text("foreign · ")
         await deck.press("x")
         await deck.until(lambda: any("subdeck adopt" in toast for toast in deck.toasts), "the refusal")
         await deck.press("d")

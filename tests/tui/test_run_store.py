@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.paths import now_iso
 from subdeck.core.run.describe import activity
 from subdeck.core.run.model import RunReason, Usage
 from subdeck.tui.feed.bridge import FRAME_S, RECENTLY_S, SLOWEST_S, FramePace, merged
-from subdeck.tui.runs.store import RunStore
+from subdeck.tui.runs import store
+from subdeck.tui.runs.store import RunStore, Totals
 
 from ..factories import changed
-from .fake_engine import a_run, run_id
+from .deck import opened
+from .fake_engine import FakeEngine, a_run, run_id
 from .some_runs import an_update
 
 
@@ -19,7 +22,7 @@ def test_totals_follow_changes() -> None:
     run_store = RunStore()
     run_store.apply(an_update(a_run(1, usage=Usage(input=10, cost=0.5)), a_run(2, usage=Usage(input=5))))
     run_store.apply(an_update(a_run(1, usage=Usage(input=30, cost=0.75)), removed=(run_id(2),)))
-    assert (run_store.tokens, run_store.cost) == (30, 0.75)
+    assert run_store.whole == Totals(30, 0.75)
 
 
 def test_only_failures_need_the_operator() -> None:
@@ -90,3 +93,28 @@ def test_merged_updates_say_what_both_say() -> None:
     assert {run.run_id: activity(run) for run in both.runs} == {run_id(1): "later", run_id(3): ""}
     assert (both.removed, both.presets_changed) == ((run_id(2),), True)
     assert [run.run_id for run in both.ended] == [run_id(2), run_id(4)]
+
+
+def test_the_sums_of_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The day's sums are of the runs that were launched since midnight, and begin anew when it passes."""
+    monkeypatch.setattr(store, "midnights", lambda: ("2026-11-21T23:00:00.000Z", "2026-11-22T23:00:00.000Z"))
+    monkeypatch.setattr(store, "now_iso", lambda: "2026-11-22T10:00:00.000Z")
+    run_store = RunStore()
+    times = ("2026-11-21T22:59:59.999Z", "2026-11-21T23:00:00.000Z", "2026-11-22T22:00:00.000Z")
+    runs = [a_run(n, meta_created_at=at, usage=Usage(input=n, cost=n)) for n, at in enumerate(times, 1)]
+    run_store.apply(an_update(*runs))
+    run_store.apply(an_update(a_run(2, meta_created_at=times[1], usage=Usage(input=20, cost=4.0))))
+    assert (run_store.whole, run_store.today) == (Totals(24, 8.0), Totals(23, 7.0))
+    monkeypatch.setattr(store, "midnights", lambda: ("2026-11-22T23:00:00.000Z", "2026-11-23T23:00:00.000Z"))
+    monkeypatch.setattr(store, "now_iso", lambda: "2026-11-22T23:00:00.000Z")
+    run_store.apply(an_update(a_run(4, meta_created_at="2026-11-22T23:00:00.000Z", usage=Usage(input=1))))
+    assert (run_store.whole.tokens, run_store.today.tokens) == (25, 1)
+
+
+async def test_the_header_says_what_it_totals() -> None:
+    """The line says that its sums are today's; all sums, and where there is more, stand in its tooltip."""
+    before = a_run(1, "completed", meta_created_at="2020-01-01T00:00:00.000Z", usage=Usage(input=9000, cost=2.0))
+    today = a_run(2, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31))
+    async with opened(FakeEngine(before, today)) as deck:
+        await deck.until_text("today 3.0k tok $0.31")
+        assert str(deck.main._header.tooltip) == ("Today's runs: 3.0k tok $0.31\nAll runs: 12k tok $2.31\n$ shows more")

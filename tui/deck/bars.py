@@ -10,11 +10,11 @@ from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...core.run.describe import background_counts, known_cost, tokens
+from ...core.run.describe import NOTHING, background_counts, known_cost, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..actions import Hint
-from ..runs.store import Need
+from ..runs.store import Need, Totals
 from ..text.cells import two_sided
 from ..text.format import dollars, short_path
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 LEAST_PATH = 16
 """Cells of the project's path that are worth more than the reason for the choice of an agent."""
+
+
+def _spent(totals: Totals) -> str:
+    paid = known_cost(dollars(totals.cost), totals.unpriced) if totals.cost else ""
+    return " ".join(filter(None, (f"{tokens(totals.tokens)} tok" if totals.tokens else "", paid)))
 
 
 class DeckHeader(Widget):
@@ -46,17 +51,28 @@ class DeckHeader(Widget):
         self._project = project
         self._short_agent = ""
         """For a line that has no room for the reason."""
+        self._told = ""
+        """What the tooltip says."""
 
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
         self._short_agent = one_line(f"{agent.name} {agent.version or ''}" if agent else "no agent", 40)
         self._agent = one_line(agent.label if agent else f"no agent: {problem}", 100)
 
-    def show_figures(self, counts: Counts, token_count: int, cost: float, unpriced: int) -> None:
+    def show_figures(self, counts: Counts, today: Totals, whole: Totals, costs_key: str) -> None:
+        """Say what runs and what today's runs used; the tooltip says what all did, and which key shows more."""
         queued = f", {counts.queued} queued" if counts.queued else ""
         running = f"{counts.running - counts.queued} running{queued}"
-        spent = f"{tokens(token_count)} tok" if token_count else ""
-        paid = known_cost(dollars(cost), unpriced) if cost else ""
-        self._figures = "   ".join(part for part in (running, spent, paid) if part)
+        spent = _spent(today)
+        self._figures = "   ".join(part for part in (running, f"today {spent}" if spent else "") if part)
+        words = (
+            f"Today's runs: {spent or NOTHING}",
+            f"All runs: {_spent(whole) or NOTHING}",
+            f"{costs_key} shows more",
+        )
+        told = "\n".join(words)
+        if told != self._told:
+            self._told = told
+            self.tooltip = Content(told)
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Say how many runs need a person, and what for."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, time, timedelta
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.paths import now_iso
 from ...core.run.model import RunReason, RunStatus
 from ...core.run.snapshot import RunSnapshot
 from .filter import Flags
@@ -35,14 +37,38 @@ class Need(IntEnum):
         return self.name.lower()
 
 
+class Totals(NamedTuple):
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    """Tokens whose cost is not known."""
+
+    def plus(self, run: RunSnapshot, step: int) -> Totals:
+        """Take a run into the sums, or with -1 out of them."""
+        used = run.usage
+        return Totals(
+            self.tokens + step * used.tokens, self.cost + step * used.cost, self.unpriced + step * used.unpriced
+        )
+
+
+def midnights() -> tuple[str, str]:
+    """Return when the day of whoever reads this began, and when it ends, as `createdAt` is written."""
+    today = datetime.now().date()
+    days = (datetime.combine(day, time()).astimezone(UTC) for day in (today, today + timedelta(days=1)))
+    begin, end = (day.isoformat(timespec="milliseconds").replace("+00:00", "Z") for day in days)
+    return begin, end
+
+
 class RunStore:
     """Snapshots by run id; which are shown, and in which order, is up to `Listing`."""
 
     def __init__(self) -> None:
         self._runs: dict[str, RunSnapshot] = {}
-        self.tokens = 0
-        self.cost = 0.0
-        self.unpriced = 0
+        self.whole = Totals()
+        """Sums over all runs."""
+        self.today = Totals()
+        """Sums over the runs that were launched since midnight, where the operator sits."""
+        self._midnight, self._next_midnight = midnights()
         self.unseen: set[str] = set()
         """Runs that ended badly and were not looked at since: they need the operator."""
         self.unread: set[str] = set()
@@ -76,6 +102,7 @@ class RunStore:
 
     def apply(self, update: Update) -> None:
         """Take what changed."""
+        self._begin_day()
         for run_id in update.removed:
             self._forget(run_id)
         for run in update.runs:
@@ -153,10 +180,21 @@ class RunStore:
 
     def _add_up(self, run: RunSnapshot | None, step: int) -> None:
         """Take a run into the sums, or out of them; a foreign one is in none."""
-        if run is not None and not run.foreign:
-            self.tokens += step * run.usage.tokens
-            self.cost += step * run.usage.cost
-            self.unpriced += step * run.usage.unpriced
+        if run is None or run.foreign:
+            return
+        self.whole = self.whole.plus(run, step)
+        if run.meta.created_at >= self._midnight:
+            self.today = self.today.plus(run, step)
+
+    def _begin_day(self) -> None:
+        """Begin the sums of the day anew when midnight has passed."""
+        if now_iso() < self._next_midnight:
+            return
+        self._midnight, self._next_midnight = midnights()
+        self.today = Totals()
+        for run in self._runs.values():
+            if not run.foreign and run.meta.created_at >= self._midnight:
+                self.today = self.today.plus(run, +1)
 
 
 def needs_operator(run: RunSnapshot) -> bool:
