@@ -280,6 +280,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             "subdeck-light",
         ),
     ] = None
+    columns: Annotated[
+        Texts,
+        Setting(
+            "The columns of the app's list of runs, in their order: state, preset, task, now, age, elapsed, tokens,"
+            " cost, agent, model, id. Where there is little room, those that matter least are left out.",
+            "[state, task, now, age, model, cost]",
+        ),
+    ] = ()
+    """Empty for the usual ones."""
     keys: Annotated[
         dict[Words, Key],
         Spelling('lines of the form "action: key"', dict),

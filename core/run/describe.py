@@ -143,18 +143,36 @@ def elapsed(run: RunSnapshot, now: datetime) -> str:
             return _between(moment(run.meta.created_at), now)
 
 
+def age(run: RunSnapshot, now: datetime) -> str:
+    """Return how long ago a run was launched: `<1m`, `3m`, `2h`, `5d`, `12w`; never negative."""
+    launched = moment(run.meta.created_at)
+    return span((now - launched).total_seconds()) if launched else NOTHING
+
+
+def span(seconds: float) -> str:
+    """Return a time in its largest unit; below 120 of one there is the next smaller."""
+    minutes = max(0, int(seconds // 60))
+    if minutes < 120:
+        return f"{minutes}m" if minutes else "<1m"
+    hours = minutes // 60
+    if hours < 48:
+        return f"{hours}h"
+    days = hours // 24
+    return f"{days}d" if days < 100 else f"{min(days // 7, 999)}w"
+
+
 def _between(begin: datetime | None, end: datetime | None) -> str:
     return clock((end - begin).total_seconds()) if begin and end else NOTHING
 
 
 def clock(seconds: float) -> str:
-    """`0:42`, `1:02:03`, `2d 3h`; never negative, whatever the wall clock did."""
+    """`0:42`, `1:02:03`, `2d 3h`, `120d`; never negative, whatever the wall clock did."""
     whole = max(0, int(seconds))
     minutes, second = divmod(whole, 60)
     hours, minute = divmod(minutes, 60)
     if hours >= 24:
         days, hour = divmod(hours, 24)
-        return f"{days}d {hour}h"
+        return f"{days}d {hour}h" if days < 100 else f"{days}d"
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 

@@ -30,12 +30,12 @@ def puppet(home: Path) -> None:
 def watcher_in(app: Terminal) -> None:
     """Launch a run that stays in its pane, and wait until the app shows it."""
     launch(app, SLOW, preset="watcher")
-    app.until_shown("● running", "watcher ▸", "I am looking at the shop▋")
+    app.until_shown("● ", "watcher ▸", "I am looking at the shop▋")
 
 
 def is_painted_and_alive(app: Terminal) -> None:
     """The app is all there again: painted, followed, with mouse and paste at work."""
-    app.until_shown("subdeck  ~/src/shop", "● running", "I am looking at the shop▋", "bg: 1 running / 1 total")
+    app.until_shown("subdeck  ~/src/shop", "● ", "I am looking at the shop▋", "bg: 1 running / 1 total")
     row = next(number for number, line in enumerate(app.screen.splitlines(), 1) if "repo-scout" in line)
     app.click(5, row)
     app.press("n")

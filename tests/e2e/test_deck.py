@@ -27,10 +27,10 @@ def test_launch_and_watch_to_the_end(open_app: OpenApp, shop: Path, size: tuple[
     app = open_app(size)
     assert "offline" in app.screen
     launch(app, TASK)
-    app.until_shown("● running", f"repo-scout ▸ {TASK}", "bg: 1 running / 1 total", "Reading src/auth.py")
-    app.until_shown("● running", "▋")
-    end = app.until_shown("✓ completed: done", "bg: 0 running / 1 total", "▌ ✓ completed  repo-scout")
-    assert "● running" not in end
+    app.until_shown("● ", f"repo-scout ▸ {TASK}", "bg: 1 running / 1 total", "Reading src/auth.py")
+    app.until_shown("● ", "▋")
+    end = app.until_shown("✓ completed: done", "bg: 0 running / 1 total", " ✓ repo-scout")
+    assert "● " not in end
     run = only_run(shop)
     assert ("completed", "done") == (run["status"], run["reason"])
     assert "src/auth.py:1" in run["finalText"]
@@ -51,11 +51,11 @@ def test_an_empty_task_starts_nothing(open_app: OpenApp, shop: Path) -> None:
 
 def test_resizing(open_app: OpenApp) -> None:
     """A terminal made narrow puts presets behind the runs, and wide again brings them back."""
-    app = open_app()
+    app = open_app((160, 40))
     launch(app, TASK)
     app.until_shown("✓ completed: done", "─ Presets ─", "─ Runs ─")
     app.resize(80, 24)
     narrow = app.until_shown("─ Runs ─", "✓ completed: done", "? help")
     assert "─ Presets ─" not in narrow
-    app.resize(120, 30)
+    app.resize(160, 40)
     app.until_shown("─ Presets ─", "─ Runs ─", "✓ completed: done")

@@ -60,11 +60,11 @@ def test_a_sentence_is_seen_while_it_is_written(
     app = open_app()
     assert "pi 0.73.1" in app.screen
     launch(app, "where are requests authenticated?")
-    app.until_shown("● running", "I look where requests get authenticated.")
-    app.until_shown("● running", "Reading src/auth.py", "Finished reading src/auth.py")
+    app.until_shown("● ", "I look where requests get authenticated.")
+    app.until_shown("● ", "Reading src/auth.py", "Finished reading src/auth.py")
     half = app.until_shown("The token is checked by", "▋")
     assert SENTENCE not in half
-    app.until_shown(SENTENCE, "✓ completed: done", "▌ ✓ completed  repo-scout", "bg: 0 running / 1 total")
+    app.until_shown(SENTENCE, "✓ completed: done", " ✓ repo-scout", "bg: 0 running / 1 total")
     run = only_run(shop)
     assert (SENTENCE, "fake/test", 1) == (run["finalText"], run["resolvedModel"], run["usage"]["toolUses"])
 
@@ -74,7 +74,7 @@ def test_a_refused_key_is_no_success(serve: Callable[[dict[str, Any]], None], op
     serve(REFUSED)
     app = open_app()
     launch(app, "where are requests authenticated?")
-    app.until_shown("✗ failed", "model_error: 401", "bg: 0 running / 1 total", "1 needs you")
+    app.until_shown("✗ ", "model_error: 401", "bg: 0 running / 1 total", "1 needs you")
     run = only_run(shop)
     assert ("failed", "model_error", 0) == (run["status"], run["reason"], run["exitCode"])
     assert "Invalid API key" in run["errorMessage"]

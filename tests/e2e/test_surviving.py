@@ -25,7 +25,7 @@ def test_quitting_leaves_runs_alive(open_app: OpenApp, shop: Path) -> None:
     """Quitting says what goes on; another shell sees it; the next app says what ended meanwhile, the one after not."""
     app = open_app()
     launch(app, SLOW)
-    app.until_shown("● running", "I am looking at the shop▋")
+    app.until_shown("● ", "I am looking at the shop▋")
     assert 0 == quit_app(app)
     assert "1 run is still running; subdeck status shows it" in app.screen
     shown = subdeck("status", cwd=shop).out
@@ -47,11 +47,11 @@ def test_a_killed_app(open_app: OpenApp, shop: Path) -> None:
     """An app that is killed takes no run with it, and one started again shows the run as it is."""
     app = open_app()
     launch(app, SLOW)
-    app.until_shown("● running", "I am looking at the shop▋")
+    app.until_shown("● ", "I am looking at the shop▋")
     app.kill()
     assert "running" == only_run(shop)["status"]
     again = open_app()
-    again.until_shown("● running", "I am looking at the shop▋", "bg: 1 running / 1 total")
+    again.until_shown("● ", "I am looking at the shop▋", "bg: 1 running / 1 total")
     (shop / "go").touch()
     again.until_shown("✓ completed: done", "The shop is fine", "bg: 0 running / 1 total")
     assert ("completed", "wrapper") == (only_run(shop)["status"], only_run(shop)["writtenBy"])
@@ -61,7 +61,7 @@ def test_stopping_by_key(open_app: OpenApp, shop: Path) -> None:
     """x ends the highlighted run, and row, transcript and files say by whom."""
     app = open_app()
     launch(app, SLOW)
-    app.until_shown("● running", "I am looking at the shop▋")
+    app.until_shown("● ", "I am looking at the shop▋")
     app.press("x")
     app.until_shown("⊘ aborted: stopped", "bg: 0 running / 1 total")
     run = only_run(shop)
@@ -74,10 +74,10 @@ def test_two_apps(open_app: OpenApp, shop: Path) -> None:
     first, second = open_app(), open_app()
     launch(first, SLOW)
     for app in (first, second):
-        app.until_shown("● running", "I am looking at the shop▋", "bg: 1 running / 1 total")
+        app.until_shown("● ", "I am looking at the shop▋", "bg: 1 running / 1 total")
     (shop / "go").touch()
     for app in (first, second):
-        app.until_shown("✓ completed: done", "▌ ✓ completed  repo-scout", "bg: 0 running / 1 total")
+        app.until_shown("✓ completed: done", " ✓ repo-scout", "bg: 0 running / 1 total")
     assert 1 == len(session_entries(shop, "bg-run"))
     assert 1 == len(session_entries(shop, "bg-update"))
     assert "While you were away" not in open_app().until_shown("The shop is fine")

@@ -248,7 +248,7 @@ async def test_the_run_looked_at_ends_silently() -> None:
         await deck.press("enter")
         await deck.until(lambda: deck.main.transcript.has_focus, "the transcript to have the keys")
         engine.tell(a_run(2, "failed"))
-        await deck.until_text("✗ failed")
+        await deck.until_text("✗ repo-scout")
         engine.tell(a_run(1, "completed"))
         await deck.until(lambda: deck.toasts, "the toast of the other")
         assert deck.toasts == ["✓ completed  repo-scout\n–"]
@@ -288,7 +288,7 @@ async def test_the_bell_rings_on_request(monkeypatch: pytest.MonkeyPatch, bell: 
         rung: list[int] = []
         monkeypatch.setattr(deck.app, "bell", lambda: rung.append(1))
         engine.tell(a_run(1, "completed"), a_run(2, "failed"))
-        await deck.until_text("✗ failed")
+        await deck.until_text("✗ repo-scout")
         await deck.until(lambda: bool(deck.toasts) == toasts, "the toast, if any")
         assert len(rung) == bell
 
@@ -316,7 +316,7 @@ async def test_an_end_during_the_first_look_is_told_once() -> None:
             return (a_run(1, "failed"),)
 
     async with opened(Ending(a_run(1))) as deck:
-        await deck.until_text("✗ failed")
+        await deck.until_text("✗ repo-scout")
         await deck.until(lambda: deck.toasts, "the line")
         assert ([True], ["While you were away 1 run ended: 1 failed."]) == (asked_after_look, deck.toasts)
 

@@ -9,9 +9,10 @@ from rich.style import Style
 from subdeck.tui.actions import ActionContext, KeyContext, footer_hints, keys_line
 from subdeck.tui.deck.bars import fitting
 from subdeck.tui.deck.toasts import ends_text
-from subdeck.tui.runs.columns import RowFlags, RunRow
+from subdeck.tui.runs.columns import layout
 from subdeck.tui.runs.list import ListLayout, list_layout_file
 from subdeck.tui.runs.order import Sort
+from subdeck.tui.runs.rows import RowFlags, RunRow
 from subdeck.tui.transcript.matches import highlighter
 from subdeck.tui.transcript.rows import Painter
 
@@ -132,7 +133,7 @@ def test_what_is_only_read_is_closed() -> None:
 
 def test_hardly_any_list_says_the_state_by_its_sign() -> None:
     """At 20 columns the preset's name and the time stand in a row, and the sign before them tells the state."""
-    row = "".join(text for text, _ in RunRow(a_run(1, "failed"), RowFlags(needs_you=True), 20).cells(NOW))
+    row = "".join(text for text, _ in RunRow(a_run(1, "failed"), RowFlags(needs_you=True), layout(20)).cells(NOW))
     assert row.startswith("! ✗ repo-")
     assert row.endswith("0:31")
     assert len(row) == 20

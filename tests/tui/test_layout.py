@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import state_file
-from subdeck.tui.actions import KeyContext
-from subdeck.tui.deck.panes import (
+from subdeck.tui.actions import PANES, KeyContext
+from subdeck.tui.deck.shape import (
+    BESIDE,
     LEAST_ABOVE,
+    LEAST_BESIDE,
     LEAST_PRESETS,
     LEAST_RUNS,
     LEAST_TRANSCRIPT,
     Room,
     Shape,
     above_height,
+    left_width,
     presets_width,
     shape_file,
     visible_panes,
@@ -29,6 +32,8 @@ from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
 
 STATE = "layout.json"
+ROOMY = (160, 40)
+"""Here presets, runs and transcript are all on the screen."""
 TINY = [(1, 1), (2, 2), (20, 5), (10, 40), (300, 3), (5, 80)]
 
 
@@ -87,8 +92,38 @@ def test_a_wish_beyond_the_bound_is_the_bound() -> None:
 def test_little_room_is_for_the_pane_with_the_keys() -> None:
     """Below 40 columns or 12 rows the focused pane is alone."""
     for room in (Room(39, 50), Room(200, 11)):
-        assert visible_panes(room, KeyContext.TRANSCRIPT, None) == {KeyContext.TRANSCRIPT}
-    assert len(visible_panes(Room(40, 12), KeyContext.TRANSCRIPT, None)) == 2
+        assert visible_panes(room, KeyContext.TRANSCRIPT, None, Shape()) == {KeyContext.TRANSCRIPT}
+    assert len(visible_panes(Room(40, 12), KeyContext.TRANSCRIPT, None, Shape())) == 2
+
+
+@pytest.mark.parametrize(
+    ("width", "place", "shape", "panes"),
+    [
+        (99, KeyContext.PRESETS, Shape(), {KeyContext.PRESETS, KeyContext.TRANSCRIPT}),
+        (100, KeyContext.PRESETS, Shape(), set(PANES)),
+        (139, KeyContext.RUNS, Shape(), {KeyContext.RUNS, KeyContext.TRANSCRIPT}),
+        (139, KeyContext.TRANSCRIPT, Shape(), {KeyContext.RUNS, KeyContext.TRANSCRIPT}),
+        (139, KeyContext.RUNS, Shape(presets=0.2), set(PANES)),
+        (140, KeyContext.TRANSCRIPT, Shape(), set(PANES)),
+    ],
+)
+def test_presets_are_folded_where_runs_need_the_room(
+    width: int, place: KeyContext, shape: Shape, panes: set[KeyContext]
+) -> None:
+    """Below 140 columns they are there while they have the keys, or where the operator gave them a width."""
+    assert visible_panes(Room(width, 30), place, None, shape) == panes
+
+
+@pytest.mark.parametrize("share", [None, 0.001, 0.999])
+@pytest.mark.parametrize("width", [BESIDE, 200, 300])
+def test_no_pane_of_three_gets_too_narrow(width: int, share: float | None) -> None:
+    """With the transcript beside them presets and runs keep their least width, and so does the transcript."""
+    room = Room(width, 50)
+    left = left_width(Shape(left=share), room)
+    presets = presets_width(Shape(presets=share, left=share), room)
+    assert left <= width - LEAST_BESIDE
+    assert presets >= LEAST_PRESETS
+    assert left - presets >= LEAST_RUNS
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"presets": "x"}', '{"presets": -3, "above": 7}', "\x00"])
@@ -134,7 +169,7 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_keys_move_the_borders() -> None:
     """`>` and `<` are for the presets, `-` and `+` for the transcript, `=` resets both; the next app knows it."""
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         columns, rows = sizes(deck)
         await deck.press(">", ">", "<", ">", "-")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows + 2), "the borders to be elsewhere")
@@ -142,19 +177,19 @@ async def test_keys_move_the_borders() -> None:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "a higher transcript")
         assert deck.main.panes.place is KeyContext.RUNS
         await deck.until(lambda: remembered().get("above"), "the file")
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "the same borders")
         await deck.press("=")
         await deck.until(lambda: sizes(deck) == (columns, rows), "the first borders")
-        await deck.until(lambda: remembered() == {"presets": None, "above": None}, "the file")
+        await deck.until(lambda: remembered() == {"presets": None, "above": None, "left": None}, "the file")
 
 
 async def test_another_terminal_size_and_back() -> None:
     """Shares are kept: a terminal made small and large again shows the borders where they were."""
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         await deck.press(">", ">", ">", "-", "-")
         before = sizes(deck)
-        for size in ((100, 24), (80, 24), (20, 5), (1, 1), (120, 30)):
+        for size in ((100, 24), (200, 50), (80, 24), (20, 5), (1, 1), ROOMY):
             await deck.pilot.resize_terminal(*size)
             await deck.pilot.pause()
         await deck.until(lambda: sizes(deck) == before, "the borders where they were")
@@ -177,7 +212,7 @@ async def test_a_border_that_is_not_there(size: tuple[int, int], key: str, words
 
 async def test_zoomed_panes_have_no_border() -> None:
     """While a pane is zoomed no size changes."""
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         before = sizes(deck)
         await deck.press("z", "-", "<", "z")
         await deck.until(lambda: sizes(deck) == before, "the same borders")
@@ -185,7 +220,7 @@ async def test_zoomed_panes_have_no_border() -> None:
 
 async def test_a_readonly_app_remembers_nothing() -> None:
     """It resizes, and writes nothing."""
-    async with opened(an_engine(), readonly=True) as deck:
+    async with opened(an_engine(), ROOMY, readonly=True) as deck:
         columns, _ = sizes(deck)
         await deck.press(">")
         await deck.until(lambda: sizes(deck)[0] == columns + 4, "a wider pane")
@@ -205,7 +240,7 @@ async def drag(deck: Deck, start: tuple[int, int], end: tuple[int, int]) -> None
 
 async def test_the_border_beside_is_dragged() -> None:
     """Either frame line may be held; the keys stay with the pane that has them."""
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         await deck.press("3")
         columns, rows = sizes(deck)
         for held in (columns - 1, columns + 5):
@@ -230,9 +265,45 @@ async def test_the_border_below_is_dragged(size: tuple[int, int]) -> None:
         assert deck.main.panes.place is KeyContext.RUNS
 
 
+async def test_the_transcript_stands_beside_the_runs() -> None:
+    """From 180 columns on; its border moves by key and mouse, and the next app knows it."""
+    async with opened(an_engine(), (200, 50)) as deck:
+        runs, transcript = deck.main.runs, deck.main.transcript
+        assert (runs.region.y, runs.region.bottom) == (transcript.region.y, transcript.region.bottom)
+        before = transcript.outer_size.width
+        await deck.press("-", "-", "+")
+        await deck.until(lambda: transcript.outer_size.width == before - 4, "a narrower transcript")
+        x = transcript.region.x
+        await drag(deck, (x, 10), (x + 10, 12))
+        await deck.until(lambda: transcript.region.x == x + 10, "the border to be elsewhere")
+        await deck.press("/", *"rev")
+        await deck.until_text("/ rev")
+        await deck.press("escape", "3", "/", *"file")
+        await deck.until_text("/ file")
+        await deck.press("escape")
+        await deck.until(lambda: remembered().get("left"), "the file")
+        await deck.pilot.resize_terminal(179, 50)
+        await deck.until(lambda: transcript.region.y > runs.region.y, "the transcript below the runs")
+        await deck.pilot.resize_terminal(200, 50)
+        await deck.until(lambda: transcript.region.x == x + 10, "the transcript where it was")
+
+
+async def test_folded_presets_come_with_the_keys() -> None:
+    """At 120 columns they are not there until they are gone to, and the runs have their room; a wish keeps them."""
+    async with opened(an_engine(), (120, 30)) as deck:
+        assert not deck.main.presets.display
+        await deck.press("1")
+        await deck.until_text("reviewer")
+        assert deck.main.runs.display
+        await deck.press("2")
+        await deck.until(lambda: not deck.main.presets.display, "the presets to be folded")
+        await deck.press("1", ">", "2")
+        await deck.until(lambda: deck.main.presets.display and deck.main.runs.has_focus, "the presets beside the runs")
+
+
 async def test_a_click_beside_a_border_is_a_click() -> None:
     """It gives the keys to the pane, and moves nothing."""
-    async with opened(an_engine()) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         before = sizes(deck)
         await deck.pilot.click(offset=(5, 3))
         await deck.until(lambda: deck.main.panes.place is KeyContext.PRESETS, "the presets to have the keys")
@@ -246,12 +317,12 @@ async def test_a_click_beside_a_border_is_a_click() -> None:
 @pytest.mark.parametrize("size", [*TINY, (80, 24), (100, 30), (120, 30), (200, 50), (300, 80)])
 async def test_any_size_and_back(size: tuple[int, int]) -> None:
     """Nothing raises, every pane, the help and a dialog can be opened, and nothing is wider than the terminal."""
-    async with opened(an_engine(), (120, 30)) as deck:
+    async with opened(an_engine(), ROOMY) as deck:
         await deck.pilot.resize_terminal(*size)
         await deck.press("1", "2", "3", "z", "j", "escape", "escape", "?", "escape", "n", "escape")
         lines = deck.screen_text.split("\n")
         assert (size[1], size[0]) == (len(lines), max(map(len, lines)))
-        await deck.pilot.resize_terminal(120, 30)
+        await deck.pilot.resize_terminal(*ROOMY)
         for text in ("─ Presets ─", "─ Runs ─", "✗ failed", "src/file_2.py", "bg: 1 running / 2 total"):
             await deck.until_text(text)
 

@@ -72,7 +72,7 @@ def test_a_change_without_another_place_moves_nothing() -> None:
 def test_a_group_stands_together_under_its_head() -> None:
     """A group stands as one: it is where a run of its state and age would be, its runs in the order of the launch."""
     _, listing = listed(a_run(10), *a_group("completed", "failed", "running", "queued", first=3), a_run(1))
-    assert shown(listing) == [10, "4 runs", 3, 4, 5, 6, 1]
+    assert shown(listing) == [10, "×4", 3, 4, 5, 6, 1]
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_a_folded_group_is_one_row() -> None:
     run_store, listing = listed(*a_group("running", "completed"), a_run(9, "completed"))
     group_key = head(listing).group_key
     listing.fold(group_key, True)
-    assert shown(listing) == ["2 runs", 9]
+    assert shown(listing) == ["×2", 9]
     assert listing.row_of(run_id(2)) == Row(group_key, "")
     tell(run_store, listing, *a_group("failed", "completed"))
-    assert shown(listing) == [9, "2 runs"]
+    assert shown(listing) == [9, "×2"]
     listing.fold(group_key, False)
-    assert shown(listing) == [9, "2 runs", 1, 2]
+    assert shown(listing) == [9, "×2", 1, 2]
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_a_filter_counts_what_it_passes() -> None:
     """Runs that do not match are not there; a group keeps those that match."""
     _, listing = listed(a_run(1), a_run(2, "failed"), *a_group("failed", "running", "failed", first=5))
     listing.filter_by(parse_filter("status:failed"))
-    assert (shown(listing), listing.shown) == (["2 of 3 runs", 5, 7, 2], 3)
+    assert (shown(listing), listing.shown) == (["2 of 3", 5, 7, 2], 3)
     listing.filter_by(EVERYTHING)
     assert listing.shown == 5
 

@@ -63,7 +63,7 @@ async def test_an_answer_that_asks_is_marked() -> None:
     async with opened(engine) as deck:
         await began(deck)
         await some_ends(deck, engine)
-        assert ["!", "!", "?", "•"] == [line[1] for line in deck.rows(deck.main.runs)[1:5]]
+        assert ["!", "!", "?", "•"] == [line[1] for line in deck.rows(deck.main.runs)[2:6]]
 
 
 @pytest.mark.parametrize("keys", [("]", "j", "k"), ("]", "d", "escape"), ("]", "X", "escape"), ("]", "S", "escape")])

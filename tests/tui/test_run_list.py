@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
 from subdeck.tui.runs.list import ListLayout, list_layout_file
+from subdeck.tui.runs.order import Sort
 
 from ..factories import make_state
 from .deck import Deck, opened
@@ -49,18 +50,18 @@ async def test_a_group_folds_and_unfolds() -> None:
     """Left folds the group of the cursor under its head, right unfolds it, enter and a double click do either."""
     async with opened(FakeEngine(*GROUP, *SINGLES)) as deck:
         runs = deck.main.runs
-        await deck.until_text("▾● running")
-        assert "4 runs" in deck.screen_text and "2 running  1 ✗  1 ✓" in deck.screen_text
+        await deck.until_text("▾● repo-scout")
+        assert "×4" in deck.screen_text and "2 running  1 ✗  1 ✓" in deck.screen_text
         await deck.press("j", "j")
         await deck.press("left")
         assert numbers(deck) == [3, 2, 1]
-        assert "▸● running" in deck.screen_text
+        assert "▸● repo-scout" in deck.screen_text
         assert runs.cursor == 0
         await deck.press("right")
         assert numbers(deck) == [10, 11, 12, 13, 3, 2, 1]
         await deck.press("enter")
         assert numbers(deck) == [3, 2, 1]
-        await deck.pilot.click(runs, offset=(10, 1), times=2)
+        await deck.pilot.click(runs, offset=(10, 2), times=2)
         assert numbers(deck) == [10, 11, 12, 13, 3, 2, 1]
         assert runs.has_focus
 
@@ -219,12 +220,12 @@ async def test_sorts_in_turn() -> None:
     engine = FakeEngine(a_run(1, "completed", usage=Usage(input=9, cost=0.1)), a_run(2, "completed"), a_run(3))
     async with opened(engine) as deck:
         seen: list[tuple[str, list[int]]] = []
-        for _ in range(5):
+        for _ in Sort:
             seen.append((title(deck), numbers(deck)))
             await deck.press("o")
         assert seen[0] == ("Runs", [3, 2, 1])
         assert seen[1] == ("Runs · by cost", [3, 1, 2])
-        assert [name for name, _ in seen[2:]] == ["Runs · by tokens", "Runs · by elapsed", "Runs · by preset"]
+        assert [name for name, _ in seen[2:]] == [f"Runs · {sort}" for sort in tuple(Sort)[2:]]
         assert title(deck) == "Runs"
 
 
@@ -330,7 +331,7 @@ async def test_passing_by_is_not_looking() -> None:
         await unseen_deck(deck, engine)
         await deck.press("j", "j", "j", "k", "k")
         lines = deck.rows(deck.main.runs)
-        assert [line[1] for line in lines[:4]] == [" ", "!", "•", "!"]
+        assert [line[1] for line in lines[1:5]] == [" ", "!", "•", "!"]
         assert len(deck.main.run_store.unseen) == 2
 
 
@@ -375,4 +376,4 @@ async def test_what_ended_before_the_start_is_unseen() -> None:
     engine.untold = (failed, over)
     async with opened(engine) as deck:
         await deck.until_text("1 needs you")
-        assert [line[1] for line in deck.rows(deck.main.runs)[:3]] == [" ", "•", "!"]
+        assert [line[1] for line in deck.rows(deck.main.runs)[1:4]] == [" ", "•", "!"]

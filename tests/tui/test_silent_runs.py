@@ -27,7 +27,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
         await deck.until_text("1 failed · 1 asks · 1 silent · 1 new")
         row = next(line for line in deck.rows(deck.main.runs) if "silent 6:" in line)
         assert "◐ silent" in row
-        assert "after Search fin" in row
+        assert "after Search" in row
         deck.main.runs.select(run_id(2))
         visited: list[str | None] = []
         for _ in range(4):

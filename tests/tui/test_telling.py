@@ -80,7 +80,7 @@ async def test_all_messages_can_be_read_again() -> None:
     engine.settings = Settings(notifications=Notifications(toasts=False))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed", message="401 [bold]key"))
-        await deck.until_text("✗ failed")
+        await deck.until_text("✗ repo-scout")
         await deck.press("u")
         await deck.until(lambda: deck.toasts, "the refusal")
         shown = await messages_shown(deck)

@@ -116,8 +116,8 @@ async def test_no_colour(monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...])
         assert coloured == set()
         if not keys:
             reversed_text = "".join(text for text, style in segments(deck) if style.reverse)
-            assert "● running" in reversed_text and "✗ failed" not in reversed_text
-            assert "━ Runs ━" in deck.screen_text and "─ Presets ─" in deck.screen_text
+            assert "● repo-scout" in reversed_text and "✗" not in reversed_text
+            assert "━ Runs ━" in deck.screen_text and "─ repo-scout ▸" in deck.screen_text
 
 
 async def test_an_empty_no_color_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "open": around.open,
         "filter": around.open_filter,
         "sort": around.sort,
+        "reverse_sort": around.reverse_sort,
         "mark": around.mark,
         "mark_all": around.mark_all,
         "mark_seen": around.mark_seen,

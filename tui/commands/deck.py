@@ -55,6 +55,11 @@ class DeckCommands(Commands):
         runs.order_by(runs.listing.sort.next)
         runs.keep_layout()
 
+    def reverse_sort(self) -> None:
+        runs = self._deck.runs
+        runs.order_by(runs.listing.sort, backwards=not runs.listing.backwards)
+        runs.keep_layout()
+
     def fold(self, folded: bool) -> None:
         if self._deck.runs.fold(folded):
             self._deck.runs.keep_layout()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Meta, Struct
-from msgspec.structs import replace
 from textual.containers import Horizontal, Vertical
 from textual.events import MouseDown, MouseMove, MouseUp
 from textual.screen import Screen
@@ -16,114 +14,37 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from ..actions import PANES, KeyContext
-from ..layout_file import LayoutFile
 from ..text.format import notify_failure
 from ..transcript.search import SearchLine
+from .shape import (
+    ONE_STEP_COLUMNS,
+    ONE_STEP_ROWS,
+    WIDE,
+    Room,
+    Shape,
+    above_height,
+    left_width,
+    presets_width,
+    shape_file,
+    visible_panes,
+    with_above,
+    with_left,
+    with_presets,
+)
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ..runs.list import RunList
     from ..runs.store import RunStore
 
-WIDE = 100
-"""From this many columns on the presets have their own place beside the runs."""
-LEAST_WIDTH, LEAST_HEIGHT = 40, 12
-"""On less, one pane is all there is room for."""
-TINY_HEIGHT = 8
-"""On less, or below `LEAST_WIDTH`, that pane goes without a frame and without the header."""
-LINES = 2
-"""Header and status line."""
-
-LEAST_PRESETS, LEAST_RUNS = 22, 56
-"""Columns of the panes with their frames."""
-LEAST_ABOVE, LEAST_TRANSCRIPT = 4, 4
-"""Rows of the same."""
-
-FIRST_PRESETS = 30
-FIRST_ABOVE, FIRST_ABOVE_STACKED = 0.5, 0.4
-
-ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
-"""How far a key moves a border."""
-
-
-Share = Annotated[float, Meta(gt=0, lt=1)]
-
-
-class Shape(Struct, frozen=True):
-    """How the operator divided the deck, in shares that outlive another size of the terminal; None where unchanged."""
-
-    presets: Share | None = None
-    """Of the columns, for the presets where they are beside the runs."""
-    above: Share | None = None
-    """Of the rows, for what stands above the transcript."""
-
-
-class Room(Struct, frozen=True):
-    """What the terminal offers."""
-
-    width: int
-    height: int
-
-    @property
-    def deck_height(self) -> int:
-        """Rows of the panes, where there is a header."""
-        return max(1, self.height - LINES)
-
-    @property
-    def holds_several(self) -> bool:
-        return self.width >= LEAST_WIDTH and self.height >= LEAST_HEIGHT
-
-    @property
-    def is_tiny(self) -> bool:
-        return self.width < LEAST_WIDTH or self.height < TINY_HEIGHT
-
-
-def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None) -> frozenset[KeyContext]:
-    """Return the panes to show when `place` has the focus; on a narrow screen presets come over the runs."""
-    if zoomed is not None:
-        return frozenset({zoomed})
-    if not room.holds_several:
-        return frozenset({place})
-    if room.width >= WIDE:
-        return frozenset(PANES)
-    above = KeyContext.PRESETS if place is KeyContext.PRESETS else KeyContext.RUNS
-    return frozenset({above, KeyContext.TRANSCRIPT})
-
-
-def presets_width(shape: Shape, room: Room) -> int:
-    """Columns of the presets beside the runs."""
-    wanted = max(FIRST_PRESETS, room.width // 5) if shape.presets is None else round(shape.presets * room.width)
-    return max(LEAST_PRESETS, min(wanted, room.width - LEAST_RUNS))
-
-
-def above_height(shape: Shape, room: Room) -> int:
-    """Rows of what stands above the transcript."""
-    first = FIRST_ABOVE if room.width >= WIDE else FIRST_ABOVE_STACKED
-    wanted = round((first if shape.above is None else shape.above) * room.deck_height)
-    return max(LEAST_ABOVE, min(wanted, room.deck_height - LEAST_TRANSCRIPT))
-
-
-def with_presets(shape: Shape, room: Room, columns: int) -> Shape:
-    """Give the presets this many columns, or as many as can be."""
-    bounded = presets_width(Shape(presets=columns / room.width), room)
-    return replace(shape, presets=bounded / room.width)
-
-
-def with_above(shape: Shape, room: Room, rows: int) -> Shape:
-    """Give what is above the transcript this many rows, or as many as can be."""
-    bounded = above_height(Shape(above=rows / room.deck_height), room)
-    return replace(shape, above=bounded / room.deck_height)
-
-
-def shape_file(*, readonly: bool = False) -> LayoutFile[Shape]:
-    return LayoutFile(Shape(), lambda: "layout.json", readonly=readonly)
-
 
 class Border(Enum):
     BESIDE = "beside"
     """Between presets and runs."""
     BELOW = "below"
-    """Between these and the transcript."""
+    """Between these and the transcript below them."""
+    RIGHT = "right"
+    """Between these and the transcript beside them."""
 
 
 class Panes(Vertical):
@@ -137,6 +58,10 @@ class Panes(Vertical):
         self._panes = panes
         self.above = Horizontal(id="above")
         """What holds presets and runs."""
+        self.left = Vertical(id="left")
+        """What holds that, and the line that filters."""
+        self.right = Vertical(id="right")
+        """What holds the transcript, and the line that searches it: below that, or beside it."""
         self.zoomed: KeyContext | None = None
         """The pane to which the operator gave the whole screen."""
         self.shown: frozenset[KeyContext] = frozenset()
@@ -165,20 +90,26 @@ class Panes(Vertical):
     def lay_out(self) -> None:
         """Show what there is room for; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
-        visible = visible_panes(room, self.place, self.zoomed)
+        visible = visible_panes(room, self.place, self.zoomed, self._shape)
         if self._laid_out == (room, visible, self._shape):
             return
         self.shown = visible
         self._laid_out = (room, visible, self._shape)
         for place, pane in self._panes.items():
             pane.display = place in visible
-        self.above.display = visible != frozenset({KeyContext.TRANSCRIPT})
+        several = len(visible) > 1
+        self.left.display = visible != frozenset({KeyContext.TRANSCRIPT})
+        self.right.display = KeyContext.TRANSCRIPT in visible
         beside = {KeyContext.PRESETS, KeyContext.RUNS} <= visible
-        self.above.styles.height = above_height(self._shape, room) if len(visible) > 1 else "1fr"
         self._panes[KeyContext.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
-        self._deck.set_class(len(visible) == 1, "-zoomed")
+        of_three = several and room.is_beside
+        self.left.styles.width = left_width(self._shape, room) if of_three else "1fr"
+        self.left.styles.height = "auto" if several and not of_three else "1fr"
+        self.above.styles.height = above_height(self._shape, room) if several and not of_three else "1fr"
+        self._deck.set_class(not several, "-zoomed")
         self._deck.set_class(room.is_tiny, "-tiny")
-        self._deck.set_class(visible == frozenset(PANES), "-wide")
+        self._deck.set_class(several and room.width >= WIDE, "-wide")
+        self._deck.set_class(of_three, "-beside")
 
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and give it the keys; a zoom goes with them."""
@@ -186,7 +117,7 @@ class Panes(Vertical):
             self.zoomed = place
         self._laid_out = None
         self._panes[place].display = True
-        self.above.display = True
+        self.left.display = self.right.display = True
         self._panes[place].focus()
 
     def go_round(self, step: int) -> None:
@@ -216,6 +147,11 @@ class Panes(Vertical):
         self._reshape(with_presets(self._shape, self._room, columns))
 
     def lower_transcript(self, steps: int) -> None:
+        """Take rows from the transcript, or columns where it is beside the runs."""
+        if self._room.is_beside:
+            columns = left_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
+            self._reshape(with_left(self._shape, self._room, columns))
+            return
         rows = above_height(self._shape, self._room) + steps * ONE_STEP_ROWS
         self._reshape(with_above(self._shape, self._room, rows))
 
@@ -239,8 +175,12 @@ class Panes(Vertical):
         """Return the border that runs through a cell of the screen."""
         presets, runs, transcript = (self._panes[place] for place in PANES)
         above = self.above.region
-        if self.above.display and transcript.display and y in (above.bottom - 1, transcript.region.y):
-            return Border.BELOW
+        if self.left.display and transcript.display:
+            if not self._room.is_beside:
+                if y in (above.bottom - 1, transcript.region.y):
+                    return Border.BELOW
+            elif above.y <= y < above.bottom and x in (above.right - 1, transcript.region.x):
+                return Border.RIGHT
         if presets.display and runs.display and above.y <= y < above.bottom:
             return Border.BESIDE if x in (presets.region.right - 1, runs.region.x) else None
         return None
@@ -252,6 +192,8 @@ class Panes(Vertical):
         self._held = border
         if border is Border.BESIDE:
             self._grip = self._panes[KeyContext.PRESETS].outer_size.width - event.screen_x
+        elif border is Border.RIGHT:
+            self._grip = self.left.outer_size.width - event.screen_x
         else:
             self._grip = self.above.outer_size.height - event.screen_y
         self.capture_mouse()
@@ -269,6 +211,8 @@ class Panes(Vertical):
         event.stop()
         if self._held is Border.BESIDE:
             shape = with_presets(self._shape, self._room, event.screen_x + self._grip)
+        elif self._held is Border.RIGHT:
+            shape = with_left(self._shape, self._room, event.screen_x + self._grip)
         else:
             shape = with_above(self._shape, self._room, event.screen_y + self._grip)
         if done:

@@ -31,6 +31,7 @@ from ..feed.messages import (
 from ..feed.reader import last_lines
 from ..notices import Notices
 from ..presets.list import PresetList
+from ..runs.columns import chosen_columns
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList, list_layout_file
 from ..runs.seen import SeenFile
@@ -95,7 +96,7 @@ class MainScreen(LeanScreen):
         self.presets = PresetList(actions, engine)
         root = engine.project.root
         layout, seen = list_layout_file(root, readonly=readonly), SeenFile(root, readonly=readonly)
-        self.runs = RunList(self.run_store, layout, seen, actions)
+        self.runs = RunList(self.run_store, layout, seen, actions, chosen_columns(engine.settings.columns))
         self.undo = Undo(self.bridge, self.runs.select)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
@@ -118,12 +119,14 @@ class MainScreen(LeanScreen):
         self.panes.lay_out()
         yield self._header
         with self.panes:
-            with self.panes.above:
-                yield self.presets
-                yield self.runs
-            yield FilterLine(self.runs)
-            yield self.transcript
-            yield self.search
+            with self.panes.left:
+                with self.panes.above:
+                    yield self.presets
+                    yield self.runs
+                yield FilterLine(self.runs)
+            with self.panes.right:
+                yield self.transcript
+                yield self.search
         yield self._status
         yield self.bridge
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from textual import on
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
@@ -20,23 +20,14 @@ from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
 from ..text.format import notify_failure
 from ..widgets.line_view import CURSOR, RowList
-from .columns import (
-    FOLDED,
-    LAST_MEMBER,
-    MEMBER,
-    UNFOLDED,
-    RowFlags,
-    RunRow,
-    head_cells,
-    lower_edge,
-    time_column,
-    upper_edge,
-)
+from .columns import Column, Layout, headings, layout, sort_of
 from .filter import Filter, parse_filter
 from .listing import Listing, Row
 from .order import Sort
+from .painter import RowPainter
+from .rows import lower_edge, upper_edge
 from .seen import NEW, SEEN, SeenFile
-from .store import Need, RunStore
+from .store import RunStore
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
@@ -50,6 +41,8 @@ class ListLayout(Struct, frozen=True):
     sort: Sort = Sort.AGE
     folded: tuple[str, ...] = ()
     """Keys of the groups of which only the head is shown."""
+    backwards: bool = False
+    """Whether the sort is reversed."""
 
 
 def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:
@@ -59,8 +52,12 @@ def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile
 MOST_FOLDED = 200
 """Groups that are remembered as folded."""
 
-MOST_ROWS = 500
-"""Drawn rows that are kept."""
+LEAST_FOR_HEAD = 6
+"""Lines of the list from which on one of them is for the headings."""
+WORDS_FROM = 140
+"""Columns of the terminal from which on a state may have its word."""
+AGES_EVERY = 15
+"""Seconds between two looks at the ages, which are told in minutes."""
 
 LOOK_S = 2.0
 """Between two looks at what other windows have marked as seen."""
@@ -85,7 +82,12 @@ class RunList(RowList):
             self.texts = texts
 
     def __init__(
-        self, run_store: RunStore, file: LayoutFile[ListLayout], seen: SeenFile, actions: Sequence[Action]
+        self,
+        run_store: RunStore,
+        file: LayoutFile[ListLayout],
+        seen: SeenFile,
+        actions: Sequence[Action],
+        columns: tuple[Column, ...],
     ) -> None:
         """`file` has filter, sort and folds as they were when the app was closed, `seen` what was looked at."""
         super().__init__(id=KeyContext.RUNS)
@@ -93,11 +95,12 @@ class RunList(RowList):
         self._file = file
         self._actions = actions
         self._edges = ("", "")
-        self._run_rows: dict[str, RunRow] = {}
-        """By run id: rows that were drawn; each second only their times change."""
         self._drawn_order = -1
+        self._columns = columns
+        self._ticks = 0
         self.listing = Listing(run_store)
         """Its rows; changed by methods of this list only."""
+        self._painter = RowPainter(run_store, self.listing)
         self.cursor_row: Row | None = None
         """What the cursor is on: a run or the head of a group; changed by this list only."""
         self._selected: str | None = None
@@ -123,8 +126,8 @@ class RunList(RowList):
     async def _recall_layout(self) -> None:
         """Arrange the list as before, but for a filter that nobody understands any more or that another replaced."""
         known = await asyncio.to_thread(self._file.read)
-        if known.sort is not Sort.AGE or known.folded:
-            self.order_by(known.sort, known.folded)
+        if known.sort is not Sort.AGE or known.backwards or known.folded:
+            self.order_by(known.sort, known.folded, backwards=known.backwards)
         if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
             self.filter_by(known.filter)
 
@@ -136,7 +139,7 @@ class RunList(RowList):
 
     def _list_layout(self) -> ListLayout:
         folded = tuple(sorted(self.listing.folded, reverse=True)[:MOST_FOLDED])
-        return ListLayout(self.listing.filter.text, self.listing.sort, folded)
+        return ListLayout(self.listing.filter.text, self.listing.sort, folded, self.listing.backwards)
 
     @property
     def selected(self) -> str | None:
@@ -246,13 +249,13 @@ class RunList(RowList):
         self.listing.pin(self._selected)
         return wanted
 
-    def order_by(self, sort: Sort, folded: Iterable[str] = ()) -> None:
+    def order_by(self, sort: Sort, folded: Iterable[str] = (), *, backwards: bool = False) -> None:
         """Sort the rows; fold these groups, or fold them when they come."""
 
         def change() -> None:
             for group_key in folded:
                 self.listing.fold(group_key, True)
-            self.listing.sort_by(sort)
+            self.listing.sort_by(sort, backwards=backwards)
 
         self._keep_view(change)
 
@@ -284,56 +287,48 @@ class RunList(RowList):
             self._write_mark(SEEN, [run_id])
 
     def tick(self) -> None:
-        """Redraw the times of unfinished runs, if any of them is on the screen, and what tells a silence."""
+        """Redraw what time changes on the screen: times of unfinished runs, what tells a silence, now and then ages."""
         top = self.scroll_offset.y
-        height = min(self.listing.active - top, self.scrollable_content_region.height)
-        if height <= 0:
-            return
-        x, width = time_column(self.scrollable_content_region.width - len(CURSOR))
-        self.refresh(Region(len(CURSOR) + x, 0, width, height))
+        shown = self.layout_at(self.scrollable_content_region.width - len(CURSOR))
+        active = min(self.listing.active - top, self.rows_height)
+        self._refresh_column(shown, Column.ELAPSED, active)
+        self._ticks += 1
+        if self._ticks % AGES_EVERY == 0:
+            self._refresh_column(shown, Column.AGE, min(self.row_count - top, self.rows_height))
         if silent := self._run_store.silence.silent:
-            for y in range(height):
-                if self.listing.row(top + y).run_id in silent:
-                    self.refresh(Region(0, y, self.size.width, 1))
+            for row in range(top, top + active):
+                if self.listing.row(row).run_id in silent:
+                    self.refresh_row(row)
+
+    def _refresh_column(self, shown: Layout, column: Column, height: int) -> None:
+        place = shown.place(column)
+        if place is not None and height > 0:
+            self.refresh(Region(len(CURSOR) + place.start, self.head_height, place.width, height))
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
-    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        group_key, run_id = self.listing.row(row)
-        group = self.listing.group(group_key)
-        run = self._run_store.get(run_id)
-        now, run_store = datetime.now(UTC), self._run_store
-        if run is not None:
-            tree = " " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER
-            need = run_store.need(run_id)
-            silence = run.silence(monotonic()) if run_id in run_store.silence.silent else None
-            flags = RowFlags(
-                need in (Need.FAILED, Need.SILENT),
-                need in (Need.ASKS, Need.NEW),
-                run_id in run_store.marked,
-                tree,
-                need is Need.ASKS,
-                None if silence is None else int(silence),
-            )
-            return self._row_of(run, flags, width).cells(now)
-        if group is None:
-            return []
-        flags = RowFlags(
-            not (run_store.unseen | run_store.silence.needing).isdisjoint(group.members),
-            not run_store.unread.isdisjoint(group.members),
-            run_store.marked.issuperset(group.members),
-            FOLDED if group_key in self.listing.folded else UNFOLDED,
-            any(run_store.need(run_id) is Need.ASKS for run_id in run_store.unread.intersection(group.members)),
-        )
-        return head_cells(group, flags, width, now)
+    @property
+    def wants_head(self) -> bool:
+        return bool(self.row_count) and self.scrollable_content_region.height >= LEAST_FOR_HEAD
 
-    def _row_of(self, run: RunSnapshot, flags: RowFlags, width: int) -> RunRow:
-        row = self._run_rows.get(run.run_id)
-        if row is None or not row.is_of(run, flags, width):
-            if len(self._run_rows) >= MOST_ROWS:
-                self._run_rows.clear()
-            row = self._run_rows[run.run_id] = RunRow(run, flags, width)
-        return row
+    def layout_at(self, width: int) -> Layout:
+        """Return the columns of rows of this width."""
+        return layout(width, self._columns, words=self.app.size.width >= WORDS_FROM)
+
+    def head_line(self, width: int) -> str:
+        return headings(self.layout_at(width), self.listing.sort, backwards=self.listing.backwards)
+
+    @on(RowList.HeadClicked)
+    def sort_by_column(self, click: RowList.HeadClicked) -> None:
+        """Sort by the column of a heading; by that of the order already, reverse it."""
+        column = self.layout_at(self.scrollable_content_region.width - len(CURSOR)).column_at(click.x)
+        sort = None if column is None else sort_of(column)
+        if sort is not None:
+            self.order_by(sort, backwards=sort is self.listing.sort and not self.listing.backwards)
+            self.keep_layout()
+
+    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
+        return self._painter.cells(self.listing.row(row), self.layout_at(width))
 
     def _show_edges(self) -> None:
         edges = (
@@ -346,15 +341,14 @@ class RunList(RowList):
 
     def _refresh_row(self, row: Row) -> None:
         index = self.listing.index_of(row)
-        y = -1 if index is None else index - self.scroll_offset.y
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
+        if index is not None:
+            self.refresh_row(index)
 
     # --- keeping the view --------------------------------------------------------------------------------------------
 
     def _keep_view(self, change: Callable[[], None]) -> None:
         """Change rows without moving what is looked at: the cursor's row, or the first one if that is out of view."""
-        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        top, height = self.scroll_offset.y, self.rows_height
         anchored = top <= self.cursor < top + height
         first = self.listing.row(top) if not anchored and 0 <= top < self.row_count else None
         distance = self.cursor - top

@@ -45,6 +45,8 @@ class Listing:
         self._run_store = run_store
         self.filter: Filter = EVERYTHING
         self.sort = Sort.AGE
+        self.backwards = False
+        """Whether the order of the sort is reversed."""
         self.order = 0
         """Grows whenever a row has moved."""
         self._pinned: str | None = None
@@ -124,7 +126,7 @@ class Listing:
         return self._lone_key(run, group_key) if run else (0, 0.0, "", group_key, 0, run_id)
 
     def _lone_key(self, run: RunSnapshot, group_key: str) -> RowKey:
-        return (*sort_key((run,), run.status, self.sort), group_key, 0, run.run_id)
+        return (*sort_key((run,), run.status, self.sort, backwards=self.backwards), group_key, 0, run.run_id)
 
     # --- changing them -----------------------------------------------------------------------------------------------
 
@@ -155,8 +157,8 @@ class Listing:
         changed, self._hidden = hidden ^ self._hidden, hidden
         self._rebuild(dict.fromkeys(map(self.group_key_of, changed)))
 
-    def sort_by(self, sort: Sort) -> None:
-        self.sort = sort
+    def sort_by(self, sort: Sort, *, backwards: bool = False) -> None:
+        self.sort, self.backwards = sort, backwards
         self._rows_by_group = {key: self._rows_of(key) for key in self._rows_by_group}
         self._rows = sorted(key for rows in self._rows_by_group.values() for key in rows)
         self.order += 1
@@ -235,7 +237,7 @@ class Listing:
             return tuple(self._lone_key(run, group_key) for run in shown)
         shown.sort(key=order_in_group)
         group = self._groups[group_key] = summarize(shown, len(siblings))
-        whole = (*sort_key(shown, group.status, self.sort), group_key)
+        whole = (*sort_key(shown, group.status, self.sort, backwards=self.backwards), group_key)
         head = (*whole, HEAD, "")
         if group_key in self.folded:
             return (head,)

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
-from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NEWER, NOTHING, clock, moment
+from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NEWER, NOTHING, clock, moment, span
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -39,6 +40,15 @@ class Sort(StrEnum):
     TOKENS = "by tokens"
     ELAPSED = "by elapsed"
     PRESET = "by preset"
+    TASK = "by task"
+    STATE = "by state"
+    AGENT = "by agent"
+    MODEL = "by model"
+
+    @property
+    def falls(self) -> bool:
+        """Whether the largest comes first, while the order is not reversed."""
+        return self in (Sort.COST, Sort.TOKENS, Sort.ELAPSED)
 
     @property
     def next(self) -> Sort:
@@ -48,6 +58,15 @@ class Sort(StrEnum):
 
 _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
 """Reverses the order of two ages."""
+
+
+class Backwards(str):
+    """Sorts before the texts after which it comes."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str.__gt__(self, other)
 
 
 def section_of(status: RunStatus) -> Section:
@@ -60,8 +79,8 @@ def age_of(run: RunSnapshot) -> str:
     return f"{run_id[:15]}{run.meta.created_at[:24]}{run_id[15:]}"
 
 
-def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort) -> SortKey:
-    """Return where a run stands, or the runs of a group as a whole, whose status is this."""
+def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, backwards: bool = False) -> SortKey:
+    """Return where a run stands, or the runs of a group as a whole, whose status is this; queued ones are in turn."""
     section = Section.FINISHED if all(run.foreign for run in runs) else section_of(status)
     value: Value = 0.0
     match sort:
@@ -78,8 +97,19 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort) -> Sort
             value = _began(runs) if section is Section.RUNNING else ""
         case Sort.PRESET:
             value = _title(runs).casefold()
+        case Sort.TASK:
+            value = about(runs[0]).casefold()
+        case Sort.STATE:
+            value = float(_PRECEDENCE.index(status))
+        case Sort.AGENT:
+            value = one_line(runs[0].meta.agent, 60).casefold()
+        case Sort.MODEL:
+            value = one_line(runs[0].meta.resolved_model or runs[0].meta.requested_model, 60).casefold()
+    if backwards:
+        value = Backwards(value) if isinstance(value, str) else -value
     age = min(map(age_of, runs))
-    return (int(section), value, age if section is Section.QUEUED else age.translate(_FLIPPED))
+    oldest_first = section is Section.QUEUED or (backwards and sort is Sort.AGE)
+    return (int(section), value, age if oldest_first else age.translate(_FLIPPED))
 
 
 def _cost(runs: Sequence[RunSnapshot]) -> float:
@@ -109,6 +139,28 @@ _IN_WORDS = (RunStatus.RUNNING, RunStatus.QUEUED)
 _IN_GLYPHS = (RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 
 
+ABOUT_LENGTH = 400
+"""Characters of a task that a row may show."""
+LEAST_COMMON = 8
+"""Characters of a beginning that are worth to be said once."""
+
+
+def about(run: RunSnapshot) -> str:
+    """Return what a run is about, on one line."""
+    return one_line(run.meta.description or run.meta.task, ABOUT_LENGTH)
+
+
+@lru_cache(256)
+def common_beginning(texts: tuple[str, ...]) -> str:
+    """Return the words with which all these tasks begin; empty where that is too little to be said once."""
+    first, last = min(texts), max(texts)
+    alike = (index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    common = first[: next(alike, len(first))]
+    if any(len(text) > len(common) for text in texts):
+        common = common[: max(common.rfind(" "), common.rfind("/")) + 1]
+    return common if len(common) >= LEAST_COMMON else ""
+
+
 class GroupFacts(Struct, frozen=True):
     """What the head of a group says, drawn from those of its runs that are shown."""
 
@@ -132,7 +184,11 @@ class GroupFacts(Struct, frozen=True):
     title: str
     """The preset, or how many there are."""
     about: str
-    """What the first one is about."""
+    """What all are about: their common beginning, else the first one's task."""
+    common: int
+    """Characters with which the tasks of all begin; 0 where their beginnings are not alike."""
+    launched: str
+    """When the first one was launched."""
 
     @property
     def state(self) -> str:
@@ -143,9 +199,9 @@ class GroupFacts(Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """`4 runs`; `2 of 4 runs` while a filter hides some."""
+        """`×4`; `2 of 4` while a filter hides some."""
         shown = len(self.members)
-        return f"{shown} runs" if shown == self.known else f"{shown} of {self.known} runs"
+        return f"×{shown}" if shown == self.known else f"{shown} of {self.known}"
 
     @property
     def tally(self) -> str:
@@ -156,6 +212,19 @@ class GroupFacts(Struct, frozen=True):
         if newer := len(self.members) - sum(counts.values()):
             parts.append(f"{newer} {NEWER}")
         return "  ".join(parts)
+
+    @property
+    def short_tally(self) -> str:
+        """`2● 1✗ 1✓`, for where there is no room for words."""
+        parts = [f"{count}{GLYPHS[status]}" for status in _PRECEDENCE if (count := dict(self.counts).get(status))]
+        if newer := len(self.members) - sum(dict(self.counts).values()):
+            parts.append(f"{newer}{ELSEWHERE_GLYPH}")
+        return " ".join(parts)
+
+    def age(self, now: datetime) -> str:
+        """Return how long ago the first one was launched."""
+        launched = moment(self.launched)
+        return span((now - launched).total_seconds()) if launched else NOTHING
 
     def elapsed(self, now: datetime) -> str:
         """Return the longest time that one of them took or has taken so far."""
@@ -170,7 +239,9 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
     """Sum up at least one run of a group; `known` is how many of it there are."""
     counts = Counter(run.status for run in runs if not run.newer_schema)
     status = next((status for status in _PRECEDENCE if status in counts), runs[0].status)
-    first = runs[0].meta
+    texts = tuple(map(about, runs))
+    common = common_beginning(texts)
+    is_same = len(set(texts)) == 1
     return GroupFacts(
         members=tuple(run.run_id for run in runs),
         known=known,
@@ -183,7 +254,9 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         began=_began(runs),
         longest_ms=_longest_ms(runs),
         title=_title(runs),
-        about=one_line(first.description or first.task, 400),
+        about=texts[0] if is_same or not common else f"{common}…",
+        common=len(common),
+        launched=min(run.meta.created_at for run in runs),
     )
 
 

@@ -32,9 +32,14 @@ class LineView(ScrollView, inherit_bindings=False):
         self.shown_width = 0
         """Columns of the frame being drawn; looked up once, for that costs more than a row."""
 
+    @property
+    def rows_height(self) -> int:
+        """Lines of the view that scroll."""
+        return self.scrollable_content_region.height
+
     def target_row(self, where: str, row: int, last: int) -> int:
         """Return the row, not limited to those that exist, that a movement such as `page_down` leads to from `row`."""
-        page = max(1, self.scrollable_content_region.height - 1)
+        page = max(1, self.rows_height - 1)
         return {
             "first": 0,
             "last": last,
@@ -106,8 +111,18 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
     class Chosen(Message):
         """A row was clicked a second time: what Enter does."""
 
+    class HeadClicked(Message):
+        """The line above the rows was clicked."""
+
+        def __init__(self, x: int) -> None:
+            super().__init__()
+            self.x = x
+            """Cells from the beginning of the rows' texts."""
+
     cursor: int = 0
     """Row of the cursor; meaningless while there are no rows."""
+    head_height: int = 0
+    """Lines above the rows that do not scroll, as of the last `set_height`."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 (Textual's name for it)
         super().__init__(id=id)
@@ -117,6 +132,25 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
     @property
     def row_count(self) -> int:
         raise NotImplementedError
+
+    @property
+    def wants_head(self) -> bool:
+        """Whether headings stand above the rows, and stay there."""
+        return False
+
+    def head_line(self, width: int) -> str:
+        """Return the headings, where there are any."""
+        return ""
+
+    @property
+    def rows_height(self) -> int:
+        return max(0, self.scrollable_content_region.height - self.head_height)
+
+    def refresh_row(self, row: int, x: int = 0, width: int | None = None) -> None:
+        """Draw a row again, or a part of it, if it is on the screen."""
+        y = row - self.scroll_offset.y
+        if 0 <= y < self.rows_height:
+            self.refresh(Region(x, y + self.head_height, self.size.width if width is None else width, 1))
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         """Return the texts of a row, each with the component class that colours it (empty for none)."""
@@ -134,7 +168,8 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         self.show_cursor()
 
     def set_height(self) -> None:
-        size = Size(max(1, self.scrollable_content_region.width), self.row_count)
+        self.head_height = int(self.wants_head)
+        size = Size(max(1, self.scrollable_content_region.width), self.row_count + self.head_height)
         if size != self.virtual_size:
             self.virtual_size = size
 
@@ -152,7 +187,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
 
     def show_cursor(self) -> None:
         """Scroll just so far that the cursor's row is visible."""
-        height = self.scrollable_content_region.height
+        height = self.rows_height
         top = self.scroll_offset.y
         if height <= 0:
             return
@@ -163,7 +198,13 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
-        if offset is None or (row := offset.y + self.scroll_offset.y) >= self.row_count:
+        if offset is None:
+            return
+        if offset.y < self.head_height:
+            self.post_message(self.HeadClicked(offset.x - len(CURSOR)))
+            return
+        row = offset.y - self.head_height + self.scroll_offset.y
+        if row >= self.row_count:
             return
         if row == self.cursor and event.chain > 1:
             self.post_message(self.Chosen())
@@ -175,7 +216,10 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         self._cell_styles.clear()
 
     def render_line(self, y: int) -> Strip:
-        row = self.scroll_offset.y + y
+        head = self.head_height
+        if y < head:
+            return self.strip([Segment(" " + self.head_line(self.shown_width - 1), self.style_of("row-list--muted"))])
+        row = self.scroll_offset.y + y - head
         if not self.row_count:
             lines = self.empty_lines()
             return self.strip([Segment(lines[y] if y < len(lines) else "", self.style_of("row-list--muted"))])
