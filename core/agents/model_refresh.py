@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Thread
 
 import msgspec
@@ -20,23 +20,28 @@ from .asking import end_all
 from .offered import refresh_all
 
 
-def refresh_apart(agents: Sequence[AgentChoice], timeout: float) -> None:
-    """Start the process, and wait until all have answered or were ended. Raises OSError."""
+def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None]) -> None:
+    """Start the process, and wait until all have answered or were ended; `answered` is called after each of them.
+
+    Raises OSError.
+    """
     process = subprocess.Popen(
         (sys.executable, "-P", "-E", "-m", __name__),
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
         start_new_session=True,
     )
-    if process.stdin:
+    if process.stdin and process.stdout:
         try:
             process.stdin.write(msgspec.json.encode((timeout, agents)) + b"\n")
             process.stdin.flush()
-            process.wait()
+            for _ in process.stdout:
+                answered()
         finally:
             process.stdin.close()
+            process.stdout.close()
             process.wait()
 
 
@@ -44,7 +49,7 @@ def main() -> None:
     timeout, agents = decode(sys.stdin.buffer.readline(), tuple[float, list[AgentChoice]])
 
     def ask() -> None:
-        refresh_all(agents, timeout)
+        refresh_all(agents, timeout, lambda: print(flush=True))
         os._exit(0)
 
     Thread(target=ask, daemon=True).start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -67,8 +67,13 @@ def due(agents: Iterable[AgentChoice]) -> tuple[AgentChoice, ...]:
     return tuple(agent for agent, known in lists if known and known.is_due())
 
 
-def refresh_all(agents: Sequence[AgentChoice], timeout: float = PATIENCE_S) -> dict[str, AgentUnavailable]:
-    """Start all these agents at once for their lists of models; return why some told none, by their names."""
+def refresh_all(
+    agents: Sequence[AgentChoice], timeout: float = PATIENCE_S, answered: Callable[[], None] = lambda: None
+) -> dict[str, AgentUnavailable]:
+    """Start all these agents at once for their lists of models; return why some told none, by their names.
+
+    `answered` is called in a thread after each of them.
+    """
     from threading import Thread  # few who want to know models start anything
 
     faults: dict[str, AgentUnavailable] = {}
@@ -78,6 +83,7 @@ def refresh_all(agents: Sequence[AgentChoice], timeout: float = PATIENCE_S) -> d
             refresh_models(agent, timeout)
         except AgentUnavailable as error:
             faults[agent.name] = error
+        answered()
 
     threads = [Thread(target=ask, args=(agent,), daemon=True) for agent in agents]
     for thread in threads:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..agents.choice import choose_agent, own_listings
+from ..agents.choice import choose_agent, offers, own_listings
 from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable
@@ -252,7 +252,8 @@ def available_models(settings: Settings, announced: Sequence[str] | None) -> tup
         agent = choose_agent(settings.agent, settings)
     except AgentUnavailable:
         agent = None
-    listings = [settings_listing(settings.models)]
+    named = settings.models if agent is None else [model for model in settings.models if offers(agent, model)]
+    listings = [settings_listing(named)]
     if agent:
         listings += own_listings(agent)
     refs = [*(announced or ()), *(model.ref for listing in listings for model in listing.models)]

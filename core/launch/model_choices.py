@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from ..agents.agent import AgentChoice
-from ..agents.choice import model_list, offers
+from ..agents.choice import choose_agent, model_list, offers, usual_model
 from ..agents.offered import PATIENCE_S, agents_of, context_words, due, models_of, price_words
 from ..config.settings import Settings
+from ..errors import AgentUnavailable
 from ..models.catalog import settings_listing
 from ..text.plain import one_line
 from .model import known_roles
@@ -26,7 +27,7 @@ class ModelChoice(Struct, frozen=True):
 
 def model_choices(agent: str | None, settings: Settings) -> tuple[ModelChoice, ...]:
     """Return the roles that are set, then the models known of an agent (None: that of the settings), in catalog order;
-    for `auto` those of all installed agents, agent by agent.
+    for `auto` those of all installed agents, agent by agent; of a model that several have, the first one's counts.
 
     What an agent brings along without a key for it is left out, and what none of them has. A source that cannot be read
     offers nothing; why is said when a model is resolved.
@@ -41,10 +42,16 @@ def model_choices(agent: str | None, settings: Settings) -> tuple[ModelChoice, .
         choices += _of_agent(each, settings)
     if not agents:
         choices += [ModelChoice(model.ref) for model in settings_listing(settings.models).models]
-    first: dict[str, ModelChoice] = {}
-    for choice in choices:
-        first.setdefault(choice.ref, choice)
-    return tuple(first.values())
+    return tuple(choices)
+
+
+def leaves_default(agent: str | None, settings: Settings) -> bool:
+    """Tell whether a run on this agent (None: that of the settings) does without default_model, which is another's."""
+    try:
+        choice = choose_agent(agent or settings.agent, settings)
+    except AgentUnavailable:
+        return False
+    return choice.has_default_model and not offers(choice, usual_model(settings))
 
 
 def _of_agent(agent: AgentChoice, settings: Settings) -> Iterator[ModelChoice]:
@@ -53,29 +60,27 @@ def _of_agent(agent: AgentChoice, settings: Settings) -> Iterator[ModelChoice]:
         yield ModelChoice(model.ref, agent.name, one_line(" ".join(filter(None, facts)), 80))
 
 
-def refresh_choices(
-    agent: str | None, settings: Settings, done: Callable[[], None], timeout: float = PATIENCE_S
-) -> bool:
+def refresh_choices(agent: str | None, settings: Settings, news: Callable[[bool], None]) -> bool:
     """Ask those agents whose lists are a day old, while others go on or leave; False where there is none.
 
-    `done` is called in another thread once all have answered, or have been ended.
+    `news` is called in another thread each time that one of them has answered, and with True after the last.
     """
     asked = due(agents_of(agent or settings.agent, settings))
     if not asked:
         return False
     for each in asked:
         if known := model_list(each):
-            known.begin(timeout)
+            known.begin(PATIENCE_S)
     from threading import Thread
 
     def ask() -> None:
         from ..agents.model_refresh import refresh_apart
 
         try:
-            refresh_apart(asked, timeout)
+            refresh_apart(asked, PATIENCE_S, lambda: news(False))
         except (OSError, UnicodeError):
             pass  # what was known before is known still
-        done()
+        news(True)
 
     Thread(target=ask, name="models", daemon=True).start()
     return True

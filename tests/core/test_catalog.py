@@ -193,30 +193,32 @@ def test_nobody_asks_twice_at_a_time(programs: Programs) -> None:
     assert (agent,) == due([agent])
 
 
-def test_the_screen_waits_for_nobody(programs: Programs) -> None:
+def test_the_screen_waits_for_nobody(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists that are due are asked for elsewhere; what is known is offered at once, and the news when it is there."""
     programs.tells("claude")
     programs.make("codex", "exec sleep 600")
     settings = programs.settings("claude", "codex")
-    news: list[str] = []
+    monkeypatch.setattr("subdeck.core.launch.model_choices.PATIENCE_S", 4.0)
+    news: list[bool] = []
     started = time.monotonic()
-    assert refresh_choices(None, settings, lambda: news.append("there"), 2)
-    assert not refresh_choices(None, settings, lambda: news.append("twice"))
+    assert refresh_choices(None, settings, news.append)
+    assert not refresh_choices(None, settings, news.append)
     assert "anthropic/sonnet" in [choice.ref for choice in model_choices(None, settings)]
     assert time.monotonic() - started < 2
     wait_until(lambda: "anthropic/tiny" in [choice.ref for choice in model_choices(None, settings)], "the news")
-    wait_until(lambda: news == ["there"], "the end of what hangs")
+    assert time.monotonic() - started < 4
+    wait_until(lambda: news == [False, False, True], "the end of what hangs")
 
 
 def test_a_model_leads_to_its_agent(programs: Programs) -> None:
-    """Agent by agent, in the order of `auto`; a model that several have stands with the first."""
+    """Agent by agent, in the order of `auto`, with what each tells of it."""
     settings = all_three(programs, roles={"fast": "openai/gpt-9", "odd": "nobody/x"})
     refresh_all(due(agents_of("auto", settings)))
     choices = model_choices(None, settings)
     assert ("@fast", "", "") == msgspec.structs.astuple(choices[0])
     assert ModelChoice("openai/gpt-9", "pi", "128k") in choices
     assert ModelChoice("anthropic/opus", "claude", "claude-opus-5-5 $4/$20") in choices
-    assert ["pi", "claude"] == list(dict.fromkeys(choice.agent for choice in choices if choice.agent))
+    assert ["pi", "claude", "codex"] == list(dict.fromkeys(choice.agent for choice in choices if choice.agent))
 
 
 def test_only_what_the_chosen_agent_has(programs: Programs) -> None:

@@ -173,6 +173,28 @@ def test_a_chosen_model_leads_to_its_agent() -> None:
     assert agent_of("", auto) is None
 
 
+def test_a_model_that_several_agents_have() -> None:
+    """Written, it is that of the first one; chosen from the list of agents, that of the chosen one."""
+    first, second = ModelChoice("a/b", "pi"), ModelChoice("a/b", "codex")
+    form = LaunchForm(a_preset(model=None), Settings(), "/src/shop")
+    form.take_models((first, second))
+    values = LaunchValues(task="t", model="a/b")
+    assert form.request(values).agent == "pi"
+    form.choose(second)
+    assert (form.request(values).agent, form.agent_for("a/b")) == ("codex", "codex")
+
+
+def test_a_default_that_the_agent_does_not_have() -> None:
+    """It is not shown as the model of the run, and not asked for."""
+    form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
+    form.leave_default()
+    assert (form.first.model, form.origin_of("")) == ("", "the agent's own default")
+    assert form.request(LaunchValues(task="t", model="d/m")).model == "d/m"
+    named = LaunchForm(a_preset(model="x/y"), Settings(default_model="d/m"), "/")
+    named.leave_default()
+    assert named.first.model == "x/y"
+
+
 def test_form_says_where_the_model_comes_from() -> None:
     """Preset, then default_model, then nothing."""
     bare = a_preset(model=None)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from subdeck.core.agents.choice import choose_agent, model_list
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.launch.model_choices import model_choices
@@ -96,7 +97,7 @@ async def test_known_models_are_offered() -> None:
         assert field.value == "anthropic/claude-haiku-4-5"
         field.value = "nobody/knows-it"
         await deck.press("down")
-        assert field.value == "nobody/knows-it"
+        assert field.value == "@fast", "what is like nothing known is a mistake: all are there to choose from"
 
 
 def test_choices_are_roles_and_models(tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
         await until_dialog(deck, CopyPresetScreen)
         await deck.until_text("The role @fast is not set here")
         await deck.press("ctrl+s")
-        await deck.until_text("name a model for the copy, or set fast below roles")
+        await deck.until_text("the copy, or set fast below roles")
         await deck.type("fake/test")
         await deck.press("ctrl+s")
         await deck.until(lambda: deck.main.presets.preset, "the copy in the list")
@@ -167,3 +168,38 @@ async def test_a_narrow_edge_keeps_what_matters() -> None:
         await deck.pilot.resize_terminal(80, 24)
         await deck.until(lambda: "─ project" not in deck.screen_text, "the origin to give way")
         assert "0 events · follow ─╯" in deck.screen_text
+
+
+async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list has what each agent offers below its name, and news of an agent that was asked in the background; one
+    that hangs keeps nobody waiting. What is chosen there runs on its agent.
+    """
+    monkeypatch.setattr("subdeck.core.launch.model_choices.PATIENCE_S", 6.0)
+    model = {"value": "tiny", "resolvedModel": "claude-tiny-1", "description": "$1/$5 per Mtok"}
+    answer = {"type": "control_response", "response": {"response": {"models": [model]}}}
+    (tmp_path / "answer").write_text(json.dumps(answer) + "\n")
+    scripts = {"claude": f"read line; cat {tmp_path}/answer", "codex": "exec sleep 600"}
+    for name, script in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    engine = FakeEngine(presets=[a_preset(model=None)])
+    engine.settings = Settings(agents={name: AgentSettings((str(tmp_path / name),)) for name in scripts})
+    async with opened(engine, (100, 30)) as deck:
+        await deck.until(lambda: deck.main.presets.row_count, "the preset")
+        await deck.press("n")
+        await until_dialog(deck, LaunchScreen)
+        dialog = deck.app.screen
+        assert isinstance(dialog, LaunchScreen)
+        field = dialog.query_one(ModelInput)
+        await deck.until(lambda: "anthropic/sonnet" in field.known, "what is known without asking")
+        await deck.until(lambda: "anthropic/tiny" in field.known, "what was told")
+        await deck.press("ctrl+l")
+        await deck.until_text("claude-tiny-1 $1/$5")
+        await deck.type("claude tiny")
+        await deck.until_text("1 of ")
+        await deck.press("enter")
+        await deck.until(lambda: field.value == "anthropic/tiny", "the chosen model")
+        await deck.until_text("Agent    claude")
+        assert dialog.form.request(dialog._fields.values).agent == "claude"
+        known = model_list(choose_agent("codex", engine.settings))
+        await deck.until(lambda: known and "it said nothing" in known.kept().problem, "the end of what hangs")

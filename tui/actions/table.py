@@ -135,6 +135,8 @@ ACTIONS: tuple[Action, ...] = (
            footer=4),
     Action("earlier_tasks", at(LAUNCH, "ctrl+r"), "history", "Choose an earlier task.", do="screen.earlier_tasks",
            footer=5),
+    Action("list_models", at(LAUNCH, "ctrl+l"), "models", "Choose from what each agent offers.",
+           do="screen.list_models"),
 
     # --- the list of runs ---
     Action("open", at(RUNS, "enter"), "open", needs=needs_run, footer=6,

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.text.plain import one_line
-from ..actions import KeyContext, keys_line
+from ..actions import KeyContext, key_of, keys_line
 from ..deck.screen import MainScreen
 from ..launch.form import LaunchForm, Reuse
 from ..launch.memory import Remembered
@@ -43,7 +43,14 @@ class LaunchCommands(Commands):
         form = LaunchForm(preset, engine.settings, engine.cwd, run=run, reuse=reuse, marked=len(marked))
         keys = keys_line(KeyContext.LAUNCH, self._deck.actions)
         run_store = self._deck.run_store
-        screen = LaunchScreen(self._bridge, form, keys, remembered=self._remembered, runs=lambda: run_store.runs)
+        screen = LaunchScreen(
+            self._bridge,
+            form,
+            keys,
+            list_key=key_of("list_models", self._deck.actions),
+            remembered=self._remembered,
+            runs=lambda: run_store.runs,
+        )
         self.app.push_screen(screen, partial(self._launched, run if reuse is not Reuse.NOTHING else None))
 
     def _launched(self, source: RunSnapshot | None, run_id: str | None) -> None:

@@ -42,10 +42,12 @@ class LaunchFields(VerticalScroll, can_focus=False):
     class Changed(Message):
         """A field has changed."""
 
-    def __init__(self, form: LaunchForm, facts: LaunchFacts) -> None:
+    def __init__(self, form: LaunchForm, facts: LaunchFacts, list_key: str = "") -> None:
+        """`list_key` is the key that lists all models."""
         super().__init__(id="fields")
         self.form = form
         self._facts = facts
+        self._list_key = list_key
         self._shown = form.first
         """What was put into the fields; what differs from it was typed."""
         self._change_is_pending = False
@@ -189,13 +191,26 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.query_one("#tools-shown", Fact).say(facts.tools)
         self.query_one("#limits", Fact).say(facts.limits)
         self.query_one("#notes", Note).say(facts.warnings)
+        if facts.leaves_default:
+            self.form.leave_default()
         self.show_models(facts.models)
 
     def show_models(self, models: Sequence[ModelChoice]) -> None:
         """Offer these models from now on."""
-        self.query_one(ModelInput).offer({choice.ref: choice.agent for choice in models})
+        offered: dict[str, str] = {}
+        for choice in models:
+            offered.setdefault(choice.ref, choice.agent)
+        self.query_one(ModelInput).offer(offered)
         self.form.take_models(models)
         self._put(self.form.remembered)
+
+    def take_model(self, choice: ModelChoice) -> None:
+        """Put a model of an agent into its field."""
+        self.form.choose(choice)
+        field = self.query_one(ModelInput)
+        field.put(choice.ref)
+        field.focus()
+        self._changed_soon()
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
         """Say these problems and no others, each beside its field, or at the foot with what it is about."""
@@ -275,7 +290,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _show_origin(self) -> None:
         model = self.query_one(ModelInput)
-        offered = f"↓ {len(model.known)} known" if model.known else ""
+        known = f"↓ {len(model.known)} known" if model.known else ""
+        offered = f"{known}, {self._list_key} list" if known and self._list_key else known
         said = "   ".join(filter(None, (self.form.origin_of(model.value), offered)))
         self.query_one("#origin", Static).update(Content(said))
         self.query_one("#agent", Fact).say(self.form.agent_for(model.value.strip()))

@@ -28,6 +28,9 @@ AUTO = "auto"
 """The agent of the settings that is chosen by what is installed, and by the model."""
 
 
+DEFAULT_MODEL = "default_model"
+
+
 class Reuse(Enum):
     """What a new run takes over from the earlier one it is launched from, besides `{previous}`."""
 
@@ -66,7 +69,11 @@ class LaunchForm:
         self._prompt = ""
         self._usual_model, self._usual_origin = _model(preset, settings)
         self._models: dict[str, ModelChoice] = {}
-        """What is known, by what is written for it."""
+        """The same by what is written for it; of several agents the first one's."""
+        self.known: Sequence[ModelChoice] = ()
+        """What is known, agent by agent."""
+        self._chosen: ModelChoice | None = None
+        """The one that was chosen last, from the list of all agents."""
         self._only_model = ""
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
@@ -142,10 +149,17 @@ class LaunchForm:
 
     def _owner_of(self, model: str) -> str | None:
         """Return the agent that has a model, where the model decides which it is; None for one that is not listed."""
-        if (self.settled_agent or self._settings.agent) != AUTO or model == self._usual_model:
+        if (self.settled_agent or self._settings.agent) != AUTO or (model == self._usual_model and not self._chosen):
             return None
-        known = self._models.get(model)
+        known = self._known(model)
         return (known.agent or None) if known else None
+
+    def _known(self, model: str) -> ModelChoice | None:
+        return self._chosen if self._chosen and self._chosen.ref == model else self._models.get(model)
+
+    def choose(self, choice: ModelChoice) -> None:
+        """Take a model of an agent, which several may have."""
+        self._chosen = choice
 
     @property
     def session(self) -> str:
@@ -196,11 +210,19 @@ class LaunchForm:
 
     def take_models(self, known: Sequence[ModelChoice]) -> None:
         """Know these models, and begin with the only one where nobody names any."""
-        self._models = {choice.ref: choice for choice in known}
+        self._models = {choice.ref: choice for choice in reversed(known)}
+        self.known = known
         models = [model for model in self._models if not model.startswith("@")]
         if len(models) == 1 and not self.first.model:
             self._only_model = models[0]
             self.first = structs.replace(self.first, model=models[0])
+
+    def leave_default(self) -> None:
+        """Begin without default_model where it would be used: the agent of this launch does not have it."""
+        if self._usual_origin == DEFAULT_MODEL:
+            if self.first.model == self._usual_model:
+                self.first = structs.replace(self.first, model="")
+            self._usual_model, self._usual_origin = "", "the agent's own default"
 
     @property
     def remembered(self) -> LaunchValues:
@@ -246,7 +268,7 @@ class LaunchForm:
 
     def about(self, model: str) -> str:
         """Return what its agent tells of a model; empty where nothing is known."""
-        known = self._models.get(model)
+        known = self._known(model)
         return known.about if known else ""
 
     # --- what is asked for ---------------------------------------------------------------------------------------
@@ -321,5 +343,5 @@ def _model(preset: Preset | None, settings: Settings) -> tuple[str, str]:
     if preset and preset.model:
         return one_line(preset.model), "from the preset"
     if settings.default_model:
-        return one_line(settings.default_model), "default_model"
+        return one_line(settings.default_model), DEFAULT_MODEL
     return "", "the preset names none" if preset else ""

@@ -30,6 +30,7 @@ from ..widgets.form import PlainTextArea
 from .fields import LaunchFields
 from .inputs import PathInput
 from .memory import Remembered
+from .models import ModelsScreen
 from .start import (
     FailedAfterSaving,
     Launched,
@@ -46,6 +47,7 @@ from .values import LaunchValues
 if TYPE_CHECKING:
     from textual.app import App
 
+    from ...core.launch.model_choices import ModelChoice
     from ...core.run.snapshot import RunSnapshot
     from .form import LaunchForm
     from .memory import LaunchMemory
@@ -56,10 +58,10 @@ AROUND = 4
 """Rows of the dialog besides its fields: the border, the buttons and the blank above them."""
 
 
-def _set_soon(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    """Set an event from another thread, unless the app has ended."""
+def _put_soon(loop: asyncio.AbstractEventLoop, news: asyncio.Queue[bool], is_last: bool) -> None:
+    """Put news from another thread, unless the app has ended."""
     try:
-        loop.call_soon_threadsafe(event.set)
+        loop.call_soon_threadsafe(news.put_nowait, is_last)
     except RuntimeError:
         return
 
@@ -80,16 +82,19 @@ class LaunchScreen(ModalScreen[str]):
         form: LaunchForm,
         keys: str,
         *,
+        list_key: str = "",
         remembered: Remembered,
         runs: Callable[[], Iterable[RunSnapshot]],
     ) -> None:
-        """`keys` says which keys launch and leave; `runs` are those whose tasks can be had again."""
+        """`keys` says which keys launch and leave, `list_key` which one lists the models; `runs` are those whose tasks
+        can be had again.
+        """
         super().__init__()
         self._bridge = bridge
         self._keys = keys
         self._remembered = remembered
         self._runs = runs
-        self._fields = LaunchFields(form, written_facts(form.preset))
+        self._fields = LaunchFields(form, written_facts(form.preset), list_key)
         self._ready = asyncio.Event()
         """Set when what is remembered and what is repeated is in the fields."""
         self._looked_up = asyncio.Event()
@@ -151,9 +156,11 @@ class LaunchScreen(ModalScreen[str]):
                 self._fields.show_facts(facts)
         finally:
             self._looked_up.set()
-        loop, answered = asyncio.get_running_loop(), asyncio.Event()
-        if await self._bridge.call(ask_for_models, engine, agent, partial(_set_soon, loop, answered)):
-            await answered.wait()
+        news: asyncio.Queue[bool] = asyncio.Queue()
+        tell = partial(_put_soon, asyncio.get_running_loop(), news)
+        is_over = not await self._bridge.call(ask_for_models, engine, agent, tell)
+        while not is_over and self._fields.is_open:
+            is_over = await news.get()
             models = await self._bridge.call(read_models, engine, agent)
             if self._fields.is_open:
                 self._fields.show_models(models)
@@ -226,6 +233,14 @@ class LaunchScreen(ModalScreen[str]):
         if text is not None:
             self._fields.task_area.put(plain(text))
         self._fields.task_area.focus()
+
+    def action_list_models(self) -> None:
+        if not self._launching:
+            self.app.push_screen(ModelsScreen(self.form.known), self._take_model)
+
+    def _take_model(self, choice: ModelChoice | None) -> None:
+        if choice is not None:
+            self._fields.take_model(choice)
 
     # --- launching -----------------------------------------------------------------------------------------------
 

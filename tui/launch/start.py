@@ -38,6 +38,8 @@ class LaunchFacts(Struct, frozen=True):
     warnings: str = ""
     models: tuple[ModelChoice, ...] = ()
     """What the model's field offers."""
+    leaves_default: bool = False
+    """Whether default_model is none of the agent's, which takes its own."""
 
 
 def written_facts(preset: Preset | None) -> LaunchFacts:
@@ -50,11 +52,13 @@ def read_facts(engine: EngineApi, preset: Preset | None, agent: str | None) -> L
 
     Reads files.
     """
+    from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
 
     view = preview(preset, engine.workspace) if preset else None
     models = read_models(engine, agent)
-    return _facts(preset, view, models) if preset else LaunchFacts(models=models)
+    facts = _facts(preset, view, models) if preset else LaunchFacts(models=models)
+    return replace(facts, leaves_default=leaves_default(agent, engine.settings))
 
 
 def read_models(engine: EngineApi, agent: str | None) -> tuple[ModelChoice, ...]:
@@ -64,11 +68,13 @@ def read_models(engine: EngineApi, agent: str | None) -> tuple[ModelChoice, ...]
     return model_choices(agent, engine.settings)
 
 
-def ask_for_models(engine: EngineApi, agent: str | None, done: Callable[[], None]) -> bool:
-    """Have agents asked for their models where that is due; True where `done` will be called, in a thread."""
+def ask_for_models(engine: EngineApi, agent: str | None, news: Callable[[bool], None]) -> bool:
+    """Have agents asked for their models where that is due; True where `news` will be called, in a thread, each time
+    that one has answered, and with True after the last.
+    """
     from ...core.launch.model_choices import refresh_choices
 
-    return refresh_choices(agent, engine.settings, done)
+    return refresh_choices(agent, engine.settings, news)
 
 
 def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]) -> LaunchFacts:

@@ -88,7 +88,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
         with Vertical(classes="dialog", id="earlier") as dialog:
             dialog.border_title = "Earlier tasks"
             dialog.border_subtitle = "⏎ use it   esc cancel"
-            yield _Words(placeholder="type to search", compact=True, id="words")
+            yield SearchWords(placeholder="type to search", compact=True, id="words")
             yield OptionList(markup=False, compact=True)
             yield Static("", id="shown", classes="muted")
 
@@ -136,7 +136,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
         self.dismiss(None)
 
 
-class _Words(Input):
+class SearchWords(Input):
     """Keeps the focus; what moves a cursor moves that of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
