@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
@@ -18,6 +19,7 @@ from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunRequest, RunResult
 from subdeck.core.run.snapshot import Ended, Queued, Running, RunSnapshot
+from subdeck.core.runners.process import WrapperCall
 from subdeck.core.system import files, processes
 
 from .waiting import wait_until
@@ -51,6 +53,20 @@ def open_engine(
     """Open a project whose agent runs `command`."""
     write_settings(command, **settings)
     return Engine.open(str(project_dir), session=session)
+
+
+def run_wrappers_with(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Change something, in code, in the wrappers that are started from now on."""
+    code = f"""
+import sys
+from subdeck.core.run import artifacts
+from subdeck.core.system import cgroup
+{change}
+from subdeck.core.wrapper.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
+    monkeypatch.setattr(WrapperCall, "argv", argv)
 
 
 def request(*script: str, **others: Any) -> RunRequest:

@@ -37,6 +37,8 @@ LEFT_OVERS_S = 0.5
 
 LONGEST_WAIT_S = 3600.0
 """Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
+MOST_UNREAD_REQUESTS = 3
+"""Looks for a request to stop that the disk may refuse before a signal counts without one."""
 CHUNK = 256 * 1024
 """Bytes read from a pipe at a time."""
 
@@ -78,6 +80,8 @@ class Attempt:
         self._signal: str | None = None
         self._limit: RunReason | None = None
         self._exited: ChildExit | None = None
+        self._unread_requests = 0
+        """How often the disk did not say whether there is a request to stop."""
         self.has_child = False
         """Whether the child could be started."""
         self.not_ended: tuple[str, ...] = ()
@@ -305,8 +309,14 @@ class Attempt:
 
         A request may have been written before we listened, so it is looked for without a signal too.
         """
+        try:
+            request = artifacts.read_stop(self._run_dir, certain=True)
+        except OSError:
+            self._unread_requests += 1
+            if self._unread_requests < MOST_UNREAD_REQUESTS:
+                return  # a look each second follows: what a signal was for is not known yet
+            request = None
         caught, self._signals.caught = self._signals.caught, []
-        request = artifacts.read_stop(self._run_dir)
         now = time.monotonic()
         if request is not None:
             self._stop = request

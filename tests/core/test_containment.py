@@ -25,6 +25,7 @@ from tests.factories import (
     pid_in,
     run_dir,
     run_to_end,
+    run_wrappers_with,
     start,
     started,
     wait_for_end,
@@ -47,19 +48,6 @@ needs_groups = pytest.mark.skipif(
 def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
     """Open a project with control groups, and one without."""
     return open_engine(project_dir, cgroup=request.param)
-
-
-def run_wrappers_with(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Change something in the wrappers that are started from now on."""
-    code = f"""
-import sys
-from subdeck.core.system import cgroup
-{change}
-from subdeck.core.wrapper.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
-    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
-    monkeypatch.setattr(WrapperCall, "argv", argv)
 
 
 def group_of(pid: int) -> str:

@@ -31,6 +31,7 @@ from tests.factories import (
     result_of,
     run_dir,
     run_to_end,
+    run_wrappers_with,
     start,
     started,
     wait_for_end,
@@ -278,6 +279,33 @@ def test_a_stopped_wrapper_is_reached(project_dir: Path, force: bool, is_written
     engine.stop([run.run_id], force=force)
     assert ("aborted", "killed" if force else "stopped") == ending(wait_for_end(engine, run.run_id))
     wait_until_gone(*[pids.pid, pids.child_pid])
+
+
+@pytest.mark.parametrize("for_good", [False, True])
+def test_a_request_that_the_disk_does_not_read(
+    project_dir: Path, monkeypatch: pytest.MonkeyPatch, for_good: bool
+) -> None:
+    """A signal counts for itself only once the disk has refused to say several times what it was for."""
+    run_wrappers_with(
+        monkeypatch,
+        f"""
+real, refused = artifacts.read_stop, []
+def read_stop(run_dir, *, certain=False):
+    found = real(run_dir, certain=certain)
+    if found and ({for_good} or not refused):
+        refused.append(found)
+        if certain:
+            raise OSError(5, "Input/output error")
+        return None
+    return found
+artifacts.read_stop = read_stop
+""",
+    )
+    engine = open_engine(project_dir)
+    run = start(engine, "hang")
+    started(engine, run)
+    engine.stop([run.run_id])
+    assert ("aborted", "signal" if for_good else "stopped") == ending(wait_for_end(engine, run.run_id))
 
 
 def test_a_request_without_a_signal(project_dir: Path) -> None:
