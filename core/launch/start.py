@@ -211,10 +211,17 @@ def _await_first_event(project: paths.Project, launching: _Launching, deadline: 
         gone = launching.has_gone()
         time.sleep(LOOK_INTERVAL_S)
     launching.release()
+    _forget_environment(run_dir)
     if gone:
         from ..project.liveness import reconcile
 
         reconcile(project, launching.meta.run_id, by="launcher")
+
+
+def _forget_environment(run_dir: str) -> None:
+    """Remove what was left for a wrapper where the run has ended without one: it may hold keys."""
+    if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+        files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
 
 
 def _fail(launching: _Launching, message: str) -> None:
@@ -223,6 +230,7 @@ def _fail(launching: _Launching, message: str) -> None:
     meta, run_dir = launching.meta, launching.run_dir
     lock = hold(run_dir)
     if lock is None:
+        _forget_environment(run_dir)
         return  # a wrapper has it: what failed is only the word that it was started
     files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
     result = RunResult(

@@ -50,6 +50,8 @@ def main(arguments: list[str]) -> int:
     is_faulty = False
     try:
         if not hold.take():
+            if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # nobody comes to take it any more
+                files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
             return 0
         _take_environment(run_dir)
         runner.write()

@@ -25,6 +25,7 @@ from tests.factories import (
     end_of,
     events_of,
     lives,
+    make_result,
     open_engine,
     pid_in,
     request,
@@ -204,6 +205,27 @@ def test_an_environment_file_is_private(engine: Engine, monkeypatch: pytest.Monk
     run = start(engine, "answer ok")
     assert ([0o600], "failed", "start_failed") == (modes, run.status, run.reason)
     assert not (run_dir(engine, run) / "environment").exists()
+
+
+@pytest.mark.parametrize("comes", [True, False], ids=["a wrapper comes", "none comes"])
+def test_the_environment_of_a_run_that_was_finished_meanwhile(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, comes: bool
+) -> None:
+    """Nobody takes it any more, so it is taken away: by a wrapper that comes too late, or else by the launcher."""
+    from subdeck.core.runners import tmux as runner
+
+    open_window = runner.open_window
+
+    def finish_first(*words: object) -> int:
+        (name,) = artifacts.run_ids(engine.project.runs)
+        artifacts.write_result(engine.project.run_dir(name), make_result(name))
+        return open_window(*words) if comes else 2**22 - 1
+
+    monkeypatch.setattr(runner, "open_window", finish_first)
+    run = start(engine, "answer ok")
+    environment = run_dir(engine, run) / "environment"
+    wait_until(lambda: not environment.exists(), "the environment to be taken away")
+    assert not (run_dir(engine, run) / "events.jsonl").exists()
 
 
 def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
