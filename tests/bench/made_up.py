@@ -80,8 +80,9 @@ def finish(project: paths.Project, made: RunMeta) -> str:
 class HeldRun:
     """A run that this process holds, as a wrapper would: locked, with a doorbell, its events written on demand."""
 
-    def __init__(self, project: paths.Project, number: int) -> None:
-        made = meta(number, project.root)
+    def __init__(self, project: paths.Project, number: int, made: RunMeta | None = None, began: str = "") -> None:
+        """It is the run of a number, or `made`; it began now, or at an ISO time."""
+        made = made or meta(number, project.root)
         self.run_id = made.run_id
         os.makedirs(project.active, exist_ok=True)
         self._lock = artifacts.create_run(project.runs, made, made.task)
@@ -96,19 +97,35 @@ class HeldRun:
         self.seq = 1
         os.write(
             self._events,
-            encode_event(RunStarted(seq=1, ts=paths.now_iso(), pid=own, child_pid=own, attempt=1, max_attempts=1)),
+            encode_event(
+                RunStarted(seq=1, ts=began or paths.now_iso(), pid=own, child_pid=own, attempt=1, max_attempts=1)
+            ),
         )
+
+    def close(self) -> None:
+        """Let go of it without an end, as a wrapper that dies does."""
+        for descriptor in (self._lock, self._events, self._bell):
+            os.close(descriptor)
 
     def say(self, text: str) -> int:
         """Write one event and ring; return its number."""
         return self.write(AssistantText(text=text))
 
-    def write(self, event: Event) -> int:
-        """Write an event under the next number and ring; return the number."""
+    def write(self, event: Event, at: float | None = None) -> int:
+        """Write an event under the next number and ring, now or as it was at an earlier time; return the number."""
         self.seq += 1
-        os.write(self._events, encode_event(replace(event, seq=self.seq, ts=paths.now_iso())))
+        ts = paths.now_iso() if at is None else paths.iso_time(at)
+        os.write(self._events, encode_event(replace(event, seq=self.seq, ts=ts)))
         os.pwrite(self._bell, msgspec.json.encode(artifacts.ActivityRecord(self.seq)) + b"\n", 0)
+        if at is not None:
+            os.utime(self._bell, (at, at))
         return self.seq
+
+    def writing(self, sentence: str) -> None:
+        """Show a sentence that is being written."""
+        record = msgspec.json.encode(artifacts.ActivityRecord(self.seq, sentence)) + b"\n"
+        os.pwrite(self._bell, record, 0)
+        os.ftruncate(self._bell, len(record))
 
 
 def long_run(project: paths.Project, number: int, events: int) -> RunMeta:

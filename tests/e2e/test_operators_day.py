@@ -1,0 +1,111 @@
+"""What an operator with 300 runs, 30 of them running, wants to know and do; and how many keys each of it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from subdeck.core.paths import Project
+
+from tests import made_deck
+from tests.made_deck import MadeDeck
+
+from .acts import quit_after
+from .conftest import OpenApp
+from .terminal import Terminal
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture
+def deck(shop: Path) -> Iterator[MadeDeck]:
+    made = MadeDeck(Project(str(shop)))
+    yield made
+    made.close()
+
+
+class Operator:
+    """Presses keys, and counts them; words that are typed count for nothing."""
+
+    def __init__(self, app: Terminal) -> None:
+        self.app = app
+        self._pressed = 0
+
+    @contextmanager
+    def wants(self, what: str, *, keys: int) -> Iterator[None]:
+        self._pressed = 0
+        yield
+        assert keys == self._pressed, f"{what}: {self._pressed} keys instead of {keys}"
+
+    def press(self, *keys: str) -> None:
+        self._pressed += len(keys)
+        self.app.press(*keys)
+
+    def type(self, words: str) -> None:
+        self.app.type(words)
+        self.app.until_shown(words)
+
+    def sees(self, *texts: str) -> None:
+        self.app.until_shown(*texts)
+
+
+def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck) -> None:
+    """One after the other, in one window; what was looked at is known to the next one."""
+    app = open_app(size := (160, 44))
+    operator = Operator(app)
+    operator.sees("3 failed · 1 asks · 2 silent", "bg: 30 running / 300 total")
+    with operator.wants("to know why a run failed", keys=1):
+        operator.press("]")
+        operator.sees("its wrapper died without a word")
+    with operator.wants("to read what a run asks", keys=3):
+        operator.press("]", "]", "]")
+        operator.sees(made_deck.QUESTION)
+    with operator.wants("to know that a run has gone silent, and after what", keys=1):
+        operator.press("]")
+        operator.sees("◐", "silent 6:", made_deck.LAST_WORDS)
+    with operator.wants("to find what was said nine days ago", keys=2):
+        operator.press("C-f")
+        operator.sees("Search")
+        operator.type(made_deck.NEEDLE)
+        operator.sees("The nightly job reads", "1 hit")
+        operator.press("Enter")
+        operator.sees("The nightly job reads", "match 1/1")
+    with operator.wants("to read what a run has changed", keys=6):
+        operator.press("Escape", "C-p")
+        operator.sees("Find")
+        operator.type("make refunds")
+        operator.sees("make refunds idempotent")
+        operator.press("Enter")
+        operator.sees("fixer ▸ make refunds idempotent")
+        operator.press("3", "}")
+        app.until(lambda: re.search("▌.*Editing src/refunds.py", app.screen), "the cursor on the edit")
+        operator.press("Enter")
+        operator.sees("key = order.refund_key or new_key()", "raise AlreadyRefunded")
+    with operator.wants("to hand an answer to a program", keys=3):
+        operator.press("|")
+        operator.sees("Pipe")
+        operator.type("cat >answer.txt")
+        operator.press("Enter")
+        answer = shop / "answer.txt"
+        app.until(lambda: answer.exists() and made_deck.FIXED in answer.read_text(), "the answer in the file")
+        operator.sees("Enter goes back")
+        operator.press("Enter")
+        operator.sees("bg: 30 running")
+    with operator.wants("to know what it has cost", keys=2):
+        operator.press("$")
+        operator.sees("today", "reviewer")
+        operator.press("Escape")
+        app.until_hidden("by preset")
+    with operator.wants("to see only the failures of a preset", keys=2):
+        operator.press("2", "/")
+        operator.type("status:failed preset:fixer")
+        operator.sees("fixer", "✗")
+        app.press("Enter", "Escape")
+    assert 0 == quit_after(app)
+    again = open_app(size)
+    again.until_shown("bg: 30 running / 300 total")
+    assert "3 failed" not in again.screen
+    assert 0 == quit_after(again)
