@@ -96,7 +96,7 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck) -> None:
         operator.sees("bg: 30 running")
     with operator.wants("to know what it has cost", keys=2):
         operator.press("$")
-        operator.sees("today", "reviewer")
+        operator.sees("by preset", "by agent")
         operator.press("Escape")
         app.until_hidden("by preset")
     with operator.wants("to see only the failures of a preset", keys=2):
