@@ -203,7 +203,8 @@ def _presets(workspace: Workspace) -> Iterator[Check]:
         detail = f"none in {', '.join(catalog.places)}"
         yield Check("presets", State.WARN, detail, "subdeck presets shows how to write one")
     for problem in catalog.problems:
-        yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", f"edit {shlex.quote(problem.path)}")
+        fix = "" if os.path.isdir(problem.path) else f"edit {shlex.quote(problem.path)}"
+        yield Check("presets", State.WARN, f"{problem.where}: {problem.message}", fix)
 
 
 def _agent(settings: Settings) -> Iterator[Check]:

@@ -40,7 +40,7 @@ def import_(file: str, name: str | None, for_all: bool, form: str | None, agent:
     preset = _read(path, form, agent, engine)
     workspace = engine.workspace
     directory = os.path.join(agent_dir(), "subagents") if for_all else project_place(workspace)
-    written = place_copy(preset, (name or preset.name).strip(), directory)
+    written = place_copy(preset, preset.name if name is None else name, directory)
     source = PresetSource.GLOBAL if for_all else PresetSource.PROJECT
     checked = check_preset(read_content(written), workspace, directory, source, written)
     if as_json:

@@ -54,7 +54,7 @@ def save_preset(
 
 def place_copy(preset: Preset, name: str, directory: str) -> str:
     """Write a preset that another program's file makes as one of ours, as `place_preset` does. Raises PresetError."""
-    description = preset.description or f"From {os.path.basename(preset.path)}"
+    name, description = name.strip(), preset.description or f"From {os.path.basename(preset.path)}"
     ours = structs.replace(
         preset, name=name, description=description, source=PresetSource.PROJECT, path="", form="", warnings=()
     )

@@ -178,6 +178,13 @@ def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, wha
     assert not (project_dir / ".pi").exists()
 
 
+@pytest.mark.parametrize("name", ["", " ", "a/b", "n" * 65])
+def test_a_name_that_is_none(project: Path, name: str) -> None:
+    """What cannot be the name of a preset is refused before anything is written."""
+    assert 2 == subdeck("import", ".claude/agents/r.md", "--as", name, cwd=project).code
+    assert not (project / ".pi" / "subagents").exists()
+
+
 def test_what_is_no_file(project_dir: Path) -> None:
     """A missing file, a directory and a FIFO are errors; nothing is waited for."""
     os.mkfifo(project_dir / "fifo.md")

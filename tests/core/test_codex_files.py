@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.agents.codex.permissions import TOOL_NAMES, permissions_of
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.file import Preset
 from subdeck.core.presets.forms.codex import FORM
 from subdeck.core.run.model import PresetSource
+from subdeck.core.run.tool_policy import Offer, resolve_tools
 
 HEAD = 'name = "reviewer"\ndescription = "Reviews a change"\ndeveloper_instructions = """\nLook.\n"""\n'
 ALL = ("read", "grep", "find", "ls", "bash", "edit", "write", "web_search")
@@ -52,6 +54,17 @@ def test_a_whole_file() -> None:
 def test_sandboxes(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ...] | None) -> None:
     """A sandbox that restricts is that of the list of tools for which Codex gets it; without one the user's holds."""
     assert (tools, denied) == (read(fields).tools, read(fields).denied_tools)
+
+
+@pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
+def test_codex_is_told_the_sandbox_of_the_file(mode: str) -> None:
+    """The list of tools leads back to the sandbox, also where a parent bounds it; it is never a wider one."""
+    offer = Offer(TOOL_NAMES, closed=True, excludes=True)
+    tools = read(f'sandbox_mode = "{mode}"').tools
+
+    assert mode == permissions_of(resolve_tools(tools, offer=offer)).sandbox
+    parent = ("read", "bash", "edit", "write")
+    assert mode == permissions_of(resolve_tools(tools, offer=offer, parent=parent)).sandbox
 
 
 @pytest.mark.parametrize(("word", "level"), [("none", "off"), ("minimal", "minimal"), ("xhigh", "xhigh")])

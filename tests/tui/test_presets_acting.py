@@ -40,6 +40,24 @@ async def test_an_own_preset_is_duplicated(project_dir: Path, size: tuple[int, i
         assert SCOUT.replace("name: scout", "name: scout-3") == copy.read_text()
 
 
+async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
+    """One of another program has its warnings and its form below the rows; a copy of it is a preset of ours."""
+    file = project_dir / ".claude" / "agents" / "scout.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: scout\ndescription: d\ndisallowedTools: Bash\nhooks: {}\n---\nLook.\n")
+    agents = {"claude": {"command": ["/bin/true"]}}
+    dirs = [{"path": str(file.parent), "agent": "claude"}]
+    async with presets_opened(project_dir, size=(200, 50), agents=agents, preset_dirs=dirs) as deck:
+        await deck.until_text("! hooks is not passed on")
+        await deck.until_text("an agent file of claude")
+        await deck.press("b")
+        await until_screen(deck, CopyPresetScreen)
+        await deck.press("ctrl+s")
+        await until_screen(deck, MainScreen)
+        await deck.until(lambda: deck.main.presets.preset.name == "scout-2", "the cursor on the copy")
+        assert "denied_tools: [bash]\n" in (project_place(project_dir) / "scout-2.md").read_text()
+
+
 @pytest.mark.parametrize("name", ["a/b", "n" * 300, "", "scout"])
 async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: str) -> None:
     """The dialog stays with what was typed, and the reason below it."""

@@ -47,6 +47,7 @@ def fact_lines(found: Preset | PresetProblem, width: int, warnings: Sequence[str
         *((f"! {warning}", WARNED) for warning in dict.fromkeys((*found.warnings, *warnings))),
         (found.description, ""),
         *((text, MUTED) for text in columns),
+        (f"an agent file of {found.form}" if found.form else "", MUTED),
     ]
     return [(row, colour) for text, colour in texts if text for row in wrap(one_line(text), width - MARGIN)]
 
