@@ -32,6 +32,8 @@ class KeptList(Struct, frozen=True):
     """When it was asked last, in seconds since 1970; 0 for never, or where the clock was set back since."""
     asked_of: dict[str, str] = {}
     """Which program that was."""
+    asked_with: dict[str, str] = {}
+    """What `key` was then, whether it told something or not."""
     busy_until: float = 0.0
     """While somebody asks: when they have given up at the latest."""
     problem: str = ""
@@ -64,8 +66,8 @@ class ModelList:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether something has changed since, maybe not the program, that the list depends on."""
-        return self.kept().key != self.key
+        """Whether something that the list depends on has changed since it was asked, though the program need not."""
+        return self.kept().asked_with != self.key
 
     def begin(self, timeout: float) -> None:
         """Note that somebody asks now, so that nobody else does."""
@@ -77,7 +79,7 @@ class ModelList:
     def keep(self, models: Sequence[Model], key: dict[str, str]) -> None:
         """Keep what the agent told. Raises AgentUnavailable where that cannot be done."""
         try:
-            self._write(KeptList(key, tuple(models), time.time(), self._program))
+            self._write(KeptList(key, tuple(models), time.time(), self._program, key))
         except OSError as error:
             raise AgentUnavailable(
                 f"the list of models cannot be kept: {error.strerror}", where=paths.cache_dir(), hint="check its rights"
@@ -85,10 +87,9 @@ class ModelList:
 
     def keep_problem(self, problem: str) -> None:
         """Keep why the agent told nothing, beside what it told before."""
+        kept = replace(self.kept(), asked_at=time.time(), asked_of=self._program, asked_with=self.key)
         try:
-            self._write(
-                replace(self.kept(), asked_at=time.time(), asked_of=self._program, busy_until=0.0, problem=problem)
-            )
+            self._write(replace(kept, busy_until=0.0, problem=problem))
         except OSError:
             return  # what it told before is not lost by that
 

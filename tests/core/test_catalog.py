@@ -128,6 +128,8 @@ def test_a_program_is_started_once_a_day(programs: Programs, name: str, monkeypa
         [model.ref for model in found.models],
         found.problem,
     )
+    asked = model_list(agent)
+    assert asked and not asked.is_outdated, "nobody else has a reason to ask again"
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + ASK_AGAIN_S)
     assert (agent,) == due([agent])
@@ -150,6 +152,16 @@ def test_a_program_that_never_answers(
     with pytest.raises(AgentUnavailable, match="could not list its models: it said"):
         refresh_models(agent, 0.3)
     assert () == due([agent])
+
+
+def test_where_a_program_is_asked(programs: Programs, project_dir: Path, home: Path) -> None:
+    """In the user's home: nothing that a checkout brings along has a say in what it does."""
+    programs.make("codex", f'pwd > {home}/where; read line; echo \'{{"id":2,"result":{{"data":[]}}}}\'')
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"agents": programs.config("codex")}))
+    assert 0 == subdeck("models", cwd=project_dir).code
+    assert str(home) == (home / "where").read_text().strip()
 
 
 @pytest.mark.parametrize("said", ["", "null", "[]", "{", '{"id":2,"error":{"message":"no"}}', '{"id":2,"result":3}'])
