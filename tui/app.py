@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -32,14 +33,18 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     """The first screen's rules too: those of a default screen are not read by themselves."""
     BINDINGS = bindings(KeyContext.APP)
 
-    def __init__(self, engine: EngineApi, run_id: str | None = None, *, readonly: bool = False) -> None:
-        """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing.
+    def __init__(
+        self, engine: EngineApi, run_id: str | None = None, *, readonly: bool = False, watched: Sequence[str] = ()
+    ) -> None:
+        """With `run_id` that run is shown by itself until the operator goes to the deck; `readonly` changes nothing; of
+        the `watched` runs tiles are shown, and nothing else.
 
         Raises SettingsError for keys that cannot be had.
         """
         super().__init__()
         self._engine = engine
         self._run_id = run_id
+        self._watched = watched
         self._readonly = readonly
         for theme in OURS:
             self.register_theme(theme)
@@ -52,7 +57,13 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(
-            self._engine, self._actions, self.notices, _handlers, run_id=self._run_id, readonly=self._readonly
+            self._engine,
+            self._actions,
+            self.notices,
+            _handlers,
+            run_id=self._run_id,
+            readonly=self._readonly,
+            watched=self._watched,
         )
 
     def _wanted_theme(self) -> str:

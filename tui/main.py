@@ -6,6 +6,10 @@ import gc
 import os
 import sys
 
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 GC_THRESHOLD = 100_000
 """New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
 start would be collections that find nothing; once the app is loaded it goes back to that, see `terminal.process`."""
@@ -69,13 +73,18 @@ def _command_line(failure: BaseException | None) -> int:
     import_click()
     from ..core.cli.main import main as command_line
 
-    return command_line(lambda run, readonly: _open_app(run, readonly=readonly, failure=failure))
+    return command_line(
+        lambda runs, readonly, beside: _open_app(runs, readonly=readonly, beside=beside, failure=failure)
+    )
 
 
-def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseException | None = None) -> int:
+def _open_app(
+    runs: Sequence[str] = (), *, readonly: bool = False, beside: bool = False, failure: BaseException | None = None
+) -> int:
     """Run the app until the operator quits, and print what is still running; return the exit code.
 
-    `failure` is raised here instead, so that the command line reports it as it reports its own.
+    It opens on a run, or with several `beside` each other. `failure` is raised here instead, so that the command line
+    reports it as it reports its own.
     """
     if failure is not None:
         raise failure
@@ -96,14 +105,14 @@ def _open_app(run: str | None = None, *, readonly: bool = False, failure: BaseEx
 
     log_thread_faults()
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
-    run_id = None if run is None else engine.find((run,))[0]  # before what only the app needs is loaded
+    run_ids = engine.find(runs)  # before what only the app needs is loaded
     from .terminal.textual_import import import_textual
 
     import_textual()
     from .app import SubdeckApp
     from .terminal.escapes import kept_title
 
-    app = SubdeckApp(engine, run_id, readonly=readonly)
+    app = SubdeckApp(engine, *(() if beside else run_ids), readonly=readonly, watched=run_ids if beside else ())
     with kept_title(engine.settings.notifications.title):
         farewell = app.run()
     if farewell:

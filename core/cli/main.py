@@ -20,6 +20,7 @@ COMMANDS = {
     "bg": ("run", "Start a run in the background and print its id."),
     "status": ("status", "List the runs: what is running, and how the last ones ended."),
     "wait": ("status", "Wait until runs have ended."),
+    "watch": ("watch", "Show up to six runs side by side, live."),
     "logs": ("logs", "Print what a run did, or follow it."),
     "answer": ("answer", "Print what a run answered, or a code block of it."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
@@ -43,9 +44,10 @@ COMMANDS = {
 }
 """For each command the module of this package that has it under its name, and one line of help."""
 
-OpenApp = Callable[[str | None, bool], int]
-"""Takes the run to show by itself (its id, or an unambiguous beginning), and whether nothing can be changed from the
-app. Returns the exit code; raises SubdeckError for what keeps the app from opening.
+OpenApp = Callable[[Sequence[str], bool, bool], int]
+"""Takes the runs to show by themselves (ids, or unambiguous beginnings), whether nothing can be changed from the app,
+and whether the runs are shown side by side. Returns the exit code; raises SubdeckError for what keeps the app from
+opening.
 """
 
 
@@ -119,7 +121,8 @@ def _deck(open_app: OpenApp) -> CommandGroup:
                 what, hint = f"{one_line(directory)}: {error.strerror}", "choose a directory that exists"
                 raise UsageError(what, where="-C", hint=hint) from error
         if ctx.invoked_subcommand is None:
-            return open_app(run, readonly)
+            return open_app(() if run is None else (run,), readonly, False)
+        ctx.obj = open_app
         if run is not None or readonly:
             option = "--readonly" if run is None else "--run"
             raise UsageError(f"{option} is for the app, not for a command", where=option, hint="leave it out")

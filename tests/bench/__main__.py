@@ -24,7 +24,7 @@ ENGINE = (
     "claude_child",
     "codex_child",
 )
-APP = ("app_start", "app_live", "app_cpu", "run_list", "big_transcript", "long_life")
+APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "long_life")
 ALL = (*ENGINE, *APP)
 
 

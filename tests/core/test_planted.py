@@ -195,7 +195,7 @@ def cli(
 
     def call(*words: str) -> Done:
         capfd.readouterr()
-        code = main(lambda run, readonly: 0, words)
+        code = main(lambda runs, readonly, beside: 0, words)
         return Done(code, *capfd.readouterr())
 
     return call

@@ -35,6 +35,7 @@ class KeyContext(StrEnum):
     EDIT = "editing a preset"
     COPY = "copying a preset"
     DETAIL = "one run in detail"
+    TILES = "runs side by side"
     CLEAN_UP = "cleaning up"
     READING = "reading a list"
     """Messages, what doctor says, and other texts that are only read."""

@@ -36,7 +36,7 @@ APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, 
 PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
-FIND, PALETTE = KeyContext.FIND, KeyContext.PALETTE
+FIND, PALETTE, TILES = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES
 
 _CLOSED_BY_ESCAPE = (
     LAUNCH,
@@ -47,12 +47,13 @@ _CLOSED_BY_ESCAPE = (
     READING,
     FIND,
     PALETTE,
+    TILES,
     KeyContext.PICK,
     KeyContext.ASK,
     CONFIRM,
     HELP,
 )
-_ONLY_READ = (DETAIL, READING, FIND, HELP)
+_ONLY_READ = (DETAIL, READING, FIND, TILES, HELP)
 """Dialogs in which there is nothing to cancel."""
 
 _MOVES = {
@@ -200,6 +201,27 @@ ACTIONS: tuple[Action, ...] = (
     Action("clean", at(CLEAN_UP, "ctrl+s"), "clean up", do="screen.start", footer=1, changes=True,
            help="Delete what the rules select, after asking."),
 
+    # --- tiles ---
+    Action("tiles", at(DECK, "W"), "tiles", needs=needs_run, footer=15,
+           help="Show two to six marked runs, or those that are running, side by side and live."),
+    Action("next_tile", at(TILES, "tab", "right", "l"), "next", "Go to the next tile.", do="screen.go(1)", footer=1),
+    Action("previous_tile", at(TILES, "shift+tab", "left", "h"), "previous", "Go to the previous tile.",
+           do="screen.go(-1)"),
+    *(Action(f"tile_{number}", at(TILES, str(number)), f"tile {number}", "Go to the tile of that number.",
+             do=f"screen.choose({number})") for number in range(1, 7)),
+    Action("zoom_tile", at(TILES, "z"), "zoom", "Give the whole screen to the tile, and back.", do="screen.zoom",
+           footer=2),
+    Action("open_tile", at(TILES, "enter"), "open", "Go to the transcript of the tile's run on the deck.",
+           do="screen.ask_deck('open')", footer=3),
+    Action("stop_tile", at(TILES, "x"), "stop", "Stop the tile's run gracefully; it keeps what it has done.",
+           do="screen.ask_deck('stop')", footer=4, changes=True),
+    Action("unfold_in_tile", at(TILES, "space"), "unfold", do="screen.open_entry",
+           help="Unfold the tool call or the thinking at the tile's cursor, or fold it again."),
+    Action("follow_tile", at(TILES, "f"), "follow", "Follow the end of the tile's transcript, or stop following it.",
+           do="screen.follow"),
+    Action("help_on_tiles", at(TILES, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
+    *(_move(where, (TILES,), "screen.move", "tile_") for where in _MOVES),
+
     # --- the transcript ---
     Action("open_entry", at(TRANSCRIPT, "enter", "space"), "open", needs=needs_run, footer=6,
            help="Unfold the tool call or the thinking at the cursor, or fold it again."),
@@ -275,7 +297,8 @@ ACTIONS: tuple[Action, ...] = (
            help="Check what is missing here, and see the command that fixes it."),
 
     # --- dialogs ---
-    Action("cancel", (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n")), "cancel",
+    Action("cancel",
+           (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W")), "cancel",
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),

@@ -16,6 +16,7 @@ from .palette import PaletteCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
+from .tiles import TileCommands
 from .transcript import TranscriptCommands
 
 
@@ -23,7 +24,7 @@ def handlers(deck: MainScreen) -> Handlers:
     """Return what each action does on this deck, by its id."""
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
-    queue, palette = QueueCommands(deck), PaletteCommands(deck, launch)
+    queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
     finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
@@ -95,6 +96,8 @@ def handlers(deck: MainScreen) -> Handlers:
         "previous_pane": lambda: panes.go_round(-1),
         "back": around.go_back,
         "palette": palette.open,
+        "tiles": tiles.open,
+        "watch": tiles.watch,
         "help": around.show_help,
         "messages": around.list_messages,
         "costs": around.show_costs,

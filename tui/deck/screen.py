@@ -50,6 +50,7 @@ from .undo import Undo, clean_up_at_start
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
     from ..search.contents import Contents
+    from ..tiles.screen import TilesScreen
     from .toasts import Toasts
 
 
@@ -78,10 +79,12 @@ class MainScreen(LeanScreen):
         *,
         run_id: str | None,
         readonly: bool,
+        watched: Sequence[str] = (),
     ) -> None:
         """`actions` is the registry with the operator's own keys, `handlers` returns what they do on a deck.
 
-        `run_id` is of the run that is shown by itself until the operator goes to the deck.
+        `run_id` is of the run that is shown by itself until the operator goes to the deck; `watched` are those that the
+        app is for: it ends when their tiles are closed.
         """
         super().__init__()
         self.actions = actions
@@ -92,6 +95,8 @@ class MainScreen(LeanScreen):
         self._begun = False
         """True once the first update has decided where the focus begins."""
         self._readonly = readonly
+        self._watched = watched
+        self._tiles: TilesScreen | None = None
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
         root = engine.project.root
@@ -139,6 +144,8 @@ class MainScreen(LeanScreen):
         if not self._readonly:
             self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
         self.set_interval(1.0, self._tick)
+        if self._watched:
+            self._handlers["watch"]()
 
     def _tick(self) -> None:
         self._look_for_silence()
@@ -212,6 +219,8 @@ class MainScreen(LeanScreen):
         self.runs.runs_changed(update)
         if self.run_store.holding:
             self._contents.runs_changed(update)
+        if self._tiles is not None:
+            self._tiles.runs_changed(update)
         self._single_run.look(update)
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
@@ -243,6 +252,10 @@ class MainScreen(LeanScreen):
 
     @on(TranscriptRead)
     def show_transcript(self, message: TranscriptRead) -> None:
+        if self.bridge.is_of_tile(message.reader):
+            if self._tiles is not None:
+                self._tiles.take(message)
+            return
         self.transcript.take(message.piece)
         self.search.look()
         if message.piece.more:
@@ -333,6 +346,26 @@ class MainScreen(LeanScreen):
         if self._single_run.end_when_left():
             self._header.note = ""
         self.show_highlighted()
+
+    def show_tiles(self, tiles: TilesScreen | None) -> None:
+        """Put tiles over the deck, or take them away where somebody has left them."""
+        if self._tiles is not None and self._tiles.is_current:
+            self._tiles.dismiss()
+        self._tiles = tiles
+        if tiles:
+            self.app.push_screen(tiles)
+        else:
+            self.bridge.show_tiles(())
+
+    def read_tiles(self) -> None:
+        """Begin to read the runs of the tiles."""
+        if self._tiles:
+            self.bridge.show_tiles(self._tiles.run_ids)
+
+    @property
+    def watched(self) -> Sequence[str]:
+        """The runs that the app is for; none where it is for all."""
+        return self._watched
 
     def open_palette(self) -> None:
         self._handlers["palette"]()

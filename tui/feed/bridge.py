@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from msgspec import structs
@@ -25,6 +25,7 @@ from .reader import RunReader
 if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
+    from ...core.system.line_file import LineFile
     from ..engine_api import EngineApi
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ FRAME_S = 1 / 40
 PER_RUN_S = 1 / 1200
 """Seconds more for each run that changes."""
 SLOWEST_S = 1 / 8
+PER_TILE_S = 1 / 28
+"""Seconds between two frames for each tile that changes: drawn anew, every row of it is another one."""
 RECENTLY_S = 0.5
 """The runs that nobody looks at come all at once, a few times a second: frames in between are not to be faster."""
 
@@ -122,6 +125,12 @@ class Bridge(Widget):
         """True while a timer will take what is pending."""
         self._project_is_here = False
         self._reader: RunReader | None = None
+        self._tiles: dict[str, RunReader] = {}
+        """Of the runs that are read along beside the shown one; replaced as a whole."""
+        self._behind: set[str] = set()
+        """Those of them that have written since they were read."""
+        self._tiles_due_at = 0.0
+        """When they are to be read again."""
         self._reading = Repeater(self, self._read_piece)
 
     def start(self) -> None:
@@ -160,6 +169,7 @@ class Bridge(Widget):
             if any(run.run_id in unseen for run in update.ended):
                 update = structs.replace(update, ended=tuple(run for run in update.ended if run.run_id not in unseen))
             self._look_for_project()
+            self._read_tiles(update)
             if update.is_quiet:
                 continue
             if update.presets_changed:
@@ -173,9 +183,9 @@ class Bridge(Widget):
                 self.call_later(self._take_when_due)
 
     def _shown_runs(self) -> tuple[str, ...]:
-        """Return the run that is read along: of the others the list shows a line each."""
+        """Return the runs that are read along: of the others the list shows a line each."""
         reader = self._reader
-        return () if reader is None else (reader.run_id,)
+        return (*self._tiles, *(() if reader is None else (reader.run_id,)))
 
     def _look_for_project(self) -> None:
         is_here = os.path.isdir(self.engine.project.root)
@@ -231,7 +241,8 @@ class Bridge(Widget):
             update, self._pending = self._pending, None
         self._hand_out_pieces()
         if update is not None:
-            self._due_at = self._pace.next_after(time.monotonic(), len(update.runs))
+            # In one frame with the tiles, whose edges change with it.
+            self._due_at = max(self._pace.next_after(time.monotonic(), len(update.runs)), self._tiles_due_at)
             self.post_message(RunsChanged(update))
             if update.complete:
                 freeze_once(self)
@@ -247,6 +258,17 @@ class Bridge(Widget):
         """Read the next piece of the shown run, one at a time; it comes as `TranscriptRead`."""
         self._reading.ask()
 
+    def show_tiles(self, run_ids: Sequence[str]) -> None:
+        """Read these runs along too, from their ends; none any more without ids."""
+        self._tiles = {run_id: RunReader(run_id, View.READABLE, self._events_of(run_id)) for run_id in run_ids}
+        self.read_on()
+
+    def _events_of(self, run_id: str) -> LineFile:
+        return self.engine.line_file(run_id, View.READABLE.file)
+
+    def is_of_tile(self, reader: RunReader) -> bool:
+        return self._tiles.get(reader.run_id) is reader
+
     async def _read_piece(self) -> None:
         await self.call(self._read_next)
         self._hand_out_pieces()
@@ -256,17 +278,28 @@ class Bridge(Widget):
 
         Not while a piece is being read anyway: who gets it asks for the next one.
         """
-        shown = self._shown_runs()
-        if any(run.run_id in shown for run in update.runs):
-            self._read_next(wait=False)
+        reader = self._reader
+        if reader is not None and any(run.run_id == reader.run_id for run in update.runs):
+            self._read_next((reader,), wait=False)
 
-    def _read_next(self, *, wait: bool = True) -> None:
-        """Read a piece; without `wait` nothing where another thread is reading one."""
+    def _read_tiles(self, update: Update) -> None:
+        """Read what the runs in the tiles have written, all at once and a few times a second."""
+        tiles = self._tiles
+        self._behind.update(run.run_id for run in update.runs if run.run_id in tiles)
+        if self._behind and (now := time.monotonic()) >= self._tiles_due_at:
+            behind, self._behind = self._behind, set()
+            self._tiles_due_at = now + len(behind) * PER_TILE_S
+            self._read_next([tiles[run_id] for run_id in behind if run_id in tiles])
+            self.call_later(self._take_when_due)
+
+    def _read_next(self, readers: Sequence[RunReader] | None = None, *, wait: bool = True) -> None:
+        """Read a piece of each of these, else of all; without `wait` nothing where another thread is reading."""
         if not self._file_lock.acquire(blocking=wait):
             return
         try:
-            reader = self._reader
-            if reader is not None:
+            shown = self._reader
+            everybody = [*self._tiles.values(), *(() if shown is None else (shown,))]
+            for reader in everybody if readers is None else readers:
                 piece = reader.read()
                 with self._lock:
                     self._pieces.append(TranscriptRead(reader, piece))
@@ -282,7 +315,7 @@ class Bridge(Widget):
     @on(TranscriptRead)
     def drop_stale_piece(self, message: TranscriptRead) -> None:
         """Keep from the screen what was still on its way when another run was chosen."""
-        if message.reader is not self._reader:
+        if message.reader is not self._reader and not self.is_of_tile(message.reader):
             message.stop()
 
     @on(Worker.StateChanged)

@@ -72,8 +72,8 @@ class Transcript(DocumentView):
             self.run_id = run_id
             self.view = view
 
-    def __init__(self, actions: Sequence[Action] = ACTIONS) -> None:
-        super().__init__(KeyContext.TRANSCRIPT)
+    def __init__(self, actions: Sequence[Action] = ACTIONS, name: str = KeyContext.TRANSCRIPT) -> None:
+        super().__init__(name)
         self._follow_key = key_of("follow", actions)
         self.unread = 0
         """Lines that came since the end was let go."""
@@ -91,6 +91,10 @@ class Transcript(DocumentView):
     @property
     def run_id(self) -> str | None:
         return self._run.run_id if self._run else None
+
+    @property
+    def shown_run(self) -> RunSnapshot | None:
+        return self._run
 
     @property
     def source_path(self) -> str | None:
@@ -116,7 +120,7 @@ class Transcript(DocumentView):
     def run_changed(self, run: RunSnapshot) -> bool:
         """Take a newer snapshot of the shown run; return whether its file may hold more than was read."""
         self._run = run
-        self._show_edges()
+        self.show_edges()
         if run.has_ended or run.last_seq > self._last_seq or self.view is View.STDERR:
             return True
         if plain(run.sentence).strip() != self._live_text:
@@ -136,7 +140,7 @@ class Transcript(DocumentView):
         self._last_seq = max(self._last_seq, piece.last_seq)
         self._loading = piece.more
         self._take_sentence(piece.rest)
-        self._show_edges()
+        self.show_edges()
         if not piece.more:
             freeze_once(self)
 
@@ -155,23 +159,23 @@ class Transcript(DocumentView):
     def say_state(self, text: str) -> None:
         """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
         self._state = text
-        self._show_edges()
+        self.show_edges()
 
     def follow(self, follow: bool) -> None:
         super().follow(follow)
         if follow:
             self.unread = 0
-        self._show_edges()
+        self.show_edges()
 
     def on_resize(self, event: Resize) -> None:
         super().on_resize(event)
         self._cut_live()
-        self._show_edges()
+        self.show_edges()
 
     def render_line(self, y: int) -> Strip:
         if self.virtual_size.height or self.document.height:
             return super().render_line(y)
-        return self.strip([Segment(self._empty_line(y), self.style_of(TIME_STYLE))])
+        return self.strip([Segment(("" if y else self.empty_line()), self.style_of(TIME_STYLE))])
 
     def _begin(self, view: View) -> None:
         self.view = view
@@ -209,7 +213,7 @@ class Transcript(DocumentView):
         cut = wrap(text, width) if width else text.split("\n")
         self.live_rows = cut if self._live_text else ()
 
-    def _show_edges(self) -> None:
+    def show_edges(self) -> None:
         """Say at the pane's edges what is shown, and whether its end is followed."""
         self.border_title = Content(_title(self._run))
         if self._run is None:
@@ -230,8 +234,9 @@ class Transcript(DocumentView):
             del parts[0]
         self.border_subtitle = Content(" · ".join(parts))
 
-    def _empty_line(self, y: int) -> str:
-        if y or self._loading:
+    def empty_line(self) -> str:
+        """Say why there is nothing to read."""
+        if self._loading:
             return ""
         if self._run is None:
             return "The transcript of the highlighted run is shown here."

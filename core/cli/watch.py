@@ -1,0 +1,30 @@
+"""`subdeck watch`: the app with a few runs side by side, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import click
+
+from ..errors import UsageError
+from .options import json_option, runs_argument
+
+MOST = 6
+"""Runs that have room side by side."""
+
+
+@click.command("watch")
+@runs_argument
+@click.option("--readonly", is_flag=True, help="Only look: no run can be stopped from here.")
+@json_option
+@click.pass_obj
+def watch(
+    open_app: Callable[[Sequence[str], bool, bool], int], refs: tuple[str, ...], readonly: bool, as_json: bool
+) -> int:
+    """Show up to six runs side by side, live. q closes it; the runs continue.
+
+    With --json errors are JSON, as of the other commands.
+    """
+    if len(refs) > MOST:
+        raise UsageError(f"{len(refs)} runs have no room side by side", where="watch", hint=f"name at most {MOST}")
+    return open_app(refs, readonly, True)

@@ -1,0 +1,48 @@
+"""`subdeck watch`: a few runs side by side in a terminal of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.command_line import SUBDECK, subdeck
+
+from .acts import status
+from .terminal import Terminal
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture
+def two_runs(shop: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of two runs that have ended."""
+    monkeypatch.setenv("SUBDECK_OFFLINE_PACE", "0")
+    for task in ("where is authenticate?", "where is place?"):
+        assert subdeck("run", "repo-scout", task, cwd=shop).code == 0
+    return [run["runId"] for run in status(shop)["runs"]]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)], ids=["narrow", "wide"])
+def test_watching_runs(shop: Path, two_runs: list[str], size: tuple[int, int]) -> None:
+    """Both are on the screen and nothing else; q ends the program, which leaves no trace of an error."""
+    with Terminal("watch", (*SUBDECK, "watch", *two_runs), shop, size) as app:
+        screen = app.until_shown("▸ where is", "completed: done", "tab next")
+        assert screen.splitlines()[0].count("╭─ ✓") == 2
+        assert "Presets" not in screen
+        app.press("z")
+        app.until(lambda: app.screen.splitlines()[0].count("╭─ ✓") == 1, "one of them alone")
+        app.press("q")
+        app.until(lambda: app.screen.splitlines()[0].count("╭─ ✓") == 2, "both again")
+        app.press("q")
+        app.until(lambda: app.has_ended, "the program to end")
+        assert app.exit_code() == 0
+
+
+def test_an_unknown_run_is_an_error(shop: Path, two_runs: list[str]) -> None:
+    """A run that is not there, and more runs than have room, end the program before it takes the screen."""
+    for words, said in ((("nope",), 'no run matches "nope"'), (two_runs * 4, "8 runs have no room side by side")):
+        with Terminal(f"refused-{len(words)}", (*SUBDECK, "watch", *words), shop) as app:
+            app.until_shown(said)
+            app.until(lambda: app.has_ended, "the program to end")
+            assert app.exit_code() == 2

@@ -1,0 +1,1 @@
+"""Tiles: the transcripts of a few runs side by side, live."""

@@ -1,0 +1,180 @@
+"""The screen of the tiles: which runs it shows, how they share it, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.content import Content
+from textual.events import Resize
+
+from ...core.run.snapshot import RunSnapshot
+from ..actions import Action, KeyContext, bindings, keys_line
+from ..terminal.textual_internals import LeanScreen
+from .tile import Tile, TilesBar
+
+if TYPE_CHECKING:
+    from ...core.project.follower import Update
+    from ..feed.messages import TranscriptRead
+
+MOST = 6
+"""Runs that are shown side by side."""
+TOGETHER_S = 0.015
+"""Seconds in which what belongs to one frame has come."""
+BESIDE = 38
+"""Columns that a tile needs for others to stand beside it."""
+
+
+def columns_of(tiles: int, width: int) -> int:
+    """Return in how many columns so many tiles stand on a screen of this width."""
+    wanted = tiles if tiles <= 3 else (tiles + 1) // 2
+    return max(1, min(wanted, width // BESIDE))
+
+
+class TilesScreen(LeanScreen):
+    """Shows the runs until it is left; what it is told comes from the deck below it."""
+
+    BINDINGS = bindings(KeyContext.TILES)
+    CSS_PATH = "tiles.tcss"
+    AUTO_FOCUS = "Tile"
+
+    def __init__(
+        self,
+        runs: Sequence[tuple[str, RunSnapshot | None]],
+        actions: Sequence[Action],
+        on_act: Callable[[str, str], None],
+    ) -> None:
+        """Show runs by id, as far as they are known; `on_act` gets what only the deck can do, and for which run."""
+        super().__init__()
+        self.tiles = [Tile(run_id, actions) for run_id, _ in runs]
+        self._known = dict(runs)
+        self._actions = actions
+        self._on_act = on_act
+        self._zoomed = False
+        self._changed: dict[str, RunSnapshot] = {}
+        self._gone: set[str] = set()
+        self._read: list[TranscriptRead] = []
+        """What came since the last frame."""
+        self._is_due = False
+        """Whether it will be shown."""
+
+    def compose(self) -> ComposeResult:
+        with Container(id="tiles") as container:
+            container.can_focus = False
+            yield from self.tiles
+        yield TilesBar(Content(f" {keys_line(KeyContext.TILES, self._actions)}"))
+
+    def on_mount(self) -> None:
+        for tile in self.tiles:
+            tile.show(self._known.get(tile.wanted_id))
+        self._lay_out()
+        self._on_act("read", "")  # not before: what comes earlier would be lost
+        self.set_interval(1.0, self._tick)
+
+    def _tick(self) -> None:
+        for tile in self.tiles:
+            if tile.display:
+                tile.tick()
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        return tuple(tile.wanted_id for tile in self.tiles)
+
+    @property
+    def tile(self) -> Tile:
+        """The one that has the keys."""
+        return next((tile for tile in self.tiles if tile.has_focus), self.tiles[0])
+
+    # --- what the deck tells -------------------------------------------------------------------------------------
+
+    def runs_changed(self, update: Update) -> None:
+        self._changed.update((run.run_id, run) for run in update.runs if run.run_id in self.run_ids)
+        self._gone.update(run_id for run_id in update.removed if run_id in self.run_ids)
+        self._show_soon()
+
+    def take(self, message: TranscriptRead) -> None:
+        """Take what was read of a run."""
+        self._read.append(message)
+        self._show_soon()
+
+    def _show_soon(self) -> None:
+        """Have all that comes in one frame drawn at once: to draw one tile costs as much as to draw all."""
+        if not self._is_due and (self._changed or self._gone or self._read):
+            self._is_due = True
+            self.set_timer(TOGETHER_S, self._show)
+
+    def _show(self) -> None:
+        changed, gone, messages = self._changed, self._gone, self._read
+        self._changed, self._gone, self._read, self._is_due = {}, set(), [], False
+        has_more = False
+        for tile in self.tiles:
+            for message in messages:
+                if message.reader.run_id == tile.wanted_id:
+                    tile.take(message.piece)
+                    has_more |= message.piece.more
+            if tile.wanted_id in gone:
+                tile.is_gone = True
+                tile.show_edges()
+            if run := changed.get(tile.wanted_id):
+                has_more |= tile.run_changed(run) and run.has_ended
+        if has_more:
+            self._on_act("read on", "")
+
+    # --- how they share the screen -------------------------------------------------------------------------------
+
+    def on_resize(self, _: Resize) -> None:
+        if self.is_mounted:
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        focused = self.tile
+        for tile in self.tiles:
+            tile.display = not self._zoomed or tile is focused
+        container = self.query_one("#tiles")
+        count = 1 if self._zoomed else len(self.tiles)
+        columns = columns_of(count, self.size.width)
+        container.styles.grid_size_columns = columns
+        container.styles.grid_size_rows = -(-count // columns)
+
+    # --- keys ----------------------------------------------------------------------------------------------------
+
+    def action_go(self, step: int) -> None:
+        """Go to the next tile or the previous one, around the end."""
+        index = (self.tiles.index(self.tile) + step) % len(self.tiles)
+        self.action_choose(index + 1)
+
+    def action_choose(self, number: int) -> None:
+        """Go to a tile by its number."""
+        if number > len(self.tiles):
+            return
+        tile = self.tiles[number - 1]
+        tile.display = True
+        tile.focus()
+        if self._zoomed:
+            self.call_after_refresh(self._lay_out)
+
+    def action_zoom(self) -> None:
+        self._zoomed = not self._zoomed
+        self._lay_out()
+
+    def action_move(self, where: str) -> None:
+        self.tile.action_move(where)
+
+    def action_follow(self) -> None:
+        self.tile.follow(not self.tile.following)
+
+    def action_open_entry(self) -> None:
+        self.tile.toggle_at_cursor()
+
+    def action_ask_deck(self, what: str) -> None:
+        """Have the deck do something with the run of the tile."""
+        self._on_act(what, self.tile.wanted_id)
+
+    def action_cancel(self) -> None:
+        """Leave the zoom, then the tiles."""
+        if self._zoomed:
+            self.action_zoom()
+        else:
+            self.action_ask_deck("close")
