@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
-
-from acp.schema import McpServerStdio
-
-from .options import OptionError
-from .task import Task
+from subprocess import PIPE, Popen
 
 
 def main() -> int:
-    task = _parse_flags()
+    flags = _parse_flags()
+    prompt = None if flags.no_task else sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        return asyncio.run(task.run())
+        agent = Popen(flags.command, stdin=PIPE, stdout=PIPE, bufsize=0)
+    except OSError as error:
+        print(f"Error: {flags.command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+        return 1
+    try:
+        return _put(flags, prompt, agent)
+    except BaseException:
+        agent.kill()
+        raise
+
+
+def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes]) -> int:
+    """Put the task to the agent; the SDK, which takes as long to load as an agent to start, is loaded meanwhile."""
+    import asyncio
+
+    from acp.schema import McpServerStdio
+
+    from .options import OptionError
+    from .task import Task
+
+    task = Task(
+        prompt=prompt,
+        before=flags.before,
+        model=flags.model,
+        thinking=flags.thinking,
+        mode=flags.mode,
+        resume=flags.resume,
+        allowed=frozenset(filter(None, flags.allow.split(","))),
+        allowed_tools=frozenset(flags.allow_tool),
+        servers=tuple(map(McpServerStdio.model_validate_json, flags.server)),
+    )
+    try:
+        return asyncio.run(task.run(agent))
     except OptionError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
 
-def _parse_flags() -> Task:
-    """Return the task; exits with code 2 when the flags cannot be used."""
+def _parse_flags() -> argparse.Namespace:
+    """Return the flags; exits with code 2 when they cannot be used."""
     parser = argparse.ArgumentParser(
         prog="python -P -E -m subdeck.core.acp_bridge",
         usage="%(prog)s [options] -- PROGRAM [ARG…] <task.md",
@@ -38,22 +66,9 @@ def _parse_flags() -> Task:
     add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
     add("--allow-tool", default=[], action="append", metavar="NAME", help="a tool of a server, allowed when asked")
     add("--no-task", action="store_true", help="only begin a session, in which the agent says what can be chosen")
-    server = McpServerStdio.model_validate_json
-    add("--server", default=[], action="append", metavar="JSON", type=server, help="an MCP server, as in session/new")
+    add("--server", default=[], action="append", metavar="JSON", help="an MCP server, as in session/new")
     add("command", nargs="+", help=argparse.SUPPRESS)
-    flags = parser.parse_args()
-    return Task(
-        command=flags.command,
-        prompt=None if flags.no_task else sys.stdin.buffer.read().decode("utf-8", "replace"),
-        before=flags.before,
-        model=flags.model,
-        thinking=flags.thinking,
-        mode=flags.mode,
-        resume=flags.resume,
-        allowed=frozenset(filter(None, flags.allow.split(","))),
-        allowed_tools=frozenset(flags.allow_tool),
-        servers=tuple(flags.server),
-    )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import json
 import os
 import signal
 import sys
-from asyncio import StreamReader
-from asyncio.subprocess import PIPE, Process
+from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
+from asyncio.streams import FlowControlMixin
 from dataclasses import dataclass
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from acp import RequestError
@@ -39,7 +40,6 @@ PATIENCE_S = 3.0
 class Task:
     """What is asked of an agent. Empty texts stand for what the agent does by itself."""
 
-    command: list[str]
     prompt: str | None
     """None to end once the session has begun."""
     before: str
@@ -56,32 +56,28 @@ class Task:
     servers: tuple[McpServerStdio, ...]
     """MCP servers that the agent is given."""
 
-    async def run(self) -> int:
+    async def run(self, agent: Popen[bytes]) -> int:
         """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages.
 
         Raises OptionError for what the agent does not offer.
         """
-        try:
-            agent = await asyncio.create_subprocess_exec(*self.command, stdin=PIPE, stdout=PIPE, limit=LARGEST_LINE)
-        except OSError as error:
-            print(f"Error: {self.command[0]} cannot be started: {error.strerror}", file=sys.stderr)
-            return 1
         reader = StreamReader(limit=LARGEST_LINE)
         passing = asyncio.create_task(_pass_on(agent, reader))
+        writer = await _writer_to(agent)
         # It lacks what no agent may ask of it: files and terminals.
         client: Any = Client(self.allowed, self.allowed_tools)
-        connection = ClientSideConnection(client, agent.stdin, reader, observers=[_note_sent])
+        connection = ClientSideConnection(client, writer, reader, observers=[_note_sent])
         try:
             await self._converse(connection)
         except RequestError as error:
             print(f"Error: {error}", file=sys.stderr)
             return 1
         except ConnectionError:
-            await agent.wait()
-            print(f"Error: {self.command[0]} ended with exit code {agent.returncode}", file=sys.stderr)
+            await asyncio.to_thread(agent.wait)
+            print(f"Error: {_program_of(agent)} ended with exit code {agent.returncode}", file=sys.stderr)
             return 1
         finally:
-            await _end(agent)
+            await _end(agent, writer)
             await passing
             await connection.close()
         return 0
@@ -147,10 +143,22 @@ def called_tool(call: Any) -> str:
     return call.title or "" if call.kind in (None, "other") and "command" not in arguments else ""
 
 
-async def _pass_on(agent: Process, reader: StreamReader) -> None:
+def _program_of(agent: Popen[bytes]) -> str:
+    command: Any = agent.args
+    return str(command[0])
+
+
+async def _writer_to(agent: Popen[bytes]) -> StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(FlowControlMixin, agent.stdin)
+    return StreamWriter(transport, protocol, None, loop)
+
+
+async def _pass_on(agent: Popen[bytes], reader: StreamReader) -> None:
     """Write what the agent says to stdout, and give it to the connection."""
-    assert agent.stdout  # noqa: S101 - for the type: it is a pipe
-    while data := await agent.stdout.read(CHUNK):
+    said = StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), agent.stdout)
+    while data := await said.read(CHUNK):
         _write(data)
         reader.feed_data(data)
     reader.feed_eof()
@@ -180,15 +188,14 @@ _cancelling: set[asyncio.Future[None]] = set()
 """Held, or they would be collected before they have run."""
 
 
-async def _end(agent: Process) -> None:
+async def _end(agent: Popen[bytes], writer: StreamWriter) -> None:
     """Close the agent's stdin, and end it where that is not enough."""
-    assert agent.stdin  # noqa: S101 - for the type: it is a pipe
-    agent.stdin.close()
+    writer.close()
     for end in (agent.terminate, agent.kill):
         try:
-            await asyncio.wait_for(agent.wait(), PATIENCE_S)
-        except TimeoutError:
+            await asyncio.to_thread(agent.wait, PATIENCE_S)
+        except TimeoutExpired:
             end()
         else:
             return
-    await agent.wait()
+    await asyncio.to_thread(agent.wait)

@@ -21,6 +21,7 @@ ENGINE = (
     "searching",
     "parent_session",
     "mcp_door",
+    "acp_child",
     "claude_child",
     "codex_child",
 )

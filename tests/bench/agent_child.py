@@ -44,12 +44,13 @@ class Case(Struct, frozen=True):
     agent: str
     program: str
     model: str
+    """Empty for that of the agent's own settings."""
     environment: Callable[[str, Path], dict[str, str]]
     """Given the address of the model server and the home, sets up the agent there; returns what its children get."""
     minimal: str
     """A Python program that starts the agent, its first argument, and hands it the task."""
-    stream: Callable[[int], Iterator[bytes]]
-    """Makes what the agent writes of one long answer, with so many MB of its deltas."""
+    stream: Callable[[int], Iterator[bytes]] | None = None
+    """Makes what the agent writes of one long answer, with so many MB of its deltas; None leaves that out."""
     is_asked_first: bool = False
     """Whether the program is asked what it can do; of a long answer, too."""
     deltas: str = "deltas"
@@ -62,7 +63,8 @@ def measure(case: Case) -> Iterator[Figure]:
         yield bench.launch()
         models.script = {"turns": [{"steps": [{"text": SO_FAR}, {"hang": True}]}]}
         yield bench.resident()
-        yield from bench.long_answer()
+        if case.stream:
+            yield from bench.long_answer(case.stream)
 
 
 class _Bench:
@@ -76,14 +78,15 @@ class _Bench:
             place.mkdir(parents=True)
         (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (project / "minimal.py").write_text(case.minimal)
+        model = (f"model: {case.model}",) if case.model else ()
         for name, agent in (("greeter", case.agent), ("reader", "long")):
             (project / ".pi" / "subagents" / f"{name}.md").write_text(
-                f"---\nname: {name}\ndescription: d\nagent: {agent}\nmodel: {case.model}\n---\n"
+                "\n".join(("---", f"name: {name}", "description: d", f"agent: {agent}", *model, "---", ""))
             )
         own = case.environment(models.url, home)
         agents = {
             case.agent: {"command": [case.program], "env": own},
-            "long": {"kind": case.agent, "command": [str(self._long_program())]},
+            "long": {"kind": case.agent, "command": [str(project / "long-answer")]},
         }
         (home / ".config" / "subdeck" / "config.yaml").write_text(json.dumps({"agents": agents}))
         kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
@@ -131,19 +134,19 @@ class _Bench:
         self._subdeck("stop", run_dir.name)
         return Figure(f"wrapper resident while {self._case.agent} runs", f"{weight:.1f} MB", "", "20 MB", weight <= 20)
 
-    def _long_program(self) -> Path:
-        """Write a program that says what the agent says of one long answer."""
+    def _write_long_program(self, lines: Iterator[bytes]) -> int:
+        """Write a program that says what the agent says of one long answer; return how many bytes that are."""
         stream = self._project / "stream.jsonl"
         with stream.open("wb") as file:
-            file.writelines(self._case.stream(STREAM_MB))
+            file.writelines(lines)
         asked = f'[ "$2" = generate-json-schema ] && exec "{self._case.program}" "$@"\n' * self._case.is_asked_first
         program = self._project / "long-answer"
         program.write_text(f'#!/bin/sh\n{asked}exec /bin/cat "{stream}"\n')
         program.chmod(0o755)
-        return program
+        return stream.stat().st_size
 
-    def long_answer(self) -> Iterator[Figure]:
-        size = (self._project / "stream.jsonl").stat().st_size
+    def long_answer(self, stream: Callable[[int], Iterator[bytes]]) -> Iterator[Figure]:
+        size = self._write_long_program(stream(STREAM_MB))
         speeds: list[float] = []
         peaks: list[float] = []
         for _ in range(REPEATS):

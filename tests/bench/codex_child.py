@@ -49,13 +49,11 @@ THREAD, TURN = "01a2019b-6975-7ac0-99c2-350d64d373cf", "01a2019b-699f-7312-9c57-
 def measure() -> Iterator[Figure]:
     program = str(agent_program("codex"))
     return agent_child.measure(
-        agent_child.Case(
-            "codex", program, "openai/mock-model", _environment, MINIMAL, _long_answer, is_asked_first=True
-        )
+        agent_child.Case("codex", program, "openai/mock-model", environment, MINIMAL, _long_answer, is_asked_first=True)
     )
 
 
-def _environment(url: str, home: Path) -> dict[str, str]:
+def environment(url: str, home: Path) -> dict[str, str]:
     (home / ".codex").mkdir(parents=True)
     (home / ".codex" / "config.toml").write_text(CONFIG.format(url=url))
     return {"MOCK_KEY": "x"}
