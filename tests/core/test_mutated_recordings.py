@@ -136,6 +136,40 @@ def test_damage_is_survived(case: str) -> None:
             assert (stream.facts.final_text or "").strip() or stream.facts.finalized
 
 
+WRONG: tuple[Any, ...] = (None, 5, -1.5, True, "x", [], {}, [{}], ["x"], {"type": 3}, "\ud800", 10**30)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("acp/claude/bash-refused", "acp/codex/bash-refused", "agents/claude-code/permission-denied"),
+        *("codex/exec-fail", "codex/app-ask-accept", "1.5.2/i_resume_2"),
+    ],
+)
+def test_every_field_may_be_anything(case: str) -> None:
+    """Each value of a recording is exchanged for each of some others, of every type, and nothing raises."""
+    whole = as_objects(case)
+    encoded_whole = [encoded(line, separators=(",", ":")) for line in whole]
+    for number, line in enumerate(whole):
+        for holder, key in list(_places(line)):
+            right = holder[key]
+            for wrong in WRONG:
+                holder[key] = wrong
+                lines = [*encoded_whole]
+                lines[number] = encoded(line, separators=(",", ":"))
+                recorded_kind(lines[:20])
+                played(case, lines)
+            holder[key] = right
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every place of a value, as what holds it and a key."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in list(pairs):
+        yield value, key
+        yield from _places(inner)
+
+
 def _damage(lines: list[Any], chance: random.Random) -> None:
     place = chance.randrange(len(lines)) if lines else None
     if place is None:
@@ -154,7 +188,7 @@ def _damage(lines: list[Any], chance: random.Random) -> None:
                 if how == 3:
                     del holder[key]
                 else:
-                    holder[key] = chance.choice([None, 5, -1.5, True, "x", [], {}, [{}], ["x"], {"type": 3}, "\ud800"])
+                    holder[key] = chance.choice(WRONG)
 
 
 def _some_mapping(value: Any, chance: random.Random) -> dict[str, Any] | None:

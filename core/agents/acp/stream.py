@@ -149,19 +149,23 @@ class AcpStream(AgentStream):
         options = map(mapping, items(params.get("options")))
         self._asked[key] = _Question(
             f"{call.name} {one_line(call.title, 120)}".strip() or "a call",
-            frozenset(string(each.get("optionId")) for each in options if string(each.get("kind")).startswith("allow")),
+            frozenset(
+                option
+                for each in options
+                if string(each.get("kind")).startswith("allow") and (option := string(each.get("optionId")))
+            ),
         )
         return events
 
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
         question = self._asked.pop(key, None)
-        if question is None or outcome.get("optionId") in question.allowing:
+        if question is None or string(outcome.get("optionId")) in question.allowing:
             return []
         return [_warning(f"denied: {question.about}")]
 
     def _answered(self, result: dict[str, Any]) -> list[Event]:
         if "agentCapabilities" in result or "protocolVersion" in result:
-            self._needs_ids = mapping(result.get("agentInfo")).get("name") in WITHOUT_IDS
+            self._needs_ids = string(mapping(result.get("agentInfo")).get("name")) in WITHOUT_IDS
         if session_id := string(result.get("sessionId")):
             self.note(session_id=session_id)
         self._options_came(result)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...run.model import RunMeta
 from ..child import Child, Command, Start, own_variables
-from ..json_lines import decode
+from ..json_lines import decode, string
 from .program import child_command
 from .stream import ClaudeStream
 
@@ -18,7 +18,7 @@ class ClaudeChild:
     def knows(self, lines: Sequence[bytes]) -> bool:
         """Tell by lines that name their conversation as no other agent does."""
         return any(
-            (fields := decode(line)) is not None and fields.get("type") in _TYPES and "session_id" in fields
+            (fields := decode(line)) is not None and string(fields.get("type")) in _TYPES and "session_id" in fields
             for line in lines
         )
 
