@@ -238,6 +238,21 @@ def test_an_end_in_the_middle_of_a_command(codex: RealCodex, force: bool) -> Non
     assert "done" == again.reason
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_signal_that_nobody_of_ours_sent(codex: RealCodex, number: signal.Signals) -> None:
+    """Codex went away before it had finished: a failure, whatever its exit code, with what it had said."""
+    codex.preset("tools: read, bash")
+    codex.script(command(LONG, "Let me wait."), said("Done."))
+    run = codex.begin()
+    wait_until(lambda: of(ToolCall, codex, run), "the command to begin")
+    os.kill(started(codex.engine, run).child_pid, number)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert (("failed", "agent_exit"), "Let me wait.") == (
+        (ended.status, ended.reason),
+        result_of(codex.engine, ended).final_text,
+    )
+
+
 def test_going_on_after_the_wrapper_was_killed(codex: RealCodex) -> None:
     """The id that Codex told is on record, and its conversation has what came before the end."""
     codex.preset("tools: read, bash")
