@@ -20,11 +20,12 @@ from .asking import end_all
 from .offered import refresh_all
 
 
-def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None]) -> None:
+def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None] = lambda: None) -> None:
     """Start the process, and wait until all have answered or were ended; `answered` is called after each of them.
 
-    Raises OSError.
+    One whose path is no text is not asked. Raises OSError.
     """
+    request = msgspec.json.encode((timeout, list(filter(_is_text, agents))))
     process = subprocess.Popen(
         (sys.executable, "-P", "-E", "-m", __name__),
         stdin=subprocess.PIPE,
@@ -35,7 +36,7 @@ def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Calla
     )
     if process.stdin and process.stdout:
         try:
-            process.stdin.write(msgspec.json.encode((timeout, agents)) + b"\n")
+            process.stdin.write(request + b"\n")
             process.stdin.flush()
             for _ in process.stdout:
                 answered()
@@ -43,6 +44,14 @@ def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Calla
             process.stdin.close()
             process.stdout.close()
             process.wait()
+
+
+def _is_text(agent: AgentChoice) -> bool:
+    try:
+        msgspec.json.encode(agent)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def main() -> None:

@@ -88,14 +88,8 @@ def refresh_all(
     threads = [Thread(target=ask, args=(agent,), daemon=True) for agent in agents]
     for thread in threads:
         thread.start()
-    try:
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        from .asking import end_all
-
-        end_all()  # somebody does not want to wait any longer
-        raise
+    for thread in threads:
+        thread.join()
     return faults
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 
+from .. import paths
 from ..agents.agent import AgentChoice
 from ..agents.choice import catalog_of, installed_agents, model_list
-from ..agents.model_list import TIMEOUT_S
-from ..agents.offered import AgentModels, context_words, due, models_of, price_words, refresh_all
+from ..agents.model_list import TIMEOUT_S, KeptList
+from ..agents.offered import AgentModels, context_words, due, models_of, price_words
 from ..config.settings import Settings
 from ..engine import Engine
-from ..errors import ModelError, UsageError
+from ..errors import AgentUnavailable, ModelError, UsageError
 from ..launch.model import resolve_model
 from ..launch.preview import Preview, preview, tools_words
 from ..models.catalog import Catalog, Model
 from ..models.resolvers import provider_roles
-from ..paths import iso_time
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, prompt_mode_words
@@ -222,14 +223,26 @@ def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) 
     """Ask those agents whose lists are a day old, or all. Raises AgentUnavailable where that is asked for and `usual`
     tells none, UsageError where there is nothing to ask.
     """
-    if not is_forced:
-        refresh_all(due(agents), PATIENCE_S)
-        return
-    asked = [agent for agent in agents if model_list(agent)]
-    if not asked:
+    asked = [agent for agent in agents if model_list(agent)] if is_forced else due(agents)
+    if not asked and is_forced:
         raise UsageError("this agent has no list of models", where=usual.label, hint="it takes any model")
-    if fault := refresh_all(asked, TIMEOUT_S).get(usual.name):
-        raise fault
+    if asked:
+        from ..agents.model_refresh import refresh_apart  # which ends them however this command ends
+
+        began = time.time()
+        refresh_apart(asked, TIMEOUT_S if is_forced else PATIENCE_S)
+        if is_forced and (known := model_list(usual)):
+            _check_told(usual, known.kept(), began)
+
+
+def _check_told(agent: AgentChoice, kept: KeptList, began: float) -> None:
+    """Raise AgentUnavailable where an agent that was asked told none, or where that could not be kept."""
+    if kept.problem:
+        raise AgentUnavailable(kept.problem, where=" ".join(agent.command), hint="try that command")
+    if kept.asked_at < began:
+        raise AgentUnavailable(
+            "the list of models cannot be kept", where=paths.cache_dir(), hint="check the rights of that directory"
+        )
 
 
 def _group(offered: AgentModels) -> list[str]:
@@ -278,7 +291,7 @@ def _agent_document(offered: AgentModels) -> dict[str, Any]:
             }
             for model in offered.models
         ],
-        "askedAt": iso_time(offered.asked_at) if offered.asked_at else None,
+        "askedAt": paths.iso_time(offered.asked_at) if offered.asked_at else None,
         "problem": offered.problem or None,
     }
 

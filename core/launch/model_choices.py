@@ -78,7 +78,7 @@ def refresh_choices(agent: str | None, settings: Settings, news: Callable[[bool]
 
         try:
             refresh_apart(asked, PATIENCE_S, lambda: news(False))
-        except (OSError, UnicodeError):
+        except OSError:
             pass  # what was known before is known still
         news(True)
 

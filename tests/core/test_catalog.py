@@ -6,6 +6,7 @@ import json
 import time
 from contextlib import suppress
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from subdeck.core.errors import AgentUnavailable
 from subdeck.core.launch.model_choices import ModelChoice, model_choices, refresh_choices
 from subdeck.core.models.catalog import Model, Price
 
-from tests.core.command_line import subdeck
+from tests.core.command_line import start, subdeck
 from tests.house.set_up import ACP_HOME
 from tests.waiting import wait_until
 
@@ -272,6 +273,32 @@ def test_on_the_command_line(programs: Programs, project_dir: Path, home: Path) 
     assert [1, 1, 1] == [programs.starts(name) for name in ("pi", "claude", "codex")]
     subdeck("models", "--refresh", cwd=project_dir)
     assert [2, 2, 2] == [programs.starts(name) for name in ("pi", "claude", "codex")]
+
+
+def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home: Path, tmp_path: Path) -> None:
+    """Whoever asks for it to be asked anew is told so, with the place."""
+    programs.tells("codex")
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"agent": "codex", "agents": programs.config("codex")}))
+    (tmp_path / "file").touch()
+    done = subdeck("models", "--refresh", "--json", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert (2, "the list of models cannot be kept") == (done.code, done.error["what"])
+    assert 0 == subdeck("models", cwd=project_dir, XDG_CACHE_HOME=str(tmp_path / "file")).code
+
+
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_whoever_looks_may_go(programs: Programs, project_dir: Path, home: Path, signal: str) -> None:
+    """An agent that hangs ends with the command that asked it, however that ends."""
+    programs.make("codex", "exec sleep 600")
+    config = home / ".config" / "subdeck" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"agents": programs.config("codex")}))
+    looking = start("models", cwd=project_dir)
+    wait_until(lambda: programs.starts("codex"), "the agent that is asked")
+    looking.send_signal(Signals[signal])
+    looking.communicate(timeout=30)
+    assert 0 != looking.returncode
 
 
 @pytest.mark.agents
