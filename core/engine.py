@@ -296,7 +296,7 @@ class Engine:
     def move_in_queue(self, run_id: str, step: int) -> int:
         """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.
 
-        Raises SubdeckError for one that is foreign, or does not wait in a queue.
+        Raises SubdeckError for one that is foreign, or is not waiting in the queue.
         """
         from .project.ownership import check_own, ring
         from .project.queue_order import moved, write_order
@@ -306,7 +306,7 @@ class Engine:
         registry.look(registry.active_names(), prove=True)
         waiting = [(meta.run_id, queue_line(meta)) for meta in registry.queued()]
         if (run_id, "") in waiting or run_id not in dict(waiting):
-            raise SubdeckError(f"run {run_id[-6:]} does not wait in a queue", where=run_id)
+            raise SubdeckError(f"run {run_id[-6:]} is not waiting in the queue", where=run_id)
         order = moved(waiting, run_id, step)
         write_order(self.project.slots, order)
         ring(self.project)

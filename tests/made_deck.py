@@ -190,7 +190,7 @@ class MadeDeck:
 
     def _crashed(self) -> str:
         preset, task = self._task()
-        error = "its wrapper died without a word; what it left running was ended"
+        error = "its wrapper died unexpectedly; what it left running was ended"
         events = [replace(made_up.at_work(n), seq=0) for n in range(5)]
         return self._end(preset, task, 5 * 60 + self._number, events, None, RunReason.LOST, error)
 

@@ -16,7 +16,7 @@ NO_ANSWER = 1
 
 @click.command("answer")
 @run_argument
-@click.option("--code", "number", metavar="N", type=click.IntRange(min=1), help="Print the N-th code block only.")
+@click.option("--code", "number", metavar="N", type=click.IntRange(min=1), help="Print only the N-th code block.")
 @json_option
 def answer(ref: str, number: int | None, as_json: bool) -> int:
     """Print the answer of a run, as it was written.

@@ -214,7 +214,7 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
     for problem in problems:
         note(f"! {one_line(problem)}")
     if catalog is None:
-        note(f"{usual.label} {'uses no model and' if usual.own_model else 'tells no models here and'} takes any.")
+        note(f"{usual.label} {'uses no model and' if usual.own_model else 'lists no models here and'} takes any.")
     elif usual.kind == "pi" and not catalog.is_complete:
         note(f"The list may lack models or be out of date: {catalog.refresh_hint}.")
 

@@ -108,7 +108,7 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> lis
     span = going[0].run_id[-6:] if len(going) == 1 else f"{going[0].run_id} to {going[-1].run_id}"
     lines.append(f"to delete: {runs_word(len(going))}, {size_text(selection.size)} ({span})")
     if selection.unreported:
-        lines.append(f"! the end of {selection.unreported} of them has not been seen by anybody")
+        lines.append(f"! the end of {selection.unreported} of them has not been seen by anyone")
     if purge:
         lines.append(f"that frees {size_text(selection.size)} at once and cannot be undone")
     else:
@@ -118,5 +118,5 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> lis
 
 def _agreed(purge: bool) -> bool:
     if not is_terminal(sys.stdin):
-        raise UsageError("there is no terminal to ask for confirmation", where="clean", hint=UNASKED_HINT)
+        raise UsageError("without a terminal there is no way to ask for confirmation", where="clean", hint=UNASKED_HINT)
     return click.confirm("Remove them for good?" if purge else "Move them to the trash?", default=False)

@@ -106,7 +106,11 @@ def adopt(refs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     runs = [run for run in engine.snapshots(run_ids) if not engine.is_own(run.run_id)]
     if runs and not yes:
         if as_json or not is_terminal(sys.stdin):
-            what = "--json cannot ask for confirmation" if as_json else "there is no terminal to ask for confirmation"
+            what = (
+                "--json cannot ask for confirmation"
+                if as_json
+                else "without a terminal there is no way to ask for confirmation"
+            )
             raise UsageError(what, where="adopt", hint="look at the runs (subdeck status RUN), then add --yes")
         say("\n\n".join(_described(run) for run in runs))
         say("\nWhat their files say is believed from then on: which processes, panes and sessions are theirs.")

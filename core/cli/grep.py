@@ -22,10 +22,10 @@ PLACE_WIDTH = max(map(len, Place))
 @click.command("grep")
 @click.argument("text", metavar="PATTERN")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
-@click.option("-i", "--ignore-case", is_flag=True, help="Upper and lower case are the same.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option("-E", "--regex", is_flag=True, help="PATTERN is a regular expression, as Python's.")
-@click.option("-l", "--runs", "only_runs", is_flag=True, help="Print the ids of the runs only, one a line.")
-@click.option("-m", "--max-count", metavar="N", type=click.IntRange(min=1), help="Print at most N lines of a run.")
+@click.option("-l", "--runs", "only_runs", is_flag=True, help="Print only the ids of the runs, one per line.")
+@click.option("-m", "--max-count", metavar="N", type=click.IntRange(min=1), help="Print at most N lines per run.")
 @json_option
 def grep(
     text: str,

@@ -25,7 +25,7 @@ from .output import document, note, say
 @click.command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", metavar="NAME", help="What the preset is called, instead of the name in the file.")
-@click.option("--global", "for_all", is_flag=True, help="For all projects of yours, instead of for this one.")
+@click.option("--global", "for_all", is_flag=True, help="For all your projects, instead of only this one.")
 @click.option("--from", "form", type=click.Choice(list(FORMS)), help="For which program the file was written.")
 @click.option("--agent", metavar="A", default="", help="Which agent runs it, if not that of the file's program.")
 @json_option
@@ -65,5 +65,5 @@ def _read(path: str, form: str | None, agent: str, engine: Engine) -> Preset:
     except ContentError as error:
         raise PresetError(error.what, where=one_line(error.within(path)), hint=error.hint) from error
     if preset is None:
-        raise PresetError("it is no agent's file: it has no frontmatter", where=one_line(path))
+        raise PresetError("it is not an agent file: it has no frontmatter", where=one_line(path))
     return preset

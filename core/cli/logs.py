@@ -70,7 +70,7 @@ def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
 def _known(engine: Engine, run_id: str) -> RunSnapshot:
     for run in engine.snapshots((run_id,)):
         return run
-    raise UnknownRun("it is no run, or was deleted just now", where=engine.project.run_dir(run_id))
+    raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))
 
 
 def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:

@@ -22,20 +22,20 @@ COMMANDS = {
     "wait": ("status", "Wait until runs have ended."),
     "watch": ("watch", "Show up to six runs side by side, live."),
     "logs": ("logs", "Print what a run did, or follow it."),
-    "answer": ("answer", "Print what a run answered, or a code block of it."),
+    "answer": ("answer", "Print the answer of a run, or one of its code blocks."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
-    "report": ("report", "Say what the runs cost, by preset, model and agent."),
-    "queue": ("queue", "List the runs that wait; move one, hold the queue or release it."),
+    "report": ("report", "Show what the runs cost, by preset, model and agent."),
+    "queue": ("queue", "List waiting runs; move one, hold or release the queue."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
-    "adopt": ("control", "Take over foreign runs: made before the mark, or copied."),
+    "adopt": ("control", "Take over foreign runs: copied ones, or made by an old version."),
     "clean": ("clean", "Delete old runs, by age, number or size."),
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and the roles."),
     "import": ("importing", "Make a preset of an agent file of another program."),
     "settings": ("setup", "Show the settings in force, or an example file with all of them."),
-    "pi": ("setup", "Give pi the tools to start runs, or take them away."),
+    "pi": ("setup", "Give pi the tools to start runs, or remove them."),
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
     "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
@@ -105,7 +105,7 @@ def _deck(open_app: OpenApp) -> CommandGroup:
     @click.option(
         "--run", "run", metavar="RUN", help="Open the app on this run, with its transcript on the full screen."
     )
-    @click.option("--readonly", is_flag=True, help="Open the app for looking only: nothing can be changed.")
+    @click.option("--readonly", is_flag=True, help="Open the app read-only: nothing can be changed from it.")
     @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
     @click.pass_context
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:

@@ -29,7 +29,7 @@ WHEN_READ = {
 @click.command("mcp")
 @click.argument("action", type=click.Choice(["serve", "install", "uninstall"]), default="serve")
 @click.argument("client", type=click.Choice(["claude", "codex"]), required=False)
-@click.option("--project", is_flag=True, help="Install for this project, instead of for all projects of yours.")
+@click.option("--project", is_flag=True, help="Install for this project only, instead of for all your projects.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; of a server only the error that keeps it from starting."
 )
@@ -49,7 +49,7 @@ def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
             )
         serve_client()
     elif client is None:
-        raise UsageError(f"{action} for whom?", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex")
+        raise UsageError(f"{action}: which client?", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex")
     else:
         _set_up(action, client, project, as_json)
 
@@ -72,7 +72,7 @@ def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
         return
     where = one_line(change.path)
     if action == "uninstall":
-        say(f"Removed from {where}" if change.changed else f"There was nothing of subdeck in {where}")
+        say(f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
         return
-    say(f"{'Written to' if change.changed else 'It is there already:'} {where}")
+    say(f"{'Written to' if change.changed else 'Already there:'} {where}")
     note(WHEN_READ[name, project])

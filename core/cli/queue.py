@@ -17,10 +17,10 @@ COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(24))
 
 @click.command("queue")
 @click.argument("ref", metavar="[RUN]", required=False)
-@click.option("--up", "step", flag_value=-1, type=int, help="Let RUN go before the one ahead of it.")
-@click.option("--down", "step", flag_value=1, type=int, help="Let the next run go before RUN.")
+@click.option("--up", "step", flag_value=-1, type=int, help="Move RUN up: it starts before the one ahead of it.")
+@click.option("--down", "step", flag_value=1, type=int, help="Move RUN down: the next one starts before it.")
 @click.option(
-    "--hold/--release", "held", default=None, help="Keep all that wait for a slot from starting, or let them."
+    "--hold/--release", "held", default=None, help="Keep waiting runs from starting, or let them start again."
 )
 @json_option
 def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -> None:
@@ -42,9 +42,9 @@ def queue(ref: str | None, step: int | None, held: bool | None, as_json: bool) -
         document({"held": is_held, "runs": [_fields(run) for run in waiting]})
         return
     rows = [(run.meta.short_id, run.meta.title, run.meta.description or run.meta.task, doing(run)) for run in waiting]
-    say("\n".join(table(COLUMNS, rows, terminal_width())) if rows else "No run waits.")
+    say("\n".join(table(COLUMNS, rows, terminal_width())) if rows else "No runs are waiting.")
     if is_held:
-        say("The queue is held; subdeck queue --release lets it go on.")
+        say("The queue is held; subdeck queue --release releases it.")
 
 
 def _state(run: RunSnapshot) -> Queued:

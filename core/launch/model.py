@@ -91,7 +91,7 @@ def _is_for_others(
 
 def _own_default(reference: _Reference, model: str) -> ResolvedModel:
     named = reference.text if model == reference.text else f"{reference.text} ({model})"
-    notice = f"default_model {one_line(named, 120)} is no model of this agent, which takes its own default"
+    notice = f"default_model {one_line(named, 120)} is not a model of this agent, which uses its own default"
     return ResolvedModel("", "", "agent", notices=(notice,))
 
 

@@ -207,7 +207,9 @@ def _known(ref: str, thinking: str | None, catalog: Catalog) -> Literal | None:
 def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     provider, slash, _ = ref.partition("/")
     if not slash and catalog.takes_others:
-        return Literal(ref, thinking, (f"{ref} is none of the models that the agent told: {_bare_hint(ref, catalog)}",))
+        return Literal(
+            ref, thinking, (f"{ref} is not among the models that the agent listed: {_bare_hint(ref, catalog)}",)
+        )
     if not slash:
         raise unusable(ref, "is not known here", _bare_hint(ref, catalog), _nearest_model(ref, catalog))
     if catalog.knows_provider(provider):
@@ -230,7 +232,7 @@ def _strange_id(ref: str, catalog: Catalog) -> tuple[str, ...]:
     ids = [model.id for model in catalog.models() if model.provider.lower() == provider.lower()]
     if not ids and not catalog.has_own_list:
         return ()
-    text = f"{ref} is not known of {provider}: the agent may take it as it is, or take a similar one"
+    text = f"{ref} is not known to {provider}: the agent may take it as it is, or use a similar one"
     return (_joined(catalog, text, nearest(model_id, ids)),)
 
 

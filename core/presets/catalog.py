@@ -93,7 +93,7 @@ def parsed_in(place: Place, text: str, path: str) -> Preset:
     """Read a text as a file of a place. Raises ContentError."""
     preset = _parsed(place, text, path)
     if preset is None:
-        raise ContentError("it is no agent's file: it has no frontmatter", line=1, hint='begin it with "---"')
+        raise ContentError("it is not an agent file: it has no frontmatter", line=1, hint='begin it with "---"')
     return preset
 
 

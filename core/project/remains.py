@@ -155,7 +155,7 @@ class Remains:
         if self._runner is None and not fold.last_seq:
             return self._never_came(by)
         error = f" (last model error: {one_line(fold.error, 200)})" if fold.error else ""
-        return RunReason.LOST, f"its wrapper died without a word; what it left running {became}{error}"
+        return RunReason.LOST, f"its wrapper died unexpectedly; what it left running {became}{error}"
 
     def _never_came(self, by: str) -> tuple[RunReason, str]:
         """Tell why there is no sign of a wrapper."""

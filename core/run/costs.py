@@ -93,7 +93,7 @@ def sections(sheet: CostSheet) -> list[tuple[str, list[tuple[str, ...]]]]:
 def remarks(sheet: CostSheet) -> str:
     """Say what the figures leave out."""
     unpriced = sheet.total[Period.ALL].unpriced
-    unknown = f" {UNKNOWN} and {AND_MORE}: the agent told no price of some tokens, {tokens(unpriced)} in all."
+    unknown = f" {UNKNOWN} and {AND_MORE}: the agent gave no price for some tokens, {tokens(unpriced)} in all."
     return NOT_COUNTED + unknown * bool(unpriced)
 
 

@@ -213,9 +213,9 @@ def known_cost(amount: str, unpriced: int) -> str:
 
 
 def cost_words(usage: Usage) -> str:
-    """`$0.0312`, `at least $0.0312`, `unknown: the agent told no price`; empty where nothing was charged."""
+    """`$0.0312`, `at least $0.0312`, `unknown: the agent gave no price`; empty where nothing was charged."""
     if usage.cost <= 0:
-        return "unknown: the agent told no price" if usage.unpriced else ""
+        return "unknown: the agent gave no price" if usage.unpriced else ""
     return f"at least ${usage.cost:.4f}" if usage.unpriced else f"${usage.cost:.4f}"
 
 

@@ -168,21 +168,21 @@ REASONS: dict[RunReason, str] = {
     RunReason.FINALIZED: "the agent handed over its result",
     RunReason.MODEL_ERROR: "the model answered with an error",
     RunReason.EMPTY_ANSWER: "the agent finished without writing any text",
-    RunReason.AGENT_EXIT: "the agent went away before it had finished",
+    RunReason.AGENT_EXIT: "the agent exited before it had finished",
     RunReason.AGENT_MISSING: "the agent's program was not found",
     RunReason.START_FAILED: "the agent could not be started",
     RunReason.FINALIZE_ERROR: "the agent handed over an error",
     RunReason.FINALIZE_MISSING: "the agent handed over no result",
-    RunReason.LOST: "its wrapper died without a word",
-    RunReason.STOPPED: "somebody stopped it",
-    RunReason.KILLED: "somebody killed it",
-    RunReason.CANCELLED: "the caller that waited for it gave up",
+    RunReason.LOST: "its wrapper died unexpectedly",
+    RunReason.STOPPED: "it was stopped",
+    RunReason.KILLED: "it was killed",
+    RunReason.CANCELLED: "the caller that was waiting for it gave up",
     RunReason.SIGNAL: "its wrapper got a signal",
     RunReason.TIMEOUT: "it ran longer than its time limit",
-    RunReason.MAX_TURNS: "it reached its limit of turns",
+    RunReason.MAX_TURNS: "it reached its turn limit",
     RunReason.STALLED: "it was silent longer than its stall limit",
     RunReason.INTERRUPTED: "its agent was interrupted",
-    RunReason.BUDGET: "it reached its limit of money",
+    RunReason.BUDGET: "it reached its budget",
 }
 """How a run ended, in words for a person."""
 
@@ -269,7 +269,7 @@ def stopped(stop: StopRequest) -> tuple[RunReason, str]:
 
 def _unfinished(facts: StreamFacts, exit_: ChildExit | None, stderr: str) -> tuple[RunReason, str]:
     if exit_ is None:
-        return RunReason.AGENT_EXIT, _with("the agent went away before it finished", _last_words(stderr))
+        return RunReason.AGENT_EXIT, _with("the agent exited before it finished", _last_words(stderr))
     if exit_.code == 0 and facts.error_message is not None:
         return RunReason.MODEL_ERROR, _model_error(facts)
     if facts.silent and exit_.code:

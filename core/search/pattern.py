@@ -94,7 +94,7 @@ def _compiled(expression: str, flags: re.RegexFlag) -> re.Pattern[str]:
             return re.compile(expression, flags)
         except (re.error, OverflowError, RecursionError) as error:
             shown = one_line(expression, 60)
-            what = f"{shown} is no regular expression: {error}"
+            what = f"{shown} is not a regular expression: {error}"
             raise UsageError(what, where="PATTERN", hint="without --regex it is searched for as it stands") from error
 
 

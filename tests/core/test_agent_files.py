@@ -254,7 +254,7 @@ def test_an_edited_file_is_judged_in_its_own_form(project: Project, agents: Path
     assert right.preset is not None and ("read", "grep") == right.preset.tools
     assert wrong.fault is not None and 4 == wrong.fault.line
     notes = check_preset(b"no agent\n", here, str(agents), PresetSource.DIR, path)
-    assert notes.fault is not None and "it is no agent's file" in notes.fault.what
+    assert notes.fault is not None and "it is not an agent file" in notes.fault.what
 
 
 def test_a_copy_is_a_preset_of_ours(project: Project, agents: Path) -> None:

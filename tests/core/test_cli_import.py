@@ -164,7 +164,7 @@ def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
     ("text", "what", "line"),
     [
         (CLAUDE.replace("model: sonnet", "disallowedTools: Bash(rm *)"), '"Bash(rm *)" is about', ":5"),
-        ("notes\n", "it is no agent's file", ""),
+        ("notes\n", "it is not an agent file", ""),
     ],
 )
 def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, what: str, line: str) -> None:

@@ -312,7 +312,7 @@ def test_a_fault_that_passes_finishes_nothing(
     assert Proof.FINISHED is reconcile(project, run_id, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
-    assert ("So far.", "its wrapper died without a word; what it left running was ended") == (
+    assert ("So far.", "its wrapper died unexpectedly; what it left running was ended") == (
         result.final_text,
         result.error_message,
     )

@@ -222,7 +222,7 @@ def test_places_of_the_clients_own_choice(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("words", "what"),
-    [(("install",), "for whom"), (("serve", "claude"), "any client"), (("serve", "--project"), "any")],
+    [(("install",), "which client"), (("serve", "claude"), "any client"), (("serve", "--project"), "any")],
 )
 def test_wrong_words(words: tuple[str, ...], what: str, project_dir: Path) -> None:
     """A command that is not complete, or too much, is explained."""

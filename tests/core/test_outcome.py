@@ -205,7 +205,7 @@ def test_untrusted_words() -> None:
 
 def test_no_exit_known() -> None:
     """A child whose exit nobody saw went away."""
-    assert "the agent went away before it finished" == decide(WORKING).message
+    assert "the agent exited before it finished" == decide(WORKING).message
 
 
 @pytest.mark.parametrize(

@@ -115,13 +115,13 @@ def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:
     (project_dir / "gate").touch()
     assert [two, one] == started_in_order(engine, [one, two])
     wait_for_end(engine, first)
-    assert "No run waits.\n" == subdeck("queue", cwd=project_dir).out
+    assert "No runs are waiting.\n" == subdeck("queue", cwd=project_dir).out
 
 
 def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Path) -> None:
     """One that runs has no place in the queue."""
     first, _ = in_queue(engine, 0, project_dir)
-    with pytest.raises(SubdeckError, match="does not wait in a queue"):
+    with pytest.raises(SubdeckError, match="is not waiting in the queue"):
         engine.move_in_queue(first, -1)
     (project_dir / "gate").touch()
     wait_for_end(engine, first)

@@ -99,7 +99,7 @@ def test_an_unknown_id_of_a_known_provider(complete: bool) -> None:
     (notice,) = found.notices
 
     assert ("fake/tset", "low") == (found.resolved, found.thinking)
-    assert "fake/tset is not known of fake: the agent may take it as it is, or take a similar one" in notice
+    assert "fake/tset is not known to fake: the agent may take it as it is, or use a similar one" in notice
     assert "did you mean test" in notice
     assert ("refresh it" in notice) is not complete
 

@@ -273,7 +273,7 @@ def test_a_default_that_is_meant_for_another_agent(project_dir: Path) -> None:
     assert not answer.is_error
     (run,) = engine.wait([run.run_id for run in engine.snapshots()])
     assert ("claude", "") == (run.meta.agent, run.meta.resolved_model)
-    assert any("default_model fake/puppet is no model of this agent" in text for text in run.meta.all_warnings)
+    assert any("default_model fake/puppet is not a model of this agent" in text for text in run.meta.all_warnings)
 
 
 def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:

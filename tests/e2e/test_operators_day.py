@@ -59,7 +59,7 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck) -> None:
     operator.sees("3 failed · 1 asks · 2 silent", "bg: 30 running / 300 total")
     with operator.wants("to know why a run failed", keys=1):
         operator.press("]")
-        operator.sees("its wrapper died without a word")
+        operator.sees("its wrapper died unexpectedly")
     with operator.wants("to read what a run asks", keys=3):
         operator.press("]", "]", "]")
         operator.sees(made_deck.QUESTION)

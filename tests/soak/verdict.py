@@ -142,7 +142,7 @@ def _ending(
     if result.reason is RunReason.START_FAILED and journal.has("begun"):
         yield Broken("wrong words", f"{name}: its child had begun; {run.ending}")
     is_killed = any(not hit.error and hit.victim in KILLERS for hit in hits)
-    if "died without a word" in message and not is_killed and Victim.WRAPPER in victims:
+    if "died unexpectedly" in message and not is_killed and Victim.WRAPPER in victims:
         yield Broken("crash without its error", f"{name}: {_faults(hits)}; {run.ending}")
     if result.reason in SCRIPTED:
         if result.reason is RunReason.TIMEOUT and 0 < journal.lasted < QUICK_S and not victims:

@@ -61,7 +61,7 @@ async def test_delete_and_undo() -> None:
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
         await deck.until(lambda: deck.main.run.run_id == run_id(2), "its selection")
         await deck.press("u")
-        await deck.until(lambda: "There is nothing to bring back." in deck.toasts, "the refusal")
+        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
 
 
 async def test_undo_twice_at_once() -> None:
@@ -75,7 +75,7 @@ async def test_undo_twice_at_once() -> None:
         deck.main.action_act("undo")
         deck.main.action_act("undo")
         await deck.until(lambda: deck.main.runs.row_count == 2, "the run to come back")
-        await deck.until(lambda: "There is nothing to bring back." in deck.toasts, "the refusal")
+        await deck.until(lambda: "There is nothing to undo." in deck.toasts, "the refusal")
         assert not [toast for toast in deck.toasts if "pop" in toast]
 
 
@@ -366,7 +366,7 @@ async def test_libraries_find_an_encoding() -> None:
 async def test_handing_over_never_raises() -> None:
     """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        assert "cannot be lent" in hand_over(deck.app, [sys.executable, "-c", ""])
+        assert "cannot use this terminal" in hand_over(deck.app, [sys.executable, "-c", ""])
 
 
 async def test_a_fault_of_a_worker_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

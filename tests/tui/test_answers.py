@@ -136,7 +136,7 @@ async def test_line_that_names_no_file_says_so() -> None:
         await deck.until_text("see src")
         await deck.press("3", "o")
         await deck.until(lambda: deck.toasts, "the word")
-        assert ["No file that is there is named under the cursor."] == deck.toasts
+        assert ["No existing file is named under the cursor."] == deck.toasts
 
 
 def test_places(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ async def test_a_running_run_is_not_followed_up() -> None:
     """Its session is in use; the refusal says so."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
-        await deck.until_text("This run has not ended: it can be followed up when it has.")
+        await deck.until_text("This run has not ended yet; you can follow up when it has.")
 
 
 async def test_follow_up_without_its_preset() -> None:

@@ -136,7 +136,7 @@ async def test_without_earlier_tasks_the_list_says_so() -> None:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         dialog = await dialog_of(deck, "n")
         await deck.press("ctrl+r")
-        await deck.until_text("No task was launched or typed here before.")
+        await deck.until_text("No task has been launched or typed here yet.")
         await deck.press("enter", "escape")
         await deck.until(lambda: deck.app.screen is dialog, "the launch dialog")
 

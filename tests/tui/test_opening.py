@@ -61,7 +61,7 @@ async def test_a_run_by_itself_that_goes_away() -> None:
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         engine.tell(removed=[run_id(1)])
-        await deck.until_text("this run does not exist any more; esc goes to the deck")
+        await deck.until_text("this run no longer exists; esc goes to the deck")
         assert alone(deck)
         await deck.press("x")
         assert engine.stopped == []

@@ -26,7 +26,7 @@ async def test_run_that_does_not_wait_is_not_moved() -> None:
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("2", "shift+up")
-        assert (["This run does not wait in a queue."], []) == (deck.toasts, engine.moved)
+        assert (["This run is not waiting in the queue."], []) == (deck.toasts, engine.moved)
 
 
 async def test_queue_is_held_and_released() -> None:

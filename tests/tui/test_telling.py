@@ -85,7 +85,7 @@ async def test_all_messages_can_be_read_again() -> None:
         await deck.until(lambda: deck.toasts, "the refusal")
         shown = await messages_shown(deck)
         assert "401 [bold]key" in shown
-        assert "! " in shown and "There is nothing to bring back." in shown
+        assert "! " in shown and "There is nothing to undo." in shown
 
 
 async def test_no_messages_yet() -> None:

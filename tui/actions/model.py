@@ -192,7 +192,7 @@ def needs_queued(context: ActionContext) -> str:
     if obstacle := needs_own(context):
         return obstacle
     is_queued = context.run is not None and context.run.status == "queued"
-    return "" if is_queued else "This run does not wait in a queue."
+    return "" if is_queued else "This run is not waiting in the queue."
 
 
 def needs_terminal(context: ActionContext) -> str:
@@ -200,11 +200,11 @@ def needs_terminal(context: ActionContext) -> str:
 
 
 def needs_pager(context: ActionContext) -> str:
-    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to a pager.")
+    return needs_run(context) or ("" if context.can_suspend else "No terminal is available for a pager.")
 
 
 def needs_terminal_to_lend(context: ActionContext) -> str:
-    return needs_run(context) or ("" if context.can_suspend else "There is no terminal to lend to another program.")
+    return needs_run(context) or ("" if context.can_suspend else "No terminal is available for another program.")
 
 
 def needs_conversation(context: ActionContext) -> str:
@@ -223,7 +223,7 @@ def needs_session(context: ActionContext) -> str:
     if not context.run.meta.keeps_session:
         return NO_CONVERSATION
     if not context.run.has_ended:
-        return "This run has not ended: it can be followed up when it has."
+        return "This run has not ended yet; you can follow up when it has."
     return "" if context.run.child_session_id else NO_CONVERSATION
 
 
@@ -243,7 +243,7 @@ def needs_copyable(context: ActionContext) -> str:
 
 
 def needs_undoable(context: ActionContext) -> str:
-    return "" if context.undoable else "There is nothing to bring back."
+    return "" if context.undoable else "There is nothing to undo."
 
 
 def needs_unseen(context: ActionContext) -> str:

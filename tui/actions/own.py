@@ -47,7 +47,7 @@ def _action(name: str, command: OwnCommand) -> Action:
         f"{PREFIX}{name}",
         tuple((PLACES[command.where], key.strip()) for key in command.key.split(",")),
         one_line(title, _NAME),
-        f"{title}: your own command, {shown}",
+        f"{title}: your command, {shown}",
         needs=partial(_needs, command),
         footer=_RANK,
         changes=True,
@@ -56,5 +56,5 @@ def _action(name: str, command: OwnCommand) -> Action:
 
 def _needs(command: OwnCommand, context: ActionContext) -> str:
     if command.terminal and not context.can_suspend:
-        return "There is no terminal to lend to another program."
+        return "No terminal is available for another program."
     return needs_own(context) if is_about_run(command) else ""

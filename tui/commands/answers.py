@@ -108,7 +108,7 @@ class AnswerCommands(Commands):
         texts = (view.row_text_at_cursor(), whole)
         places = await self._bridge.call(_first_places, texts, run.meta.cwd)
         if not places:
-            self._say("No file that is there is named under the cursor.")
+            self._say("No existing file is named under the cursor.")
             return
         place = places[0]
         if len(places) > 1:

@@ -93,7 +93,7 @@ class DeckCommands(Commands):
         runs = [run for run in self._deck.runs.targets if self._deck.run_store.needs_look(run.run_id)]
         self._mark_seen(runs)
         if not runs:
-            self._say("That was seen already.")
+            self._say("You have already seen it.")
 
     def go_back(self) -> None:
         """Show all runs again where a filter hides some, else leave the zoom or the pane."""

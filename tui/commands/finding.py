@@ -48,7 +48,7 @@ class FindCommands(Commands):
         (run_id, _, hit), query = chosen
         run = self._deck.run_store.get(run_id)
         if run is None:
-            self._say("This run is not there any more.")
+            self._say("This run no longer exists.")
             return
         self._mark_seen((run,))
         self._deck.runs.select(run_id)

@@ -71,7 +71,7 @@ class LaunchCommands(Commands):
         if run and run.meta.preset and preset is None:
             error = PresetError(
                 f'the preset "{one_line(run.meta.preset, 60)}" of this run is gone or broken',
-                hint="a conversation continues only with its own preset: bring the file back",
+                hint="a conversation continues only with its own preset: restore the file",
             )
             self._refuse("follow up", str(error))
             return
@@ -97,9 +97,9 @@ class LaunchCommands(Commands):
             able = [_named(run) for run in runs if run.run_id not in faults]
             left_out = [f"! {name_of(run)}: {faults[run.run_id]}" for run in runs if run.run_id in faults]
             if not able:
-                raise UsageError("\n".join(["None of them can be launched again:", *first_of(left_out, NAMED)]))
+                raise UsageError("\n".join(["None of these runs can be launched again:", *first_of(left_out, NAMED)]))
             lines = first_of(able, NAMED)
-            lines += ["", f"They are a group: {parallel} run at a time."] if len(able) > parallel else []
+            lines += ["", f"They form a group: {parallel} run at a time."] if len(able) > parallel else []
             lines += ["", *first_of(left_out, NAMED)] if left_out else []
             return "\n".join(lines)
 

@@ -62,7 +62,7 @@ class PaletteCommands(Commands):
             case Kind.RUN if offer.key in deck.run_store:
                 deck.show_launched(offer.key)
             case Kind.RUN:
-                self._say("This run is not there any more.")
+                self._say("This run no longer exists.")
             case Kind.SETTING:
                 self.spawn(self._edit_setting, offer.key)
 

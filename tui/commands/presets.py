@@ -67,7 +67,7 @@ class PresetCommands(Commands):
         self._say(saved_outside(found.path, checked), error=checked.preset is None)
 
     async def _copy_instead(self, preset: Preset | PresetProblem) -> None:
-        detail = "It comes with subdeck and cannot be changed. A copy of it is yours to change, and is used instead."
+        detail = "It comes with subdeck and cannot be changed. You can change a copy, which is then used instead."
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
             await self.copy(self._deck.presets.named(preset.name))
 
@@ -77,7 +77,7 @@ class PresetCommands(Commands):
         if copied := await self.app.push_screen_wait(screen):
             name, path = copied
             self._deck.presets.select(path)
-            self._say(f"Copied {one_line(name, 40)} to {short_path(path)}: it is yours to change.")
+            self._say(f"Copied {one_line(name, 40)} to {short_path(path)}: you can change it.")
 
     async def delete(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.catalog import next_after
@@ -91,7 +91,7 @@ class PresetCommands(Commands):
             then = (
                 f"The {behind.source} preset of this name takes its place:\n{short_path(behind.path, 66)}\n"
                 if behind
-                else "No other preset has this name."
+                else "There is no other preset of this name."
             )
             return f"{found.source}: {short_path(found.path, 60)}\n\n{then}\n{self._key('undo')} brings it back."
 

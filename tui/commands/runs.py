@@ -236,7 +236,9 @@ def what_is_lost(runs: Runs, size: int) -> str:
     if keepers := sorted({run.meta.agent for run in runs if run.meta.agent_session}):
         parts.append(f"{whose} conversation stays where {' and '.join(keepers)} keeps it.")
     if any(run.foreign for run in runs):
-        parts.append("What your subdeck did not make is only moved: processes, panes and files that it names stay.")
+        parts.append(
+            "What your subdeck did not make is only moved: processes, panes and files that it names are left alone."
+        )
     return "\n".join(parts)
 
 

@@ -69,7 +69,7 @@ class TileCommands(Commands):
             case "help":
                 self.app.push_screen(HelpScreen(deck.actions, deck.action_context))
             case _ if run is None:
-                self._say("This run is not there any more.")
+                self._say("This run no longer exists.")
             case "stop" if self._bridge.readonly:
                 self._say(READONLY)
             case "stop":

@@ -117,7 +117,7 @@ class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
 
     def _count(self) -> str:
         if not self._tasks:
-            return "No task was launched or typed here before."
+            return "No task has been launched or typed here yet."
         if len(self._listed) == LISTED:
             return f"the first {LISTED}; type to find others"
         return f"{len(self._listed)} of {len(self._tasks)}"

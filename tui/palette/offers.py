@@ -47,7 +47,7 @@ class Offer(NamedTuple):
 _FILTERS = (
     *((f"status:{status}", f"Show only runs that are {status}.") for status in RunStatus),
     ("is:unseen", "Show only runs that ended and were not looked at."),
-    ("is:silent", "Show only runs that work, but have written nothing for long."),
+    ("is:silent", "Show only runs that are working, but have written nothing for a while."),
     ("is:foreign", "Show only runs that your subdeck did not make."),
     ("is:marked", "Show only marked runs."),
     ("age:<1h", "Show only runs of the last hour."),
@@ -71,7 +71,7 @@ def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
 def filter_offers(present: str, names: Iterable[str]) -> Iterator[Offer]:
     """Offer filters: the end of the present one, those that need no more words, one for each preset of a run."""
     if present:
-        yield _offer(Kind.FILTER, "", "show all runs", f"End the filter {one_line(present, 60)}.")
+        yield _offer(Kind.FILTER, "", "show all runs", f"Clear the filter {one_line(present, 60)}.")
     for text, sentence in _FILTERS:
         yield _offer(Kind.FILTER, text, text, sentence)
     for name in sorted(set(names), key=str.casefold):

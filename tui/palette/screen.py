@@ -47,7 +47,7 @@ class OfferList(RowList, can_focus=False):
         self.refresh()
 
     def empty_lines(self) -> list[str]:
-        return ["Nothing has these words."]
+        return ["Nothing matches."]
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         offer = self._offers[row]

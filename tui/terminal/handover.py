@@ -17,7 +17,7 @@ from textual.app import App, SuspendNotSupported
 EDITORS = ("nano", "vi")
 """Looked for when neither VISUAL nor EDITOR names one."""
 PAGERS = ("less", "more")
-NO_TERMINAL = "This terminal cannot be lent to another program."
+NO_TERMINAL = "Another program cannot use this terminal."
 
 
 def hand_over(app: App[Any], argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:

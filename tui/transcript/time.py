@@ -76,7 +76,7 @@ def offset_at(file: LineFile, time: Time) -> int:
         return file.end_of_lines(min(size - 1, int(size * time)))
     first, last = next(_times(file, 0, size), None), _last_time(file, size)
     if first is None or last is None:
-        raise UsageError("this file has no times", hint="50% goes to its middle")
+        raise UsageError("this file contains no times", hint="50% goes to its middle")
     return _bisect(file, size, _wanted(time, first[1], max(first[1], last)))
 
 
@@ -86,7 +86,7 @@ def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
             span = timedelta(seconds=time.seconds)
             wanted = last - span if time.from_end else first + span
         except OverflowError:
-            raise UsageError("that is too long a time") from None
+            raise UsageError("that time span is too long") from None
         return min(max(wanted, first), last)
     begin, end = first.astimezone(), last.astimezone()
     length = timedelta(seconds=59.999) if time.second is None else timedelta(milliseconds=999)

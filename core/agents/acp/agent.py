@@ -84,7 +84,7 @@ def _problem(wanted: Wanted) -> tuple[str, str, str] | None:
     if wanted.has_prompt and wanted.prompt_mode is PromptMode.REPLACE:
         return "prompt_mode", "keeps its own system prompt", "write prompt_mode: append"
     if not wanted.keeps_session:
-        return "session", "keeps its conversations by itself", 'remove "session: none"'
+        return "session", "keeps its conversations itself", 'remove "session: none"'
     if wanted.project_resources is False:
         return "project_resources", "cannot be told to leave the project's settings alone", "remove the field"
     if wanted.max_turns is not None:

@@ -129,7 +129,7 @@ class ClaudeStream(AgentStream):
                 ]
             case "model_fallback":
                 models = (string(fields.get(name)) or "?" for name in ("original_model", "fallback_model"))
-                return [_warning("the model {} is not to be had now, and {} answers instead".format(*models))]
+                return [_warning("the model {} is not available now, and {} answers instead".format(*models))]
             case "permission_denied":
                 tool, why = _own_name(string(fields.get("tool_name"))), string(fields.get("message"))
                 return [_warning(f"a call of {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]

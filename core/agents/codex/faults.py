@@ -20,7 +20,7 @@ _CLASSES = {
     "unauthorized": "the provider refused the login: codex login, or the API key",
     "badRequest": "the provider refused the request",
     "sandboxError": "the sandbox of Codex failed",
-    "tooManyDenials": "too much was denied to go on",
+    "tooManyDenials": "too much was denied to continue",
     "cyberPolicy": "the provider's policy refused the request",
     "httpConnectionFailed": "the provider could not be reached",
     "responseStreamConnectionFailed": "the provider could not be reached",
