@@ -161,7 +161,7 @@ def test_presets_are_listed_with_their_problems(project_dir: Path) -> None:
     assert document["presets"] == [
         {
             "name": "scout", "source": "project", "path": str(path), "description": "looks around", "model": "a/b",
-            "tools": ["read", "grep"], "warnings": [],
+            "form": "", "tools": ["read", "grep"], "warnings": [],
         }
     ]  # fmt: skip
     (problem,) = document["problems"]
