@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual.notifications import Notify, SeverityLevel
+from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 
 from ..core.text.plain import one_line, plain
@@ -14,7 +14,7 @@ from .actions import KeyContext, bindings, key_of
 from .actions.keys import keymap, with_own_keys
 from .actions.own import own_actions
 from .deck.screen import MainScreen
-from .notices import TOASTS_ON_SCREEN, Notices
+from .notices import TOASTS_ON_SCREEN, Notices, Toast
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
 from .terminal.textual_internals import give_captures_encoding, make_room_for_toast
@@ -86,14 +86,24 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
 
-    def notify(self, message: str, *, severity: SeverityLevel = "information", **options: Any) -> None:
-        """Show a toast, and keep what it says in the list of messages."""
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+        kind: str = "",
+    ) -> None:
+        """Show a toast, in the place of one of its kind, and keep what it says in the list of messages."""
         self.notices.add(plain(message), severity)
-        super().notify(message, severity=severity, **options)
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.post_message(Notify(Toast(message, title, severity, seconds, markup=markup, kind=kind)))
 
     def on_notify(self, event: Notify) -> None:
-        """Make room before a toast comes: few are on the screen, and none that says the same."""
-        make_room_for_toast(self, event.notification, TOASTS_ON_SCREEN)
+        """Make room before a toast comes: few are on the screen, none that says the same, one of a kind."""
+        make_room_for_toast(self, event.notification, TOASTS_ON_SCREEN, _is_replaced)
 
     def push_screen(self, *args: Any, **kwargs: Any) -> Any:
         """Show a screen; toasts go before a dialog, over which they would lie: the list of messages has them."""
@@ -107,6 +117,11 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
 
     def action_how_to_quit(self) -> None:
         self.notify(f"{key_of('quit', self._actions)} quits; runs continue in the background.", timeout=3, markup=False)
+
+
+def _is_replaced(toast: Notification, coming: Notification) -> bool:
+    kinds = [notification.kind for notification in (toast, coming) if isinstance(notification, Toast)]
+    return toast.message == coming.message or (len(kinds) == 2 and kinds[0] == kinds[1] != "")
 
 
 def _handlers(deck: MainScreen) -> Handlers:

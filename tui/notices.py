@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
 
 from msgspec import Struct
 from textual.content import Content
+from textual.notifications import Notification, SeverityLevel
+from textual.widget import Widget
 
 TOASTS_ON_SCREEN = 3
 """The list has the others."""
@@ -25,6 +29,19 @@ class Notice(Struct, frozen=True):
     """Where the operator sits, `20:12:34`."""
     severity: str
     text: str
+
+
+@dataclass
+class Toast(Notification):
+    kind: str = ""
+    """It takes the place of one of the same kind; empty for one that takes nobody's."""
+
+
+def answer_key(
+    node: Widget, text: str, *, severity: SeverityLevel = "information", timeout: float | None = None
+) -> None:
+    """Say in a toast what a key did, or why it did nothing, in the place of what was said so before."""
+    cast(Any, node.app).notify(text, severity=severity, timeout=timeout, markup=False, kind=f"key: {severity}")
 
 
 class Notices:

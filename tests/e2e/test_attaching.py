@@ -36,6 +36,8 @@ def watcher_in(app: Terminal) -> None:
 def is_painted_and_alive(app: Terminal) -> None:
     """The app is all there again: painted, followed, with mouse and paste at work."""
     app.until_shown("subdeck  ~/src/shop", "● ", "I am looking at the shop▋", "bg: 1 running / 1 total")
+    app.press("1")
+    app.until_shown("repo-scout")
     row = next(number for number, line in enumerate(app.screen.splitlines(), 1) if "repo-scout" in line)
     app.click(5, row)
     app.press("n")

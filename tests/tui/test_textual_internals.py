@@ -94,7 +94,7 @@ async def test_toasts_make_room() -> None:
         for text in ("a", "b", "c", "d"):
             app.notify(text)
         await pilot.pause()
-        make_room_for_toast(app, Notification("d"), 3)
+        make_room_for_toast(app, Notification("d"), 3, lambda toast, coming: toast.message == coming.message)
         assert [toast.message for toast in app._notifications] == ["b", "c"]
 
 

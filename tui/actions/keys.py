@@ -99,9 +99,10 @@ def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) ->
     ]
 
 
-def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> str:
-    """Say which keys end a dialog."""
-    return "   ".join(f"{hint.key} {hint.name}" for hint in footer_hints(ActionContext(place=place), actions))
+def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS, context: ActionContext | None = None) -> str:
+    """Say which keys end a dialog, and with a context what else they do there."""
+    hints = footer_hints(context or ActionContext(place=place), actions)
+    return "   ".join(f"{hint.key} {hint.name}" for hint in hints)
 
 
 # --- the operator's own keys ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
 from .deck import DeckCommands
+from .detail import DetailCommands
 from .finding import FindCommands
 from .launch import LaunchCommands
 from .own import OwnCommands
@@ -25,7 +26,8 @@ def handlers(deck: MainScreen) -> Handlers:
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
-    finding, answers = FindCommands(deck), AnswerCommands(deck, transcript.copy)
+    detail = DetailCommands(deck, runs, launch, around)
+    finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
         "create_preset": lambda: presets.spawn(presets.create),
@@ -59,7 +61,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "hold_queue": lambda: queue.spawn(queue.hold_or_release),
         "copy_id": runs.copy_ids,
         "attach": runs.attach_or_zoom,
-        "detail": lambda: runs.with_run(runs.show_detail),
+        "detail": lambda: detail.with_run(detail.show),
         "clean_up": lambda: runs.spawn(runs.clean_up),
         "open_entry": view.toggle_at_cursor,
         "open_all": view.toggle_all,

@@ -10,6 +10,7 @@ from ...core.system.log import log_fault
 from ...core.text.plain import one_line
 from ..actions import key_of
 from ..dialogs.ask import ConfirmScreen
+from ..notices import answer_key
 from ..text.format import format_error
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Commands:
         self._deck.refuse_dialog(what, why)
 
     def _say(self, text: str, *, error: bool = False) -> None:
-        self._deck.notify(text, severity="error" if error else "information", markup=False)
+        answer_key(self._deck, text, severity="error" if error else "information")
 
     async def _confirmed(
         self, question: str, detail: str | Callable[[], Awaitable[str]], yes: str, *, harmless: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from ...core.search.scan import Hit, Place
+from ...core.search.scan import Place
 from ..actions import KeyContext
 from ..deck.screen import MainScreen
 from ..detail.page import Tab
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from ..runs.filter import Filter
     from ..search.hits import HitRow
     from ..search.query import Query
+    from .detail import DetailCommands
 
 _TABS = {Place.TASK: Tab.PROMPT, Place.ANSWER: Tab.ANSWER}
 """Where to look at what stands in no event."""
 
 
 class FindCommands(Commands):
-    def __init__(self, deck: MainScreen) -> None:
+    def __init__(self, deck: MainScreen, detail: DetailCommands) -> None:
         from ..search.screen import LastSearch
 
         super().__init__(deck)
+        self._detail = detail
         self._last = LastSearch()
 
     def search_all(self) -> None:
@@ -54,17 +56,8 @@ class FindCommands(Commands):
         self._deck.runs.select(run_id)
         self._deck.show_highlighted()
         if hit.offset is None:
-            self._show_detail(run_id, hit)
+            self._detail.spawn(self._detail.show, run, _TABS.get(hit.place))
             return
         self._deck.panes.go_to(KeyContext.TRANSCRIPT)
         self._deck.transcript.set_view(View.READABLE)
         self._deck.search.go_to(run_id, hit.offset, query.words)
-
-    def _show_detail(self, run_id: str, hit: Hit) -> None:
-        from ..detail.screen import RunDetailScreen
-
-        deck = self._deck
-        run = deck.run_store.get(run_id)
-        if run is not None:
-            current = lambda: deck.run_store.get(run_id)  # noqa: E731 - a name for what is asked again and again
-            self.app.push_screen(RunDetailScreen(self._bridge, run, current, deck.actions, _TABS.get(hit.place)))

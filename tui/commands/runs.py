@@ -58,15 +58,6 @@ class RunCommands(Commands):
         await deletion.restore()
         self._say(f"Brought back {deletion.what}")
 
-    async def show_detail(self, run: RunSnapshot) -> None:
-        from ..detail.screen import RunDetailScreen
-
-        deck = self._deck
-        screen = RunDetailScreen(self._bridge, run, lambda: deck.run_store.get(run.run_id), deck.actions)
-        if await self.app.push_screen_wait(screen):
-            deck.runs.select(run.run_id)
-            deck.panes.zoom(KeyContext.TRANSCRIPT)
-
     # --- ending and deleting -----------------------------------------------------------------------------------------
 
     async def stop(self, runs: Runs) -> None:

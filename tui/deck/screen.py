@@ -29,7 +29,7 @@ from ..feed.messages import (
     UnseenFound,
 )
 from ..feed.reader import last_lines
-from ..notices import Notices
+from ..notices import Notices, answer_key
 from ..presets.list import PresetList
 from ..runs.columns import chosen_columns
 from ..runs.filter_line import FilterLine
@@ -340,7 +340,7 @@ class MainScreen(LeanScreen):
         """Do an action of the registry, or say why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.action_context):
-            self._refuse(action, said(obstacle, self.actions))
+            self.refuse(action, said(obstacle, self.actions))
             return
         self._handlers[action_id]()
         if self._single_run.end_when_left():
@@ -370,10 +370,10 @@ class MainScreen(LeanScreen):
     def open_palette(self) -> None:
         self._handlers["palette"]()
 
-    def _refuse(self, action: Action, obstacle: str) -> None:
+    def refuse(self, action: Action, obstacle: str) -> None:
         """Say why an action is not possible; where one would write in a dialog, in its place."""
         if not action.writes:
-            self.notify(obstacle, severity="warning", timeout=3, markup=False)
+            answer_key(self, obstacle, severity="warning", timeout=3)
             if action.changes:  # what was typed with it was for a question that does not come
                 cast(KeyQueueApp, self.app).forget_typed()
             return

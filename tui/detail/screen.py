@@ -20,8 +20,9 @@ from ...core.project.diagnosis import ago
 from ...core.run.describe import size_text, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
-from ..actions import Action, KeyContext, bindings, key_of, keys_line
+from ..actions import Action, ActionContext, KeyContext, bindings, key_of, keys_line
 from ..feed.bridge import Bridge, Repeater
+from ..notices import answer_key
 from ..terminal.handover import page_file
 from ..text.cells import cells, fit
 from ..text.format import format_error
@@ -120,17 +121,20 @@ class RunDetailScreen(ModalScreen[bool]):
         self,
         bridge: Bridge,
         run: RunSnapshot,
-        current: Callable[[], RunSnapshot | None],
+        current: Callable[[str], RunSnapshot | None],
+        act: Callable[[RunDetailScreen, str], None],
         actions: Sequence[Action],
         tab: Tab | None = None,
     ) -> None:
-        """Show a run, in a tab that fits it or the one named; `current` returns it as the deck knows it, None once it
-        was deleted.
+        """Show a run, in a tab that fits it or the one named; `current` returns a run as the deck knows it, None once
+        it was deleted, and `act` does what the keys ask for that are not about a tab.
         """
         super().__init__()
         self._bridge = bridge
-        self._run = run
+        self.run = run
+        """The run that is shown; changed by this screen only."""
         self._current = current
+        self._act = act
         self._actions = actions
         self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
         self._reader = DetailReader(bridge.engine.project, run.run_id)
@@ -145,12 +149,23 @@ class RunDetailScreen(ModalScreen[bool]):
         with Vertical(id="run-detail"):
             with Horizontal(id="run-head"):
                 yield Static("", id="run-title")
-                yield Static(self._run.run_id, id="run-id", classes="muted")
+                yield Static(self.run.run_id, id="run-id", classes="muted")
             yield Static("", id="why")
             yield TabBar(keys, self._tab)
             yield PageView()
             yield FileList()
-            yield Static(Content(keys_line(KeyContext.DETAIL, self._actions)), id="detail-keys", classes="muted")
+            yield Static("", id="detail-keys", classes="muted")
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Show another run in the same tab."""
+        self.run, self._page, self._shown, self._gone = run, UNREAD, None, False
+        self._reader = DetailReader(self._bridge.engine.project, run.run_id)
+        self.query_one("#run-id", Static).update(run.run_id)
+        self.query_one("#why", Static).update("")
+        self.query_one(FileList).show_files(())
+        self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
+        self._show_title()
+        self._reading.ask()
 
     def on_mount(self) -> None:
         self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
@@ -163,7 +178,7 @@ class RunDetailScreen(ModalScreen[bool]):
 
     def _tick(self) -> None:
         """Read again what may have changed: a run that has not ended, and the ages of files."""
-        run = self._current()
+        run = self._current(self.run.run_id)
         if run is None:
             self._gone = True
             self.query_one("#why", Static).update(Content("This run was deleted; this is what was read last."))
@@ -175,7 +190,7 @@ class RunDetailScreen(ModalScreen[bool]):
             self._reading.ask()
 
     async def _read(self) -> None:
-        self._run = run = self._current() or self._run
+        self.run = run = self._current(self.run.run_id) or self.run
         tab = self._tab
         # The page itself is not laid out while the files are shown in its place.
         width = max(1, self.size.width - MARGIN)
@@ -185,7 +200,7 @@ class RunDetailScreen(ModalScreen[bool]):
             if self.is_attached:
                 self.query_one("#why", Static).update(Content(f"! This cannot be read: {format_error(error)}"))
             return
-        if not self.is_attached:
+        if not self.is_attached or run.run_id != self.run.run_id:
             return
         if tab is self._tab and not self._gone:
             self._show(tab, why, page, run)
@@ -204,12 +219,21 @@ class RunDetailScreen(ModalScreen[bool]):
             self.query_one(PageView).show_page(page, is_new_tab=is_new_tab)
 
     def _show_title(self) -> None:
-        run = self._run
+        run = self.run
         task = one_line(run.meta.description or run.meta.task, 400)
         title = Content.assemble(
             (state(run), "bold"), "  ", (one_line(run.meta.title, 40), "bold $text-primary"), "  ", task
         )
         self.query_one("#run-title", Static).update(title)
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        """Say what can be done to the run too, where there is room for it."""
+        context = ActionContext(place=KeyContext.DETAIL, run=self.run)
+        whole = keys_line(KeyContext.DETAIL, self._actions, context)
+        fits = cells(whole) < self.size.width - MARGIN
+        text = whole if fits else keys_line(KeyContext.DETAIL, self._actions)
+        self.query_one("#detail-keys", Static).update(Content(text))
 
     def _show_views(self) -> None:
         files = self._tab is Tab.FILES
@@ -265,8 +289,11 @@ class RunDetailScreen(ModalScreen[bool]):
         self.app.copy_to_clipboard(text)
         self._say(f"Copied {what}: {one_line(text, 60)}")
 
+    def action_act(self, action_id: str) -> None:
+        self._act(self, action_id)
+
     def action_cancel(self) -> None:
         self.dismiss(False)
 
     def _say(self, text: str, *, error: bool = False) -> None:
-        self.notify(text, severity="error" if error else "information", timeout=4, markup=False)
+        answer_key(self, text, severity="error" if error else "information", timeout=4)

@@ -16,9 +16,11 @@ from ..actions.help import Explained, Group, key_groups
 from ..text.cells import wrap
 
 KEY_WIDTH = 12
-HELP_WIDTH = 56
-"""Cells that the dialog leaves beside the keys."""
-REFUSAL_WIDTH = 70
+INDENT = KEY_WIDTH + 2
+"""Cells before what a key does."""
+LEAST_WIDTH = 20
+"""Cells for that, however narrow the dialog is."""
+USUAL_WIDTH = 70
 """Cells of a line of a dialog."""
 
 
@@ -99,8 +101,7 @@ class RefusalScreen(ReadingScreen, inherit_bindings=False):
 
     def __init__(self, what: str, why: str) -> None:
         """Say that this was asked for, and why it does not come."""
-        rows = [row for line in why.split("\n") for row in wrap(line, REFUSAL_WIDTH)]
-        super().__init__(f"{what[:1].upper()}{what[1:]}: not now", [Content(row) for row in rows])
+        super().__init__(f"{what[:1].upper()}{what[1:]}: not now", [Content(line) for line in why.split("\n")])
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
@@ -115,13 +116,21 @@ class HelpScreen(ReadingScreen, inherit_bindings=False):
         self._action_context = action_context
 
     def matching(self, words: Sequence[str]) -> Content:
-        return help_text(words, self._actions, self._action_context)
+        width = self.query_one("#lines").content_size.width or USUAL_WIDTH
+        return help_text(words, self._actions, self._action_context, width)
+
+    def on_resize(self) -> None:
+        """Wrap at the width that there is now."""
+        self.call_after_refresh(self._draw)
 
 
 def help_text(
-    words: Sequence[str] = (), actions: Sequence[Action] = ACTIONS, action_context: ActionContext | None = None
+    words: Sequence[str] = (),
+    actions: Sequence[Action] = ACTIONS,
+    action_context: ActionContext | None = None,
+    width: int = USUAL_WIDTH,
 ) -> Content:
-    """List the actions that hold all the words, under the place where their keys work.
+    """List the actions that hold all the words, under the place where their keys work, in lines of this width.
 
     With an `action_context`, those that are impossible in it say why.
     """
@@ -132,7 +141,7 @@ def help_text(
             lines += [Content(""), Content.styled(group.heading, "bold $text-muted")]
             for row in rows:
                 obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
-                lines += _explained(row, said(obstacle, actions))
+                lines += _explained(row, said(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
     return Content("\n").join(lines[1:]) if lines else Content("No key matches.")
 
 
@@ -141,14 +150,17 @@ def _has_words(row: Explained, group: Group, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _explained(row: Explained, obstacle: str) -> Iterator[Content]:
+def _explained(row: Explained, obstacle: str, width: int) -> Iterator[Content]:
     style = "dim $text-muted" if obstacle else ""
-    first, *more = wrap(row.help, HELP_WIDTH)
+    first, *more = wrap(row.help, width)
     keys = row.keys.ljust(KEY_WIDTH - 1) + " "
     key_style = "$text-muted" if obstacle else "bold $text-primary"
-    indent = " " * (KEY_WIDTH + 2)
+    indent = " " * INDENT
+    if len(keys) > KEY_WIDTH:  # they have a line of their own
+        yield Content.assemble("  ", (keys, key_style))
+        keys = " " * KEY_WIDTH
     yield Content.assemble("  ", (keys, key_style), (first, style))
     yield from (Content.styled(indent + line, style) for line in more)
     if obstacle:
-        reason = wrap(f"not now: {obstacle}", HELP_WIDTH)
+        reason = wrap(f"not now: {obstacle}", width)
         yield from (Content.styled(indent + line, "$text-muted") for line in reason)

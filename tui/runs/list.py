@@ -191,6 +191,14 @@ class RunList(RowList):
             self.show_cursor()
             self.refresh()
 
+    def go_beside(self, step: int) -> None:
+        """Go to the next row, or with -1 the previous one, that shows another run."""
+        row = self.cursor + step
+        while 0 <= row < self.row_count and self._run_of(self.listing.row(row)) == self._selected:
+            row += step
+        if 0 <= row < self.row_count:
+            self.move_to(row)
+
     def fold(self, folded: bool) -> bool:
         """Fold the highlighted group, or unfold it; return whether there is one."""
         group_key = self.cursor_row.group_key if self.cursor_row else ""
@@ -386,14 +394,18 @@ class RunList(RowList):
     def _go(self, row: Row | None) -> None:
         """Select what a row shows."""
         self.cursor_row = row
-        runs = self.listing.runs_in(row) if row else ()
-        running = (run_id for run_id in runs if (run := self._run_store.get(run_id)) and run.status == "running")
-        run_id = next(running, runs[0] if runs else None)
+        run_id = self._run_of(row) if row else None
         if run_id == self._selected:
             return
         self._selected = run_id
         self.post_message(self.Highlighted())
         self._keep_view(lambda: self.listing.pin(run_id))
+
+    def _run_of(self, row: Row) -> str | None:
+        """Return the run that a row shows; on the head of a group, the first one that is running."""
+        runs = self.listing.runs_in(row)
+        running = (run_id for run_id in runs if (run := self._run_store.get(run_id)) and run.status == "running")
+        return next(running, runs[0] if runs else None)
 
     def _refilter(self, run_ids: Iterable[str]) -> None:
         self._keep_view(lambda: self.listing.refilter(run_ids))

@@ -5,7 +5,7 @@ Written for the version that pyproject.toml pins; tests/tui/test_textual_interna
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from textual._compositor import Compositor
@@ -94,9 +94,11 @@ def give_captures_encoding(app: App[Any]) -> None:
         vars(capture)["encoding"] = "utf-8"
 
 
-def make_room_for_toast(app: App[Any], coming: Notification, most: int) -> None:
-    """Take away toasts that say the same as the coming one, and the oldest, until it is one of `most`."""
-    others = [toast for toast in app._notifications if toast.message != coming.message]
+def make_room_for_toast(
+    app: App[Any], coming: Notification, most: int, is_replaced: Callable[[Notification, Notification], bool]
+) -> None:
+    """Take away toasts that the coming one replaces, and the oldest, until it is one of `most`."""
+    others = [toast for toast in app._notifications if not is_replaced(toast, coming)]
     kept = others[-(most - 1) :]
     for toast in [toast for toast in app._notifications if toast not in kept]:
         app._unnotify(toast, refresh=False)
