@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ _PIECE = 64 * 1024
 
 _asked: set[subprocess.Popen[bytes]] = set()
 """What runs now."""
+_starting = Lock()
 
 
 class Said(Struct, frozen=True):
@@ -44,17 +46,7 @@ def ask(
     Raises OSError for a program that cannot be started or says too much, TimeoutError where `timeout` seconds are not
     enough.
     """
-    home = os.path.expanduser("~")
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=home if os.path.isdir(home) else "/",
-        env={**os.environ, **env},
-        start_new_session=True,
-    )
-    _asked.add(process)
+    process = _start(command, env)
     try:
         return _heard(process, words, is_answer, time.monotonic() + timeout)
     except BaseException:
@@ -62,6 +54,22 @@ def ask(
         raise
     finally:
         _end(process)
+
+
+def _start(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    home = os.path.expanduser("~")
+    with _starting:  # what is started while all are ended would be missed
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=home if os.path.isdir(home) else "/",
+            env={**os.environ, **env},
+            start_new_session=True,
+        )
+        _asked.add(process)
+    return process
 
 
 def _heard(
@@ -144,6 +152,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_all() -> None:
-    """End all programs that are being asked, before this process ends."""
+    """End all programs that are being asked, and let none be started, before this process ends."""
+    _starting.acquire()
     for process in tuple(_asked):
         _kill(process)

@@ -12,7 +12,7 @@ from ..errors import AgentUnavailable
 from ..models.catalog import Catalog, Model, settings_listing
 from ..run.describe import tokens
 from .agent import AgentChoice
-from .choice import AUTO, catalog_of, choose_agent, installed_agents, model_list, refresh_models
+from .choice import AUTO, catalog_of, choose_agent, installed_agents, model_list, offers, refresh_models
 
 PATIENCE_S = 20.0
 """How long an agent may take to tell its models where nobody has asked for it to be asked."""
@@ -32,7 +32,8 @@ class AgentModels(Struct, frozen=True):
 
 def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = False) -> AgentModels:
     """Return what is known of an agent's models, each with all that any source tells of it."""
-    catalog = catalog_of(agent, settings) or Catalog((lambda: settings_listing(settings.models),))
+    named = [model for model in settings.models if offers(agent, model)]
+    catalog = catalog_of(agent, settings) or Catalog((lambda: settings_listing(named),))
     facts: dict[str, Model] = {}
     for listing in catalog.listings():
         for model in listing.models:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -244,6 +245,9 @@ def test_only_what_the_chosen_agent_has(programs: Programs) -> None:
     assert ["@deep", "anthropic/mine", "anthropic/opus"] == claude[:3]
     assert not any(ref.startswith("openai/") for ref in claude)
     assert ["@fast", "openai/mine", "openai/gpt-9"] == [choice.ref for choice in model_choices("codex", settings)]
+    silent = AgentSettings((sys.executable,), kind="acp")
+    with_another = Settings(agents={"other": silent}, models=settings.models, roles=settings.roles)
+    assert () == model_choices("other", with_another), "an agent that told nothing yet takes its own default"
 
 
 def test_on_the_command_line(programs: Programs, project_dir: Path, home: Path) -> None:
