@@ -58,7 +58,7 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
             files.remove_tree(place)
             raise
     except FileNotFoundError:
-        raise PresetError("the file does not exist any more", where=path) from None
+        raise PresetError("the file no longer exists", where=path) from None
     except OSError as error:
         hint = "check the rights of its directory; nothing was changed"
         raise PresetError(f"the preset cannot be deleted: {error.strerror}", where=path, hint=hint) from error

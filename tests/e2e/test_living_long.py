@@ -137,9 +137,9 @@ def test_one_run_that_another_app_deletes(open_app: OpenApp, shop: Path) -> None
     with Terminal("alone", (*SUBDECK, "--run", run), shop) as alone:
         alone.until_shown("The shop is fine")
         assert 0 == subdeck("rm", run, cwd=shop).code
-        alone.until_shown("this run does not exist any more")
+        alone.until_shown("this run no longer exists")
         alone.press("t", "i", "x", "d")
         alone.press("Escape")
-        alone.until_hidden("does not exist any more")
+        alone.until_hidden("no longer exists")
         assert 0 == quit_app(alone)
         assert "Traceback" not in alone.screen

@@ -29,6 +29,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "EarlierTasksScreen": ("n", "ctrl+r"),
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
+    "ModelsScreen": ("n", "ctrl+l"),
     "PaletteScreen": (":",),
     "PipeScreen": ("|",),
     "PresetEditorScreen": ("1", "c"),

@@ -67,7 +67,7 @@ async def test_a_run_by_itself_that_goes_away() -> None:
         assert engine.stopped == []
         await deck.press("escape")
         await deck.until(lambda: deck.main.transcript.run_id == run_id(2), "the other run")
-        assert "any more" not in deck.screen_text
+        assert "no longer" not in deck.screen_text
 
 
 async def test_a_run_by_itself_that_comes_back() -> None:
@@ -76,9 +76,9 @@ async def test_a_run_by_itself_that_comes_back() -> None:
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         engine.tell(removed=[run_id(1)])
-        await deck.until_text("does not exist any more")
+        await deck.until_text("no longer exists")
         engine.tell(a_run(1, "completed"))
-        await deck.until(lambda: "any more" not in deck.screen_text, "the note to go")
+        await deck.until(lambda: "no longer" not in deck.screen_text, "the note to go")
         assert deck.main.run is not None and deck.main.run.run_id == run_id(1)
 
 
