@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.run.model import Usage
 from subdeck.tui.actions import KeyContext
-from subdeck.tui.runs.list import ListLayout, list_layout_file
+from subdeck.tui.runs.list_layout import ListLayout, list_layout_file
 from subdeck.tui.runs.order import Sort
 
 from ..factories import make_state

@@ -33,7 +33,8 @@ from ..notices import Notices, answer_key
 from ..presets.list import PresetList
 from ..runs.columns import chosen_columns
 from ..runs.filter_line import FilterLine
-from ..runs.list import RunList, list_layout_file
+from ..runs.list import RunList
+from ..runs.list_layout import list_layout_file
 from ..runs.seen import SeenFile
 from ..runs.store import RunStore
 from ..terminal.escapes import WindowTitle

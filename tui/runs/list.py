@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from textual import on
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
 from textual.worker import Worker
 
-from ...core.paths import project_key
 from ..actions import Action, KeyContext, bindings, key_of
 from ..layout_file import LayoutFile
 from ..text.format import notify_failure
 from ..widgets.line_view import CURSOR, RowList
 from .columns import Column, Layout, headings, layout, sort_of
 from .filter import Filter, parse_filter
+from .list_layout import MOST_FOLDED, ListLayout
 from .listing import Listing, Row
 from .order import Sort
 from .painter import RowPainter
 from .rows import lower_edge, upper_edge
 from .seen import NEW, SEEN, SeenFile
+from .shared_marks import SharedMarks
 from .store import RunStore
 
 if TYPE_CHECKING:
@@ -34,33 +33,12 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
 
 
-class ListLayout(Struct, frozen=True):
-    """What is remembered of the list for each project."""
-
-    filter: str = ""
-    sort: Sort = Sort.AGE
-    folded: tuple[str, ...] = ()
-    """Keys of the groups of which only the head is shown."""
-    backwards: bool = False
-    """Whether the sort is reversed."""
-
-
-def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:
-    return LayoutFile(ListLayout(), lambda: f"lists/{project_key(project_root)}.json", readonly=readonly)
-
-
-MOST_FOLDED = 200
-"""Groups that are remembered as folded."""
-
 LEAST_FOR_HEAD = 6
 """Lines of the list from which on one of them is for the headings."""
 WORDS_FROM = 140
 """Columns of the terminal from which on a state may have its word."""
 AGES_EVERY = 15
 """Seconds between two looks at the ages, which are told in minutes."""
-
-LOOK_S = 2.0
-"""Between two looks at what other windows have marked as seen."""
 
 HINTS = (
     ("launch", "launch the highlighted preset, or a task without one"),
@@ -108,8 +86,7 @@ class RunList(RowList):
         """A run to be selected as soon as it is there."""
         self._left: set[str] = set()
         """Runs that the operator ends: the cursor does not follow them."""
-        self._seen_file = seen
-        self._marking = asyncio.Lock()
+        self._marks = SharedMarks(self, run_store, seen, self._news_changed)
         self._has_read = False
         """Whether it is known yet which runs there are."""
 
@@ -117,8 +94,7 @@ class RunList(RowList):
         self._show_edges()
         # After the first paint, which comes before the first run anyway.
         self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
-        self.call_after_refresh(lambda: self.run_worker(self._take_marks, group="marks", exit_on_error=False))
-        self.set_interval(LOOK_S, self._look_for_marks)
+        self._marks.begin()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -281,7 +257,7 @@ class RunList(RowList):
         """Note ends that the operator has not looked at, for other windows and the next start too."""
         runs = tuple(ended)
         self._run_store.mark_unseen(runs)
-        self._write_mark(NEW, [run.run_id for run in runs if self._run_store.is_unseen(run.run_id)])
+        self._marks.write(NEW, [run.run_id for run in runs if self._run_store.is_unseen(run.run_id)])
         self._refilter(run.run_id for run in runs)
 
     def mark_seen(self, run_id: str | None) -> None:
@@ -292,7 +268,7 @@ class RunList(RowList):
             self._refilter((run_id,))
         if self._run_store.mark_seen(run_id):
             self._refilter((run_id,))
-            self._write_mark(SEEN, [run_id])
+            self._marks.write(SEEN, [run_id])
 
     def tick(self) -> None:
         """Redraw what time changes on the screen: times of unfinished runs, what tells a silence, now and then ages."""
@@ -411,25 +387,6 @@ class RunList(RowList):
         self._keep_view(lambda: self.listing.refilter(run_ids))
         self.refresh()
 
-    # --- what was looked at ------------------------------------------------------------------------------------------
-
-    def _look_for_marks(self) -> None:
-        if self._seen_file.has_changed:
-            self.run_worker(self._take_marks, group="marks", exclusive=True, exit_on_error=False)
-
-    async def _take_marks(self) -> None:
-        store = self._run_store
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        unseen = tuple(store.unseen | store.unread)
-        content = await asyncio.to_thread(self._seen_file.read, now, lambda: unseen)
-        if changed := store.take_marks(content):
-            self._refilter(changed)
-            self.post_message(self.Highlighted())
-
-    def _write_mark(self, mark: str, run_ids: Sequence[str]) -> None:
-        """Keep a mark, beside the event loop and after the ones before it."""
-        self.run_worker(partial(self._mark_in_turn, mark, run_ids), exit_on_error=False)
-
-    async def _mark_in_turn(self, mark: str, run_ids: Sequence[str]) -> None:
-        async with self._marking:
-            await asyncio.to_thread(self._seen_file.add, mark, run_ids)
+    def _news_changed(self, run_ids: set[str]) -> None:
+        self._refilter(run_ids)
+        self.post_message(self.Highlighted())
