@@ -168,9 +168,15 @@ def tmux_server() -> int | None:
 
 
 def standby() -> int | None:
-    """Return a wrapper that stands by, and holds no run yet."""
-    waiting = (pid for pid, command in below().items() if command.startswith(sys.executable) and "--standby" in command)
-    return next((pid for pid in waiting if not any(path.endswith("/lock") for path in _open_files(pid))), None)
+    """Return a wrapper that stands by, and holds no run yet; not a child that it has forked, which looks like it until
+    it has become its program.
+    """
+    commands, parents = below(), processes.living()
+    waiting = {
+        pid for pid, command in commands.items() if command.startswith(sys.executable) and "--standby" in command
+    }
+    own = (pid for pid in waiting if parents.get(pid) not in waiting)
+    return next((pid for pid in own if not any(path.endswith("/lock") for path in _open_files(pid))), None)
 
 
 def _open_files(pid: int) -> set[str]:
