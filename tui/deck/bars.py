@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
     from ...core.agents.choice import AgentChoice
 
+GAP = "  "
+
 LEAST_PATH = 16
 """Cells of the project's path that are worth more than the reason for the choice of an agent."""
+SHORTEST_PATH = 8
+"""Cells of it that are worth more than anything but what needs a person."""
 
 
 def _spent(totals: Totals) -> str:
@@ -42,7 +46,8 @@ class DeckHeader(Widget):
     is_gone = reactive(False)
     """Whether the project's directory is gone."""
     _agent = reactive("")
-    _figures = reactive("")
+    _runs = reactive("")
+    _spent = reactive("")
     _needs = reactive("")
 
     def __init__(self, project: str, *, readonly: bool) -> None:
@@ -61,9 +66,9 @@ class DeckHeader(Widget):
     def show_figures(self, counts: Counts, today: Totals, whole: Totals, costs_key: str) -> None:
         """Say what runs and what today's runs used; the tooltip says what all did, and which key shows more."""
         queued = f", {counts.queued} queued" if counts.queued else ""
-        running = f"{counts.running - counts.queued} running{queued}"
+        self._runs = f"{counts.running - counts.queued} running{queued}"
         spent = _spent(today)
-        self._figures = "   ".join(part for part in (running, f"today {spent}" if spent else "") if part)
+        self._spent = f"today {spent}" if spent else ""
         words = (
             f"Today's runs: {spent or NOTHING}",
             f"All runs: {_spent(whole) or NOTHING}",
@@ -85,19 +90,27 @@ class DeckHeader(Widget):
         if self.note:
             return Content.assemble(name, (f"! {self.note}", "bold $text-warning")).truncate(width, ellipsis=True)
         room = width - name.cell_length
-        right = self._right(self._agent)
-        if room - len(right) < LEAST_PATH + 3:
-            right = self._right(self._short_agent)
         gone = "  ! gone" if self.is_gone else ""
-        path = short_path(self._project, max(8, room - len(right) - len(gone) - 3))
+        right = self._right(room - len(gone) - len(GAP) - 1)
+        path = short_path(self._project, max(SHORTEST_PATH, room - len(right) - len(gone) - len(GAP) - 1))
         where = Content.assemble(path, (gone, "bold $text-warning"))
         return two_sided(name + where, Content(right), width)
 
-    def _right(self, agent: str) -> str:
-        return "   ".join(part for part in (agent, self._needs, self._figures) if part)
+    def _right(self, room: int) -> str:
+        """Say as much as there is room for beside the path; what needs a person goes last."""
+        if len(all_of_it := _joined(self._agent, self._needs, self._runs, self._spent)) <= room - LEAST_PATH:
+            return all_of_it
+        shorter = (
+            (self._short_agent, self._needs, self._runs, self._spent),
+            (self._short_agent, self._needs, self._runs),
+            (self._needs, self._runs),
+        )
+        fitting = (words for parts in shorter if len(words := _joined(*parts)) <= room - SHORTEST_PATH)
+        return next(fitting, self._needs or self._runs)
 
 
-GAP = "  "
+def _joined(*parts: str) -> str:
+    return "   ".join(filter(None, parts))
 
 
 class StatusBar(Widget):
