@@ -82,15 +82,13 @@ def start_wrapper(call: WrapperCall, tmux_socket: str) -> HasGone:
 
 def _hand_to_standby(call: WrapperCall) -> HasGone | None:
     """Give the run to the wrapper that stands by, if there is one; a run that may have to wait needs a smaller one."""
-    if call.may_wait or call.in_scope or (ready := standby.take()) is None:
+    if call.may_wait or call.in_scope or (ready := standby.waiting()) is None:
         return None
-    is_taken = False
-    try:
-        is_taken = ready.hand_over(call.arguments, call.environment)
-    finally:
-        if not is_taken:  # when the launcher is interrupted, too
-            ready.dismiss()
-    return ready.has_gone if is_taken else None
+    if not ready.hand_over(call.arguments, call.environment):
+        standby.dismiss()
+        return None
+    standby.forget()  # not before: a launcher that is interrupted on the way dismisses it
+    return ready.has_gone
 
 
 def _start_process(call: WrapperCall) -> HasGone:

@@ -86,8 +86,10 @@ class Standby:
         return self._gone
 
     def _close(self) -> None:
-        os.close(self._orders)
-        os.close(self._loaded)
+        ends, self._orders, self._loaded = (self._orders, self._loaded), -1, -1
+        for end in ends:
+            if end >= 0:
+                os.close(end)
 
 
 _standby: Standby | None = None
@@ -143,17 +145,22 @@ def _loading() -> tuple[str, ...]:
     return ("-c", _PROGRAM)
 
 
-def take() -> Standby | None:
-    """Return the one that was started; whoever takes it uses it or dismisses it."""
+def waiting() -> Standby | None:
+    """Return the one that was started, until it is dismissed or forgotten."""
+    return _standby
+
+
+def forget() -> None:
+    """Leave the one that was started to its run."""
     global _standby
-    taken, _standby = _standby, None
-    return taken
+    _standby = None
 
 
 def dismiss() -> None:
-    """End the one that was started, where nobody took it."""
-    if unused := take():
-        unused.dismiss()
+    """End the one that was started, if it still waits."""
+    if _standby:
+        _standby.dismiss()
+        forget()
 
 
 def receive() -> list[str] | None:
