@@ -26,6 +26,10 @@ def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes]) -> 
     """Put the task to the agent; the SDK, which takes as long to load as an agent to start, is loaded meanwhile."""
     import asyncio
 
+    from pydantic import BaseModel, ConfigDict
+
+    # Of the 200 kinds of messages one task meets a dozen: to prepare all of them takes the SDK half a second.
+    BaseModel.model_config = ConfigDict(defer_build=True)
     from acp.schema import McpServerStdio
 
     from .options import OptionError

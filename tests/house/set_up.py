@@ -301,13 +301,16 @@ def set_up_bench() -> None:
     need_node()
     need_new_pi()
     need_mcp_clients()
+    for program in AGENTS:
+        need_agent(program)
+    need_acp_agents()
     wheels = CACHE / "bench-wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     run([VENV / "bin" / "python", ROOT / "tests" / "house" / "wheel.py", wheels])
     (wheel,) = wheels.glob("*.whl")
     if not (BENCH_VENV / "bin" / "python").exists():
         make_venv(BENCH_VENV)
-    pip(BENCH_VENV, wheel)
+    pip(BENCH_VENV, f"{wheel}[acp]")
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 
