@@ -46,7 +46,7 @@ def test_exit_code_tells_whether_there_is_a_hit(project: Path) -> None:
     """As of grep: 0, 1 for none, 2 where the search makes no sense."""
     assert (1, "", "") == subdeck("grep", "nowhere", cwd=project)
     assert 2 == subdeck("grep", "(", "--regex", cwd=project).code
-    assert "no regular expression" in subdeck("grep", "(", "--regex", "--json", cwd=project).error["what"]
+    assert "not a regular expression" in subdeck("grep", "(", "--regex", "--json", cwd=project).error["what"]
     assert 2 == subdeck("grep", "", cwd=project).code
 
 

@@ -148,7 +148,7 @@ def test_pattern_that_cannot_match_is_an_error(text: str) -> None:
 
 def test_expression_that_is_none_is_explained() -> None:
     """The error says that it can be searched for as it stands."""
-    with pytest.raises(UsageError, match="no regular expression") as error:
+    with pytest.raises(UsageError, match="not a regular expression") as error:
         Pattern("a(", regex=True)
     assert "--regex" in error.value.hint
 

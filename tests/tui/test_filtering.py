@@ -223,7 +223,7 @@ def test_bound_that_makes_no_sense_is_explained(text: str) -> None:
     """The error says how it is written."""
     error = parse_filter(text).error
     assert error is not None
-    assert "is written like" in error.what or "no regular expression" in error.what
+    assert "is written like" in error.what or "not a regular expression" in error.what
 
 
 def test_text_in_the_files_is_left_to_who_searches_them() -> None:

@@ -62,9 +62,9 @@ REFUSED = [
     (
         lambda: FakeEngine(a_run(1, meta_session_path="/s", meta_child_session_id="s")),
         "s",
-        "it can be followed up when it has",
+        "you can follow up when it has",
     ),
-    (lambda: FakeEngine(a_run(1)), "C", "there is nothing to continue"),
+    (lambda: FakeEngine(a_run(1)), "C", "is nothing to continue"),
     (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is foreign"),
 ]
 

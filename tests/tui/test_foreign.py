@@ -89,7 +89,7 @@ def test_the_question_says_what_stays() -> None:
     """Who deletes it is told that nothing is ended."""
     said = what_is_lost([foreign(1)], 0)
     assert "stopped first" not in said
-    assert "processes, panes and files that it names stay" in said
+    assert "processes, panes and files that it names are left alone" in said
 
 
 async def test_its_row_and_its_deletion() -> None:

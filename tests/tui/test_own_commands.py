@@ -53,7 +53,7 @@ async def test_command_stands_beside_ours() -> None:
         await deck.until_text("^g my thing")
         await deck.press("?")
         await deck.type("my thing")
-        await deck.until_text("my thing: your own command")
+        await deck.until_text("my thing: your command")
         await deck.press("escape", ":")
         await deck.type("my thing")
         await deck.until_text("my thing  (^g)")
