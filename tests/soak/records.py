@@ -61,6 +61,10 @@ class Journal(Struct, frozen=True):
         last = next((entry for entry in reversed(self.entries) if entry[1] in ("saying", "said")), None)
         return text_of(*map(int, last[2].split())) if last and last[1] == "saying" else None
 
+    def begins_next(self, text: str) -> bool:
+        """Return whether a text begins what the child says next: it may have been killed before it noted a piece."""
+        return text_of(len(self.said()) + 1, 0).startswith(text)
+
     @property
     def sentence(self) -> str:
         """What was being written when the child came to its end."""

@@ -195,7 +195,8 @@ def _texts(run: RunRecords, victims: set[Victim], hits: list[Hit], name: str, *,
     if recorded[: len(expected)] != expected:
         yield Broken("text lost", f"{name}: {len(recorded)} of {len(expected)} texts in its events; {run.ending}")
     last = (journal.said() or [None])[-1] if is_whole else (recorded or [None])[-1]
-    is_known = (result.final_text or None) in (last, journal.saying) or journal.sentence
+    final = result.final_text or None
+    is_known = final in (last, journal.saying) or journal.sentence or (final and journal.begins_next(final))
     if not faulted and not result.artifact_errors and not is_known:
         yield Broken("final text is another", f"{name}: {_short(result.final_text)} for {_short(last)}; {run.ending}")
     if result.status is RunStatus.COMPLETED and journal.said() and result.final_text != journal.said()[-1]:
