@@ -25,6 +25,7 @@ SAME = "(no difference)"
 
 _PAIRS = (("oldText", "newText"), ("old_string", "new_string"), ("old_text", "new_text"), ("old_str", "new_str"))
 """How agents name the text that is replaced, and the one that stands in its place."""
+_NO_FILE = "/dev/null"
 _PATHS = ("path", "file_path", "filePath", "notebook_path")
 _WRITTEN = ("content", "file_text", "new_source")
 _WRITERS = frozenset({"write", "write_file", "create_file", "notebookedit"})
@@ -206,7 +207,7 @@ def _parsed(diff: str) -> list[DiffLine]:
             elif line.startswith("--- "):
                 removed_from = line[4:]
             elif line.startswith("+++ "):
-                read.append(DiffLine(one_line(removed_from if line[4:] == "/dev/null" else line[4:])))
+                read.append(DiffLine(one_line(_file_of(removed_from, line[4:]))))
             elif line.startswith("\\"):
                 read.append(_signed(line))
         elif hunk.is_open and line.startswith("@@"):
@@ -215,6 +216,13 @@ def _parsed(diff: str) -> list[DiffLine]:
         else:
             read.append(hunk.take(_signed(line)))
     return read
+
+
+def _file_of(old: str, new: str) -> str:
+    """Return which file a diff is of, without the prefixes by which git tells the two sides."""
+    is_of_git = old.startswith(("a/", _NO_FILE)) and new.startswith(("b/", _NO_FILE))
+    name = old if new == _NO_FILE else new
+    return name[2:] if is_of_git else name
 
 
 class _Hunk:

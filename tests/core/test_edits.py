@@ -112,6 +112,11 @@ RESULTS = {
         "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n--- b\n+++ /dev/null\n@@ -1 +0,0 @@\n-z\n",
         ["a", "1-x", "1+y", "b", "1-z"],
     ),
+    "prefixes of git": (
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-z\n"
+        "--- a/b/z\n+++ a/b/z\n@@ -1 +1 @@\n-x\n+y\n",
+        ["x", "1-x", "1+y", "y", "1-z", "a/b/z", "1-x", "1+y"],
+    ),
     "no numbers": ("@@\n x\n-a\n@@\n+b", [" x", "-a", GAP, "+b"]),
     "pi before 1.0": (
         " 1 def f():\n-2     a\n+2     b\n   ...\n 9 c",
