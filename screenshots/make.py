@@ -1,4 +1,4 @@
-"""Make the pictures in README: real runs of real agents, seen by the real app."""
+"""Make the pictures in README: real runs of real agents, and a busy deck that is made, seen by the real app."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests import isolation
 from tests.fake_llm import FakeLLM
 
 from . import shop
+from .day import day, write
 from .tour import tour
 
 HERE = Path(__file__).resolve().parent
@@ -43,12 +44,13 @@ def main() -> int:
     marker = secrets.token_hex(8)
     isolation.enter(isolation.variables(root) | {isolation.MARKER: marker, "SUBDECK_OFFLINE_PACE": "0"})
     home = Path(os.environ["HOME"])
-    project = shop.write(home)
+    project, busy = shop.write(home), write(home)
     try:
         with FakeLLM(shop.SCENARIO) as server:
             set_up(home, pi, server.base_url)
             os.chdir(project)
             asyncio.run(tour(Engine.open(kind="app"), picture))
+            asyncio.run(day(busy, picture))
     finally:
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(marker)

@@ -16,7 +16,7 @@ from subdeck.tui.detail.page import Tab
 from subdeck.tui.detail.screen import RunDetailScreen
 from subdeck.tui.presets.editor import PresetEditorScreen
 from subdeck.tui.theme import DARK, LIGHT, TERMINAL
-from subdeck.tui.widgets.prompt_line import PromptInput
+from subdeck.tui.widgets.prompt_input import PromptInput
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -98,7 +98,7 @@ async def watching(deck: Deck, picture: Picture) -> None:
     await deck.until_text("so I look at▋")
     picture(deck.app, "narrow")
     await deck.pilot.resize_terminal(*SIZE)
-    await deck.until_text("Presets")
+    await deck.until_text("today")
     for theme in (LIGHT, TERMINAL):
         await in_theme(deck, theme.name)
         picture(deck.app, theme.name.removeprefix("subdeck-"))
