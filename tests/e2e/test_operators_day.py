@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ from .conftest import OpenApp
 from .terminal import Terminal
 
 pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture(autouse=True)
+def slow_writing() -> None:
+    """The offline agent writes slowly enough to be stopped."""
+    os.environ["SUBDECK_OFFLINE_PACE"] = "0.5"
 
 
 @pytest.fixture
@@ -107,8 +114,26 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
         operator.press("2", "/")
         operator.type("status:failed preset:fixer")
         operator.sees("fixer", "✗")
-        app.press("Enter", "Escape")
+        app.press("Escape")
+        app.until_hidden("status:failed")
+    with operator.wants("to know which run costs most", keys=2):
+        operator.press("o", "g")
+        operator.sees("Runs · by cost")
+    with operator.wants("to watch six runs at once", keys=2):
+        operator.press("W")
+        operator.sees("esc close", "▋")
+        operator.press("Escape")
+        operator.sees("bg: 30 running")
+    with operator.wants("to have something done", keys=2):
+        operator.press("n")
+        operator.sees("Launch repo-scout")
+        operator.type("find where requests are authenticated")
+        operator.press("C-s")
+        operator.sees("bg: 31 running / 301 total")
+    with operator.wants("to stop it", keys=1):
+        operator.press("x")
+        operator.sees("bg: 30 running / 301 total")
     assert 0 == quit_after(app)
     again = open_app(size)
-    again.until_shown("bg: 30 running / 300 total", "2 failed · 1 asks · 2 silent")
+    again.until_shown("bg: 30 running / 301 total", "2 failed · 1 asks · 2 silent")
     assert 0 == quit_after(again)
