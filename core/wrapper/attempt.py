@@ -8,6 +8,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from types import FrameType
 
@@ -184,6 +185,7 @@ class Attempt:
             _widen(self._stdout)
             if child.stdin is not None:
                 self._input = ChildInput(child.stdin, self._poller)
+            _ = self._intake  # whatever its kind loads for it has to load now
         except BaseException:
             self._end_descendants()
             raise
@@ -331,9 +333,10 @@ class Attempt:
 
 def _fault(reason: RunReason, error: Exception) -> Failure:
     """Tell a fault of the wrapper: in words for the run, with its traceback in `stderr.log`."""
-    import traceback
+    with suppress(Exception):  # the fault may be that no more files can be opened
+        import traceback
 
-    traceback.print_exception(error)
+        traceback.print_exception(error)
     log_fault("supervising a run", error)
     return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
 

@@ -25,11 +25,14 @@ from tests.factories import (
     PUPPET,
     end_of,
     events_of,
+    lives,
     open_engine,
+    pid_in,
     request,
     result_of,
     run_dir,
     run_to_end,
+    run_wrappers_with,
     start,
     started,
     wait_for_end,
@@ -258,6 +261,26 @@ def test_a_clock_that_goes_back(project_dir: Path) -> None:
     events = events_of(engine, run)
     assert list(range(1, len(events) + 1)) == [event.seq for event in events]
     assert [event.ts for event in events] == sorted((event.ts for event in events), reverse=True)
+
+
+@pytest.mark.parametrize("error", ["OSError(28, 'No space left on device')", "ImportError('nothing opens')"])
+def test_what_reads_the_child_cannot_be_loaded(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    """That is known as soon as the child has been started, which is ended; the run says why."""
+    change = f"""
+from subdeck.core.agents.pi.child import PiChild
+import traceback
+def fail(*_):
+    raise {error}
+PiChild.stream = traceback.print_exception = fail
+"""
+    run_wrappers_with(monkeypatch, change)
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, f"detach {tmp_path}/child", "hang")
+    assert ("failed", "start_failed") == (run.status, run.reason)
+    assert error.split("'")[1] in (end_of(run).message or "")
+    assert not (tmp_path / "child").exists() or not lives(pid_in(tmp_path / "child"))
 
 
 def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
