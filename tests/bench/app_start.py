@@ -44,7 +44,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _has_panes(screen: Screen) -> bool:
-    return "Presets" in screen.text and "Runs" in screen.text and "bg:" in screen.text
+    return "Runs" in screen.text and "bg:" in screen.text
 
 
 def _has_runs(screen: Screen) -> bool:
