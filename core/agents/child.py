@@ -15,7 +15,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..run.events import Event
-from ..run.model import RunMeta
+from ..run.model import RunMeta, Verdict
 from ..run.outcome import StreamFacts
 from ..text.decoding import decode
 from .sentence import Sentence
@@ -97,6 +97,36 @@ class Stream(Protocol):
 
     def end(self) -> list[Event]:
         """Take the end of the output; return the events of what was open then."""
+        ...
+
+    @property
+    def talks(self) -> bool:
+        """Whether something can be said to the child while it works; without it nothing below is asked for."""
+        ...
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its turn was interrupted and it waits for what is said next; `finished_after` is None then."""
+        ...
+
+    def tell(self, message_id: str, text: str) -> None:
+        """Say a message to the child, not after `is_stdin_done`. A later `feed` returns the `Message` that says whether
+        it was delivered: the child's own output shows it; or refused, and why. The run goes on until it had its turn.
+        """
+        ...
+
+    def interrupt(self, *, stays: bool) -> None:
+        """Have the child end its turn by its own means. One that `stays` then waits for what is said next, an
+        `Interrupted` says so; any other finishes. Without a turn there is nothing to end.
+        """
+        ...
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
+        """Answer what the child asks, by the id of the `Request` that `feed` returned; DENY, where it does not fit."""
+        ...
+
+    def close(self) -> None:
+        """Say that nothing more will be said: a child that waits finishes as interrupted."""
         ...
 
 

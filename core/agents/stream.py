@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..run.events import AssistantText, Event, Notice
-from ..run.model import NoticeLevel
+from ..run.model import NoticeLevel, Verdict
 from ..run.outcome import StreamFacts
 from ..text.plain import one_line
 from .sentence import Sentence
@@ -19,7 +19,25 @@ _MAX_TOOLS = 1000
 """Tool calls whose start is remembered."""
 
 
-class AgentStream:
+class OneWay:
+    """Of a stream that does not talk: nobody asks for anything here but `talks`."""
+
+    talks = False
+
+    @property
+    def is_waiting(self) -> bool:
+        return False
+
+    def tell(self, message_id: str, text: str) -> None: ...
+
+    def interrupt(self, *, stays: bool) -> None: ...
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class AgentStream(OneWay):
     """The stream of one child, one prompt long; what a kind does not say by itself is as here."""
 
     updates = Updates()

@@ -55,8 +55,8 @@ class Registry:
         self._changed: set[str] = set()
         self._verifier = Verifier()
         """Of the look that is going on."""
-        self._tally: Counter[RunStatus] = Counter()
-        self._background_tally: Counter[RunStatus] = Counter()
+        self._tally: Counter[RunStatus | None] = Counter()
+        self._background_tally: Counter[RunStatus | None] = Counter()
 
     @property
     def counts(self) -> Counts:
@@ -227,12 +227,9 @@ class Registry:
         self._changed.add(run_id)
 
     def _tally_up(self, snapshot: RunSnapshot, step: int) -> None:
-        if snapshot.foreign:
-            return
-        status = snapshot.status
-        self._tally[status] += step
+        _add(self._tally, snapshot, step)
         if snapshot.meta.background:
-            self._background_tally[status] += step
+            _add(self._background_tally, snapshot, step)
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
@@ -321,18 +318,30 @@ def _if_there(path: str) -> AbstractContextManager[Directory | None]:
 
 def count(snapshots: Iterable[RunSnapshot]) -> Counts:
     """Count runs by their status, without those that are foreign."""
-    return _counts(Counter(snapshot.status for snapshot in snapshots if not snapshot.foreign))
+    tally: Counter[RunStatus | None] = Counter()
+    for snapshot in snapshots:
+        _add(tally, snapshot, +1)
+    return _counts(tally)
 
 
-def _counts(tally: Counter[RunStatus]) -> Counts:
+def _add(tally: Counter[RunStatus | None], snapshot: RunSnapshot, step: int) -> None:
+    """Count a run under its status, and one that waits for a person under None, too; a foreign one not at all."""
+    if not snapshot.foreign:
+        tally[snapshot.status] += step
+        if snapshot.is_waiting:
+            tally[None] += step
+
+
+def _counts(tally: Counter[RunStatus | None]) -> Counts:
     queued = tally[RunStatus.QUEUED]
     return Counts(
         running=tally[RunStatus.RUNNING] + queued,
         completed=tally[RunStatus.COMPLETED],
         failed=tally[RunStatus.FAILED],
         aborted=tally[RunStatus.ABORTED],
-        total=tally.total(),
+        total=tally.total() - tally[None],
         queued=queued,
+        waiting=tally[None],
     )
 
 

@@ -15,9 +15,20 @@ from .. import paths
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
 from ..run.describe import moment
-from ..run.events import CUT, AssistantText, Event, KnownEvent, RunEnded, decode_event, encode_event
+from ..run.events import (
+    CONTENT_LIMIT,
+    CUT,
+    AssistantText,
+    Event,
+    KnownEvent,
+    Message,
+    RunEnded,
+    decode_event,
+    encode_event,
+)
 from ..run.fold import Fold
-from ..run.model import STATUS_OF, Finalized, RunReason, RunResult, RunStatus
+from ..run.inbox import BEGINNING, EntryKind, Inbox
+from ..run.model import STATUS_OF, Finalized, MessageState, RunReason, RunResult, RunStatus, Undelivered
 from ..run.outcome import REASONS, InvalidPayload, read_payload, stopped
 from ..run.progress import ProgressFormatter
 from ..system import files
@@ -49,8 +60,12 @@ class Remains:
         self._fault = _last_line(self._path(paths.FAULT)) or self._complaint()
         self._is_fault_unsaid = not self._fault and files.exists(self._path(paths.FAULT))
         self.fold = Fold()
+        self._settled: dict[str, MessageState] = {}
+        """What became of messages, by their ids."""
         for event in _events(self._path(paths.EVENTS)):
             self.fold.apply(event)
+            if isinstance(event, Message) and event.state is not MessageState.ACCEPTED:
+                self._settled[event.id] = event.state
         self._lasted_ms = self._duration_ms()
         self._writing = "" if self._prepared or self.fold.ended else self._read_writing()
 
@@ -61,7 +76,9 @@ class Remains:
         """
         if self._writing:
             self._add(AssistantText(text=self._writing, partial=True))
-        result = self._prepared or self._result(by, not_ended)
+        inbox = Inbox(self._run_dir)
+        undelivered = self._late(inbox) if self._prepared is None else ()
+        result = self._prepared or replace(self._result(by, not_ended), undelivered=undelivered)
         if self.fold.ended is None:
             self._add(RunEnded(status=result.status, reason=result.reason), plain(result.error_message or ""))
         if self._prepared and not_ended:
@@ -70,6 +87,22 @@ class Remains:
             artifacts.write_result(self._run_dir, result)
         for name in _PASSING:
             files.remove(self._path(name))
+        inbox.discard()
+
+    def _late(self, inbox: Inbox) -> tuple[Undelivered, ...]:
+        """Let nothing more into the inbox, and say of what was sent and never reached the child that it is late."""
+        why = "its wrapper had died"
+        sent = {id_: (message.text, message.by) for id_, message in self.fold.undelivered.items()}
+        for entry in inbox.close():
+            if entry.kind == EntryKind.MESSAGE and self._settled.get(entry.id, MessageState.LATE) is MessageState.LATE:
+                sent[entry.id] = (entry.text, entry.by)
+        for id_ in sent.keys() - self._settled.keys() if self.fold.ended is None else ():
+            text, by = sent[id_]
+            said = "" if id_ in self.fold.undelivered else text[:CONTENT_LIMIT]
+            self._add(Message(id=id_, state=MessageState.LATE, text=said, by=by, reason=why))
+        return tuple(
+            Undelivered(id=id_, text=one_line(text, BEGINNING), by=by, reason=why) for id_, (text, by) in sent.items()
+        )
 
     def _path(self, name: str) -> str:
         return os.path.join(self._run_dir, name)

@@ -333,6 +333,8 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
             if meta.system_prompt is not None:
                 text = meta.system_prompt.encode("utf-8", "surrogateescape")
                 files.write_new(os.path.join(hidden, paths.SYSTEM_PROMPT), text)
+            if meta.talk is not None:
+                files.make_private_directory(os.path.join(hidden, paths.INBOX))
             files.write_new(os.path.join(hidden, paths.META), record)
             files.rename(hidden, os.path.join(runs, meta.run_id))
         except BaseException:

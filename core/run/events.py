@@ -14,7 +14,19 @@ from msgspec import Struct
 
 from ..system.line_file import LineTail
 from ..text.decoding import UNDECODABLE, decoder
-from .model import Cost, ExitCode, NoticeLevel, Pid, RunReason, RunStatus, WaitsFor, Whole
+from .model import (
+    Cost,
+    ExitCode,
+    MessageState,
+    NoticeLevel,
+    Pid,
+    RequestKind,
+    RunReason,
+    RunStatus,
+    Verdict,
+    WaitsFor,
+    Whole,
+)
 
 
 class _Event(Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
@@ -115,6 +127,84 @@ class ErrorReported(_Event, frozen=True, kw_only=True, tag="error"):
     message: str
 
 
+class Message(_Event, frozen=True, kw_only=True, tag="message"):
+    """What somebody says to a run; an event for each state. Of an interrupt or a reply that came to nothing, too."""
+
+    id: str
+    state: MessageState
+    text: str = ""
+    """In the first event of a message alone, at most `CONTENT_LIMIT` characters."""
+    by: str = ""
+    """A session, or a parent agent in words."""
+    reason: str = ""
+    """Why it was refused, or came too late."""
+
+
+class Field(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One of a form."""
+
+    name: str
+    title: str = ""
+    text: str = ""
+    """What it is for."""
+    choices: tuple[str, ...] = ()
+    required: bool = False
+
+
+class Request(_Event, frozen=True, kw_only=True, tag="request"):
+    """What the child asks a person, and waits for; open until the `Decision` of this id, or the end of the attempt."""
+
+    id: str
+    """`q1`, `q2`, … in the records; a stream gives the agent's own."""
+    kind: RequestKind
+    title: str
+    """One line, as `wants to run a command`."""
+    tool_name: str = ""
+    """In the one vocabulary of tools, where there is a word for it: `bash`, `edit`."""
+    text: str = ""
+    """What is asked, in the agent's words."""
+    command: str = ""
+    """Exactly as it would be run."""
+    cwd: str = ""
+    """Where that is not the run's directory."""
+    paths: tuple[str, ...] = ()
+    diff: str = ""
+    """What an edit would change: a unified diff."""
+    choices: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+    tool_call_id: str = ""
+    rule: str = ""
+    """By which rule of the run's permissions it is asked; empty where the agent asks by itself."""
+    run_rule: str = ""
+    """What `ALLOW_RUN` would allow from then on, as a rule; empty where that cannot be had."""
+
+
+class Decision(_Event, frozen=True, kw_only=True, tag="decision"):
+    """What became of a request, or of a call that a rule decided before anybody was asked."""
+
+    request: str = ""
+    """Its id; empty where nobody was asked."""
+    verdict: Verdict
+    text: str = ""
+    """The word that goes with a denial, or the reply."""
+    by: str = ""
+    """A session or a parent agent in words; `rule`, `timeout` or `agent`."""
+    rule: str = ""
+    tool_name: str = ""
+    subject: str = ""
+    """One line: the command, the path."""
+    message: str = ""
+    """The id of what somebody sent with this decision; empty where nobody did."""
+
+
+class Interrupted(_Event, frozen=True, kw_only=True, tag="interrupted"):
+    """The child's turn was ended; it waits for what is said next."""
+
+    by: str = ""
+    message: str = ""
+    """The id of the interrupt that somebody sent."""
+
+
 class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
     status: RunStatus
     reason: RunReason
@@ -140,6 +230,10 @@ KnownEvent = (
     | Retry
     | Notice
     | ErrorReported
+    | Message
+    | Request
+    | Decision
+    | Interrupted
     | RunEnded
 )
 Event = KnownEvent | UnknownEvent

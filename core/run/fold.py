@@ -14,10 +14,14 @@ from ..system.line_file import LineTail
 from ..text.plain import one_line
 from .events import (
     AssistantText,
+    Decision,
     ErrorReported,
     Event,
+    Interrupted,
     KnownEvent,
+    Message,
     Notice,
+    Request,
     Retry,
     RunEnded,
     RunQueued,
@@ -30,7 +34,7 @@ from .events import (
     decode_event,
     line_prefix,
 )
-from .model import LARGEST, NoticeLevel, Usage, WaitsFor
+from .model import LARGEST, MessageState, NoticeLevel, Usage, WaitsFor
 from .outcome import FINALIZE_TOOL
 from .progress import ProgressFormatter
 
@@ -93,6 +97,12 @@ class Fold:
         """Such a call, of which the result is not known yet."""
         self.usage = Usage()
         self.model = ""
+        self.requests: dict[str, Request] = {}
+        """What the child asks and nobody has replied to, by its id, oldest first."""
+        self.interrupted = False
+        """Whether its turn was ended and it has done nothing since."""
+        self.undelivered: dict[str, Message] = {}
+        """Messages that the wrapper has and that the child has not shown, by their id, in their order."""
         self.warnings: tuple[str, ...] = ()
         self.ended: RunEnded | None = None
 
@@ -112,6 +122,8 @@ class Fold:
                 self.child = event
                 self.attempt = event.attempt
                 self.handed_over = None
+                self.requests.clear()
+                self.interrupted = False
                 self._begin_message(event.seq)
             case SessionTold():
                 self.session = event
@@ -119,11 +131,30 @@ class Fold:
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():
                 self.ended = event
+                self.requests.clear()
+                self.interrupted = False
+            case Message() | Request() | Decision() | Interrupted():
+                self._apply_talk(event)
             case _:
                 self._apply_said(event)
 
+    def _apply_talk(self, event: Message | Request | Decision | Interrupted) -> None:
+        match event:
+            case Message(state=MessageState.ACCEPTED):
+                self.undelivered[event.id] = event
+            case Message():
+                self.undelivered.pop(event.id, None)
+                self.interrupted &= event.state is not MessageState.DELIVERED
+            case Request():
+                self.requests[event.id] = event
+            case Decision():
+                self.requests.pop(event.request, None)
+            case Interrupted():
+                self.interrupted = True
+
     def _apply_said(self, event: KnownEvent) -> None:
         """Take an event of the conversation."""
+        self.interrupted &= isinstance(event, ErrorReported)
         match event:
             case AssistantText() if event.text.strip():
                 before = self.final_text if self._goes_on and event.partial == self.partial else None

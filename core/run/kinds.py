@@ -160,6 +160,44 @@ class PresetSource(OpenEnum):
     """No file: prompt and tools came with the request."""
 
 
+class MessageState(OpenEnum):
+    """How far a message to a run has come."""
+
+    ACCEPTED = "accepted"
+    """Its wrapper has it."""
+    DELIVERED = "delivered"
+    """The child's own output shows it."""
+    REFUSED = "refused"
+    LATE = "late"
+    """The run ended first."""
+
+
+class RequestKind(OpenEnum):
+    """What a child asks a person for."""
+
+    PERMISSION = "permission"
+    """To carry out a call of a tool."""
+    QUESTION = "question"
+    """For a text."""
+    CHOICE = "choice"
+    """For one of several."""
+    FORM = "form"
+    """For values of several fields."""
+
+
+class Verdict(OpenEnum):
+    """What was decided on a request."""
+
+    ALLOW = "allow"
+    ALLOW_RUN = "allow_run"
+    """This one, and what is like it for as long as the run lasts."""
+    DENY = "deny"
+    REPLY = "reply"
+    """A text, a choice or a form was filled in."""
+    WITHDRAWN = "withdrawn"
+    """The child has taken the request back, or ended."""
+
+
 class FinalizeStatus(OpenEnum):
     SUCCESS = "SUCCESS"
     ERROR = "ERROR"

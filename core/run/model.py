@@ -14,17 +14,20 @@ from .kinds import (
     ExitCode as ExitCode,
     FinalizeStatus as FinalizeStatus,
     LauncherKind as LauncherKind,
+    MessageState as MessageState,
     NoticeLevel as NoticeLevel,
     OpenEnum as OpenEnum,
     Period as Period,
     Pid as Pid,
     PresetSource as PresetSource,
     PromptMode as PromptMode,
+    RequestKind as RequestKind,
     RunnerKind as RunnerKind,
     RunReason as RunReason,
     RunStatus as RunStatus,
     StopReason as StopReason,
     ToolPolicy as ToolPolicy,
+    Verdict as Verdict,
     WaitsFor as WaitsFor,
     Whole as Whole,
 )
@@ -104,6 +107,14 @@ class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
     max_turns: Whole | None = None
     stall: Period | None = None
     """Seconds without a byte from the child while no tool runs."""
+
+
+class Permissions(Struct, frozen=True, omit_defaults=True):
+    """What a child may do without asking, what it has to ask for, and what it may not; rules as `bash(git *)`."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 class LogCaps(Struct, frozen=True, rename="camel"):
@@ -205,6 +216,13 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the child program speaks; empty in runs of earlier versions."""
     agent_session: AgentSession | None = None
     """The conversation, where the agent keeps it itself; None with `session_path`, and where none is kept."""
+    talk: bool | None = None
+    """Whether the child takes messages and asks while it runs; None in runs of earlier versions: they have no inbox."""
+    permissions: Permissions | None = None
+    answer_timeout: Period | None = None
+    """Seconds after which a request that nobody replied to is denied; None means never."""
+    idle_timeout: Period | None = None
+    """Seconds that an interrupted child waits for what is said next; None means as long as it takes."""
 
     @property
     def kind(self) -> str:
@@ -271,6 +289,16 @@ class Finalized(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
 
 
+class Undelivered(Struct, frozen=True, omit_defaults=True):
+    """A message that never reached the child."""
+
+    id: str
+    text: str
+    """Its beginning."""
+    by: str = ""
+    reason: str = ""
+
+
 class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """`result.json`: how a run ended; written exactly once."""
 
@@ -302,6 +330,7 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where the agent keeps the conversation; None where it is a file of ours, and where that is not known."""
     not_ended: tuple[str, ...] = ()
     """Processes of the run that live on although they were killed for a while, each as `sleep (pid 123)`."""
+    undelivered: tuple[Undelivered, ...] = ()
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

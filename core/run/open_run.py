@@ -90,13 +90,17 @@ class OpenRun:
             state = Queued(fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
+            is_idle = bool(fold.requests) or fold.interrupted
             state = Running(
                 started_at=fold.started_at,
                 attempt=fold.attempt,
                 activity=fold.activity,
                 sentence=sentence,
                 heard_at=self._heard_at or 0.0,
-                patience=self._pulse.patience(self.meta.limits.stall),
+                patience=None if is_idle else self._pulse.patience(self.meta.limits.stall),
+                requests=tuple(fold.requests.values()),
+                interrupted=fold.interrupted,
+                undelivered=len(fold.undelivered),
             )
         warnings = fold.warnings or self.meta.all_warnings
         faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))

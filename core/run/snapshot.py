@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from .model import STATUS_OF, RunMeta, RunReason, RunStatus, Usage, WaitsFor
 
+if TYPE_CHECKING:
+    from .events import Request
+
 
 class Counts(Struct, frozen=True):
-    """How many runs; `queued` is contained in `running`, so that the other four add up to `total`."""
+    """How many runs; `queued` and `waiting` are contained in `running`, so that the other four add up to `total`."""
 
     running: int = 0
     completed: int = 0
@@ -16,6 +21,8 @@ class Counts(Struct, frozen=True):
     aborted: int = 0
     total: int = 0
     queued: int = 0
+    waiting: int = 0
+    """For a reply to what their children ask."""
 
 
 class Queued(Struct, frozen=True):
@@ -43,6 +50,12 @@ class Running(Struct, frozen=True, kw_only=True):
     """When it last wrote something, by `time.monotonic`, which stands still while the machine sleeps."""
     patience: float | None = None
     """Seconds after which it counts as silent; None where it never does: a tool is at work."""
+    requests: tuple[Request, ...] = ()
+    """What its child asks and nobody has replied to yet, oldest first."""
+    interrupted: bool = False
+    """Whether its turn was ended, and it waits for what is said next."""
+    undelivered: int = 0
+    """Messages that its wrapper has and that its child has not shown yet."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -115,6 +128,27 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
                 return RunStatus.RUNNING
             case Queued():
                 return RunStatus.QUEUED
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """What its child asks, oldest first; nothing of a run that is foreign, or for a newer subdeck."""
+        return self.state.requests if isinstance(self.state, Running) and not self.is_left_alone else ()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its child waits for a person."""
+        return bool(self.requests) and not self.elsewhere
+
+    @property
+    def is_interrupted(self) -> bool:
+        return isinstance(self.state, Running) and self.state.interrupted
+
+    @property
+    def can_talk(self) -> bool:
+        """Whether something can be said to it: its child listens, or it has none yet and takes it into its prompt."""
+        if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None:
+            return False
+        return self.meta.talk or isinstance(self.state, Queued)
 
     @property
     def end(self) -> Ended | None:

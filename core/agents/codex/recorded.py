@@ -6,12 +6,13 @@ from ...run.events import Event
 from ...run.outcome import StreamFacts
 from ..json_lines import decode
 from ..sentence import Sentence
+from ..stream import OneWay
 from .app_stream import UPDATES, AppStream
 from .exec_stream import ExecStream
 from .stream import CodexStream
 
 
-class RecordedStream:
+class RecordedStream(OneWay):
     """Reads one or the other; nothing is said to a child that is gone."""
 
     updates = UPDATES

@@ -1,0 +1,132 @@
+"""What was sent to a run while it goes on: a directory with a file for each message, interrupt or reply.
+
+Files are the truth: a sender may die as soon as one is written, several may write at once, and each is taken in its
+turn. It is closed by giving the directory another name, so that whoever comes later is certainly refused.
+"""
+
+import os
+import re
+import time
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..system import files
+from ..text.decoding import UNDECODABLE, decode
+from .model import Verdict
+
+LONGEST_TEXT = 1024 * 1024
+"""Bytes of a message, as UTF-8."""
+BEGINNING = 200
+"""Characters of a message that the result of a run repeats, where it was not delivered."""
+MOST_ENTRIES = 1000
+"""Entries that are looked at in one go, the oldest ones."""
+_LARGEST = 8 * LONGEST_TEXT
+"""Bytes of a file: a text whose every byte is escaped."""
+_NAME = re.compile(r"\d{20}-[0-9a-f]{12}\.json")
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that was sent. Annotations are evaluated here, as in `model`."""
+
+    id: str
+    kind: str
+    """Of `EntryKind`; what a newer subdeck may send is another word."""
+    by: str = ""
+    """Who sent it: a session, or a parent agent in words."""
+    at: str = ""
+    text: str = ""
+    request: str = ""
+    """Of a reply: the id of what is replied to; empty for whatever is asked."""
+    verdict: Verdict | None = None
+
+
+class EntryKind(StrEnum):
+    MESSAGE = "message"
+    INTERRUPT = "interrupt"
+    REPLY = "reply"
+
+
+class InboxClosed(Exception):
+    """The run takes nothing more, or never took anything."""
+
+
+def put(
+    run_dir: str, kind: EntryKind, *, by: str, text: str = "", request: str = "", verdict: Verdict | None = None
+) -> Entry:
+    """Leave something for a run. Raises InboxClosed where nobody will take it, OSError where the disk refuses it."""
+    entry = Entry(
+        id=os.urandom(6).hex(), kind=kind, by=by, at=paths.now_iso(), text=text, request=request, verdict=verdict
+    )
+    name = f"{time.time_ns():020d}-{entry.id}.json"
+    # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
+    beside = os.path.join(run_dir, f".inbox.{entry.id}")
+    files.write_new(beside, msgspec.json.encode(entry))
+    try:
+        files.rename(beside, os.path.join(run_dir, paths.INBOX, name))
+    except FileNotFoundError:
+        raise InboxClosed from None
+    finally:
+        files.remove(beside)
+    return entry
+
+
+class Inbox:
+    """The inbox as the run's wrapper sees it, or who finishes a lost run: each entry is handed out once."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._run_dir = run_dir
+        self._directory = os.path.join(run_dir, paths.INBOX)
+        self._seen: dict[str, str] = {}
+        """File names by the ids of the entries that are not settled."""
+        self._broken: set[str] = set()
+
+    def take(self) -> list[Entry]:
+        """Return what came since the last call, in its order. What cannot be read now is tried again the next time."""
+        names = sorted(filter(_NAME.fullmatch, files.names(self._directory)))
+        known = {*self._seen.values(), *self._broken}
+        entries: list[Entry] = []
+        for name in [name for name in names if name not in known][:MOST_ENTRIES]:
+            try:
+                content = files.read(os.path.join(self._directory, name))
+            except OSError:
+                continue
+            entry = _decoded(content, name)
+            if entry is None:
+                self._broken.add(name)
+            else:
+                self._seen[entry.id] = name
+                entries.append(entry)
+        return entries
+
+    def settle(self, entry_id: str) -> None:
+        """Take an entry away, once the records say what became of it."""
+        name = self._seen.pop(entry_id, None)
+        if name is not None:
+            files.remove(os.path.join(self._directory, name))
+
+    def close(self) -> list[Entry]:
+        """Let nothing more in; return what was not handed out yet. Nothing is left of the inbox after `discard`."""
+        closed = os.path.join(self._run_dir, paths.CLOSED_INBOX)
+        try:
+            files.rename(self._directory, closed)
+        except OSError:
+            pass  # it was closed before, or the run has none
+        self._directory = closed
+        return self.take()
+
+    def discard(self) -> None:
+        files.remove_tree(os.path.join(self._run_dir, paths.CLOSED_INBOX))
+
+
+def _decoded(content: bytes, name: str) -> Entry | None:
+    """Read an entry; its id is that of its file's name, which nobody else has."""
+    if len(content) > _LARGEST:
+        return None
+    try:
+        entry = decode(content, Entry)
+    except UNDECODABLE:
+        return None
+    return entry if name.endswith(f"-{entry.id}.json") else None
