@@ -28,6 +28,7 @@ from ..system.log import log_fault
 from ..system.starting import Child
 from .child_input import ChildInput
 from .containment import Containment
+from .conversation import Conversation
 from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
 from .queue import Signals
@@ -52,6 +53,7 @@ class Attempt:
         records: Records,
         signals: Signals,
         containment: Containment,
+        conversation: Conversation,
         *,
         start: Start,
         began: float,
@@ -69,6 +71,7 @@ class Attempt:
         self._records = records
         self._signals = signals
         self._containment = containment
+        self._conversation = conversation
         self._turns = turns
         self._child = running_side(meta.kind)
         self._poller = select.poll()
@@ -96,11 +99,16 @@ class Attempt:
 
     @cached_property
     def _intake(self) -> Intake:
-        return Intake(self._stream, self._records)
+        return Intake(self._stream, self._records, self._conversation.take)
 
     @property
     def facts(self) -> StreamFacts:
         return self._stream.facts
+
+    @property
+    def paused(self) -> float:
+        """For how many seconds limits of time stood still."""
+        return self._watchdog.paused
 
     @property
     def is_stopped(self) -> bool:
@@ -129,6 +137,8 @@ class Attempt:
                     self._input.close()
                 self._end_descendants()
             self._drain()
+            self._conversation.detach()
+            self._watchdog.resume(time.monotonic())
         except Exception as error:
             return self._outcome(failure=_fault(RunReason.LOST, error))
         finally:
@@ -221,8 +231,9 @@ class Attempt:
         poller = self._poller
         for descriptor in (self._stdout, self._stderr, woken):
             poller.register(descriptor, select.POLLIN)
+        self._conversation.attach(self._stream)
         self._handle_signals()
-        self._reply()
+        self._look_into_inbox()
         while (returncode := child.poll()) is None:
             if self._escalation.gives_up(time.monotonic()):
                 return None
@@ -231,6 +242,7 @@ class Attempt:
                     for _ in _read_available(woken):
                         continue
                     self._handle_signals()
+                    self._look_into_inbox()
                     processes.reap(keep=child.pid)
                 elif self._input and descriptor == self._input.descriptor:
                     self._input.go_on()
@@ -241,7 +253,10 @@ class Attempt:
 
     def _timeout_ms(self) -> float | None:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
-        clocks = (self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at())
+        clocks = (
+            *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
+            self._conversation.due(),
+        )
         due = min((clock for clock in clocks if clock is not None), default=None)
         return None if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S) * 1000 + 1
 
@@ -254,6 +269,12 @@ class Attempt:
         now = time.monotonic()
         self._containment.look(now)
         self._records.touch(now)
+        self._conversation.advance(now)
+        self._reply()
+        if self._conversation.waits_for_person:
+            self._watchdog.pause(now)
+        else:
+            self._watchdog.resume(now)
         settled = self._settled_at()
         if settled is not None and settled <= now:
             self._escalation.begin_grace(now)
@@ -261,7 +282,7 @@ class Attempt:
             facts = self.facts
             self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, facts.wants_turn)
             if self._limit:
-                self._escalation.stop(now)
+                self._stop_softly(now)
         if not self._escalation.has_begun and not os.path.exists(self._run_dir):
             self._escalation.stop(now)  # the run was deleted: nobody can see it or stop it any more
         step = self._escalation.take(now)
@@ -325,10 +346,22 @@ class Attempt:
             if request.force:
                 self._escalation.force(now)
             else:
-                self._escalation.stop(now)
+                self._stop_softly(now)
         elif caught:
             self._signal = self._signal or signal.Signals(caught[0]).name
+            self._stop_softly(now)
+
+    def _stop_softly(self, now: float) -> None:
+        """Have a child that is talked to end its turn by its own means first; any other gets TERM at once."""
+        if self._input is None or not self._stream.talks or self._stream.is_stdin_done:
             self._escalation.stop(now)
+        elif self._escalation.ask(now):
+            self._stream.interrupt(stays=False)
+            self._reply()
+
+    def _look_into_inbox(self) -> None:
+        self._conversation.look()
+        self._reply()
 
 
 def _fault(reason: RunReason, error: Exception) -> Failure:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ..agents.child import Stream
 from ..agents.updates import UPDATE_HEAD, UPDATE_MOST, Updates
+from ..run.events import Event
 from .records import Records
 
 LINE_LIMIT = 32 * 1024 * 1024
@@ -93,9 +94,11 @@ STDERR_KEPT = 2048
 class Intake:
     """Takes both outputs in chunks of any size; the same for a living child and for a recorded one."""
 
-    def __init__(self, stream: Stream, records: Records) -> None:
+    def __init__(self, stream: Stream, records: Records, take: Callable[[Event], None] | None = None) -> None:
+        """`take` gets the events of the child in place of the records."""
         self._stream = stream
         self._records = records
+        self._take_event = take or records.event
         self._splitter = LineSplitter(stream.updates)
         self._stderr_tail = b""
 
@@ -112,7 +115,7 @@ class Intake:
         """Take what stands after the last newline, at the end of the output, and what was being written then."""
         self._take(line for line in self._splitter.rest() if not self._stream.updates.is_open(line))
         for event in self._stream.end():
-            self._records.event(event)
+            self._take_event(event)
 
     def stderr(self, chunk: bytes) -> None:
         self._records.stderr.append(chunk)
@@ -125,7 +128,7 @@ class Intake:
             if not line.startswith(prefixes):
                 kept.append(line)
             for event in self._stream.feed(line):
-                self._records.event(event)
+                self._take_event(event)
         if kept:
             self._records.stdout.append(b"\n".join(kept) + b"\n")
         if self._stream.writing.tail != before:

@@ -16,6 +16,22 @@ class Watchdog:
         self._started = now
         self.last_heard = now
         self._tools = 0
+        self._paused_at: float | None = None
+        self.paused = 0.0
+        """For how many seconds its limits of time stood still."""
+
+    def pause(self, now: float) -> None:
+        """Let the limits of time stand still: the child waits for a person."""
+        if self._paused_at is None:
+            self._paused_at = now
+
+    def resume(self, now: float) -> None:
+        if self._paused_at is not None:
+            stood = now - self._paused_at
+            self.paused += stood
+            self._started += stood
+            self.last_heard = now
+            self._paused_at = None
 
     def heard(self, now: float, running_tools: int) -> None:
         self.last_heard = now
@@ -24,6 +40,8 @@ class Watchdog:
     def due(self) -> float | None:
         """When to look again at the latest; None without a limit of time."""
         times: list[float] = []
+        if self._paused_at is not None:
+            return None
         if self._limits.timeout is not None:
             times.append(self._started + self._limits.timeout)
         if self._limits.stall is not None and not self._tools:
@@ -33,10 +51,12 @@ class Watchdog:
     def exceeded(self, now: float, turns: int, wants_turn: bool) -> RunReason | None:
         """Return the limit that ends the run; `wants_turn` says that the last turn asks for another."""
         limits = self._limits
-        if limits.timeout is not None and now >= self._started + limits.timeout:
-            return RunReason.TIMEOUT
         if limits.max_turns is not None and turns >= limits.max_turns and wants_turn:
             return RunReason.MAX_TURNS
+        if self._paused_at is not None:
+            return None
+        if limits.timeout is not None and now >= self._started + limits.timeout:
+            return RunReason.TIMEOUT
         if limits.stall is not None and not self._tools and now >= self.last_heard + limits.stall:
             return RunReason.STALLED
         return None
@@ -52,8 +72,8 @@ class Step(Enum):
 class StopEscalation:
     """It is given what happens and when, and returns the step that is due.
 
-    A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished gets the
-    grace to exit by itself first. Repeating a request never brings a step forward.
+    A stop sends TERM at once and KILL after the grace; force sends KILL at once; a child that has finished, or was
+    asked to end its turn, gets the grace to exit by itself first. Repeating a request never brings a step forward.
     """
 
     def __init__(self, grace: float) -> None:
@@ -62,6 +82,7 @@ class StopEscalation:
         self._due = 0.0
         self._taken: set[Step] = set()
         self._in_grace = False
+        self._is_asked = False
         self._gives_up: float | None = None
 
     @property
@@ -81,8 +102,17 @@ class StopEscalation:
             self._next = None
             self._in_grace = False
 
+    def ask(self, now: float) -> bool:
+        """Plan TERM for after the grace; return whether the child is to be asked now, by its own means, to end."""
+        if self._taken or self._is_asked:
+            return False
+        self._plan(Step.TERM, now + self._grace)
+        self._in_grace = False
+        self._is_asked = True
+        return True
+
     def stop(self, now: float) -> None:
-        if not self._taken:
+        if not self._taken and not self._is_asked:
             self._plan(Step.TERM, now)
             self._in_grace = False
 

@@ -46,6 +46,9 @@ class Signals:
         self.caught.append(number)
         self._break_off()
 
+    def wake(self, number: int, frame: FrameType | None) -> None:
+        """Something was sent to the run: this wakes up who polls, and looks for it."""
+
     def look(self, number: int, frame: FrameType | None) -> None:
         """Look for a request whose writer could not signal this process; it also wakes up who polls."""
         for call in self._each_second:
@@ -69,6 +72,7 @@ def watch_signals(stop_file: str, *each_second: Callable[[], None]) -> Signals:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a launcher may have had some of them blocked
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signals.handle)
+    signal.signal(signal.SIGUSR1, signals.wake)
     return signals
 
 

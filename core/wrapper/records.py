@@ -14,7 +14,19 @@ import msgspec
 from .. import paths
 from ..agents.sentence import Sentence
 from ..run.artifacts import ActivityRecord, WrittenPiece
-from ..run.events import AssistantText, Event, Notice, RunEnded, RunStarted, UnknownEvent, encode_event
+from ..run.events import (
+    AssistantText,
+    Decision,
+    Event,
+    Interrupted,
+    Message,
+    Notice,
+    Request,
+    RunEnded,
+    RunStarted,
+    UnknownEvent,
+    encode_event,
+)
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
 from ..system import files
 from ..text.plain import one_line, plain
@@ -281,7 +293,7 @@ class Records:
 
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)
-        if self._is_ending or isinstance(event, RunStarted):
+        if self._is_ending or isinstance(event, RunStarted | Message | Request | Decision | Interrupted):
             self._events.append_end(line)
             return
         was_full = self._events.is_full

@@ -17,6 +17,7 @@ from ..system import files
 from ..text.plain import plain
 from .attempt import Attempt
 from .containment import Containment
+from .conversation import Conversation
 from .queue import Signals
 from .records import Records, header, pane
 
@@ -42,36 +43,48 @@ def supervise(
     except OSError as error:
         records.note_trouble(paths.RESULT, error)
     records.transcript(header(meta))
-    result = _run(meta, run_dir, records, signals, containment)
+    conversation = Conversation(meta, run_dir, records)
+    result = _run(meta, run_dir, records, signals, containment, conversation)
+    conversation.close(f"the run ended first: {result.reason}")
+    result = replace(result, undelivered=tuple(conversation.undelivered))
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     conclude(run_dir, records, result)
 
 
-def _run(meta: RunMeta, run_dir: str, records: Records, signals: Signals, containment: Containment) -> RunResult:
+def _run(
+    meta: RunMeta,
+    run_dir: str,
+    records: Records,
+    signals: Signals,
+    containment: Containment,
+    conversation: Conversation,
+) -> RunResult:
     """Continue the same child session until there is an end that asking again would not change.
 
     Return the result of the last attempt, with what all of them used.
     """
     facts = StreamFacts()
     session_id = _session_to_resume(meta)
-    number = 0
+    number, paused = 0, 0.0
     had_child = False
     not_ended: tuple[str, ...] = ()
     began, began_at = time.monotonic(), paths.now_iso()
+    conversation.put_into_prompt()
     while True:
         number += 1
         start = Start(meta, run_dir, number, facts.session_id or session_id)
         attempt = Attempt(
-            *(records, signals, containment),
+            *(records, signals, containment, conversation),
             start=start,
-            began=began,
+            began=began + paused,
             turns=facts.usage.turns,
             told=lambda told: _record_session(meta, told, records),
         )
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
         outcome = attempt.run()
+        paused += attempt.paused
         had_child = had_child or attempt.has_child
         not_ended += attempt.not_ended
         facts = _together(facts, attempt.facts)

@@ -1,0 +1,269 @@
+"""What goes between a child that is talked to and people: messages to it, its requests, and what becomes of both."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..agents.child import Stream
+from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
+from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
+from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
+from ..system import files
+from ..text.plain import one_line
+from .records import Records
+
+MOST_OPEN = 100
+"""Requests of a child that wait at the same time; a further one is denied."""
+MOST_REQUESTS = 10_000
+"""That a run may make in all."""
+SUBJECT = 200
+"""Characters of what a decision says that it is about."""
+BY_TIMEOUT, BY_AGENT, BY_WRAPPER = "timeout", "agent", "subdeck"
+
+
+class Conversation:
+    """Of one run, over all its attempts: each of them attaches the stream of its child."""
+
+    def __init__(self, meta: RunMeta, run_dir: str, records: Records) -> None:
+        self._meta = meta
+        self._run_dir = run_dir
+        self._records = records
+        self._inbox = Inbox(run_dir)
+        self._stream: Stream | None = None
+        self._pending: dict[str, Entry] = {}
+        """Messages that were accepted and are not settled, by their ids."""
+        self._told: set[str] = set()
+        """Those that the child of this attempt was told."""
+        self._in_prompt: list[Entry] = []
+        self._open: dict[str, tuple[Request, str, float]] = {}
+        """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
+        self._requests = 0
+        self._interrupt: Entry | None = None
+        """The one that the child was asked for last."""
+        self._idle_since: float | None = None
+        self.undelivered: list[Undelivered] = []
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether the child can go on only with what somebody says: limits of time stand still meanwhile."""
+        return bool(self._open) or (self._stream is not None and self._stream.is_waiting)
+
+    # --- before the child ---
+
+    def put_into_prompt(self) -> None:
+        """Add what was said while the run waited in its queue to what the child is told first."""
+        entries = [entry for entry in self._inbox.take() if not self._is_refused(entry, "the run had not started")]
+        if not entries:
+            return
+        for entry in entries:
+            self._accept(entry)
+        path = os.path.join(self._run_dir, paths.PROMPT)
+        try:
+            said = [files.read(path), *(entry.text.encode("utf-8", "replace") for entry in entries)]
+            files.write_whole(path, b"\n\n".join(part.rstrip() for part in said) + b"\n")
+        except OSError as error:
+            self._records.note_trouble(paths.PROMPT, error)
+            return  # they are told as soon as the child listens, or late
+        self._in_prompt = entries
+
+    # --- with a child ---
+
+    def attach(self, stream: Stream) -> None:
+        """Tell the child that was started what was said, and from now on what will be."""
+        self._stream = stream
+        for entry in self._in_prompt:
+            self._settle(entry, MessageState.DELIVERED)
+        self._in_prompt.clear()
+        for entry in self._pending.values():
+            self._tell(entry)
+
+    def detach(self) -> None:
+        """Withdraw what the child asked: it has ended."""
+        for number in tuple(self._open):
+            self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT)
+        self._stream = None
+        self._told.clear()
+        self._idle_since = None
+
+    def look(self) -> None:
+        """Take what was sent since the last look."""
+        for entry in self._inbox.take():
+            match entry.kind:
+                case EntryKind.MESSAGE:
+                    self._message(entry)
+                case EntryKind.INTERRUPT:
+                    self._interrupt_turn(entry)
+                case EntryKind.REPLY:
+                    self._reply(entry)
+                case _:
+                    self._refuse(entry, "this subdeck does not know what it is")
+
+    def take(self, event: Event) -> None:
+        """Take an event of the child's stream into the records, with what it means here."""
+        match event:
+            case Request():
+                self._requested(event)
+            case Decision(verdict=Verdict.WITHDRAWN):
+                for number, (_, own_id, _) in tuple(self._open.items()):
+                    if own_id == event.request:
+                        self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=event.text)
+            case Message():
+                if entry := self._pending.get(event.id):
+                    self._settle(entry, event.state, event.reason)
+            case Interrupted():
+                asked, self._interrupt = self._interrupt, None
+                by, message = (asked.by, asked.id) if asked else (event.by, "")
+                self._records.event(Interrupted(by=by, message=message))
+                self._inbox.settle(message)
+            case _:
+                self._records.event(event)
+
+    def due(self) -> float | None:
+        """When a time set for people is over, in monotonic seconds; None where none is."""
+        times: list[float] = []
+        if self._meta.answer_timeout is not None:
+            times += [made + self._meta.answer_timeout for _, _, made in self._open.values()]
+        if self._idle_since is not None and self._meta.idle_timeout is not None:
+            times.append(self._idle_since + self._meta.idle_timeout)
+        return min(times, default=None)
+
+    def advance(self, now: float) -> None:
+        """Deny what nobody replied to in time, and end an interrupted child to which nothing was said."""
+        stream = self._stream
+        if stream is None:
+            return
+        if (timeout := self._meta.answer_timeout) is not None:
+            for number, (_, _, made) in tuple(self._open.items()):
+                if now >= made + timeout:
+                    self._decide(number, Verdict.DENY, by=BY_TIMEOUT, text=f"nobody replied within {timeout:g} s")
+        self._idle_since = (self._idle_since or now) if stream.is_waiting else None
+        idle_timeout = self._meta.idle_timeout
+        if self._idle_since is not None and idle_timeout is not None and now >= self._idle_since + idle_timeout:
+            self._idle_since = None
+            stream.close()
+
+    def close(self, why: str) -> None:
+        """Take nothing more, and say of everything that is left that it came too late."""
+        for entry in self._inbox.close():
+            self._pending.setdefault(entry.id, entry)
+        if self._interrupt:
+            self._pending.setdefault(self._interrupt.id, self._interrupt)
+        for entry in tuple(self._pending.values()):
+            self._settle(entry, MessageState.LATE, why)
+        self._inbox.discard()
+
+    # --- what was sent ---
+
+    def _message(self, entry: Entry) -> None:
+        self._accept(entry)
+        self._tell(entry)
+
+    def _tell(self, entry: Entry) -> None:
+        stream = self._stream
+        if stream is None or entry.id in self._told:
+            return
+        if not stream.talks:
+            self._settle(entry, MessageState.REFUSED, "its child takes no messages while it runs")
+        elif stream.is_stdin_done:
+            self._settle(entry, MessageState.LATE, "its child had finished")
+        else:
+            self._told.add(entry.id)
+            self._idle_since = None
+            stream.tell(entry.id, entry.text)
+
+    def _interrupt_turn(self, entry: Entry) -> None:
+        stream = self._stream
+        if stream is None or not stream.talks:
+            self._refuse(entry, "its child cannot be interrupted, only stopped")
+        elif stream.is_stdin_done:
+            self._settle(entry, MessageState.LATE, "its child had finished")
+        elif stream.is_waiting:
+            self._refuse(entry, "it is interrupted already")
+        else:
+            if self._interrupt:
+                self._inbox.settle(self._interrupt.id)
+            self._interrupt = entry
+            stream.interrupt(stays=True)
+
+    def _reply(self, entry: Entry) -> None:
+        number = entry.request or next(iter(self._open), "")
+        if entry.verdict is None or not entry.verdict.is_known or entry.verdict is Verdict.WITHDRAWN:
+            self._refuse(entry, "it says neither allow nor deny, and gives no reply")
+        elif number not in self._open:
+            self._refuse(entry, f"{number} is not open any more" if number else "nothing is asked")
+        elif fault := _fault(self._open[number][0], entry.verdict):
+            self._refuse(entry, fault)
+        else:
+            self._decide(number, entry.verdict, by=entry.by, text=entry.text, message=entry.id)
+            self._inbox.settle(entry.id)
+
+    def _is_refused(self, entry: Entry, why: str) -> bool:
+        """Refuse what is no message."""
+        if entry.kind != EntryKind.MESSAGE:
+            self._refuse(entry, why)
+        return entry.kind != EntryKind.MESSAGE
+
+    def _accept(self, entry: Entry) -> None:
+        self._pending[entry.id] = entry
+        text = entry.text if len(entry.text) <= CONTENT_LIMIT else entry.text[:CONTENT_LIMIT] + CUT
+        self._records.event(Message(id=entry.id, state=MessageState.ACCEPTED, text=text, by=entry.by))
+
+    def _refuse(self, entry: Entry, why: str) -> None:
+        self._settle(entry, MessageState.REFUSED, why)
+
+    def _settle(self, entry: Entry, state: MessageState, reason: str = "") -> None:
+        """Write down what became of something that was sent, then take it out of the inbox."""
+        is_new = self._pending.pop(entry.id, None) is None or entry.kind != EntryKind.MESSAGE
+        text = entry.text[:BEGINNING] if is_new else ""
+        self._records.event(Message(id=entry.id, state=state, text=text, by=entry.by, reason=reason))
+        if entry.kind == EntryKind.MESSAGE and state is not MessageState.DELIVERED:
+            beginning = one_line(entry.text, BEGINNING)
+            self.undelivered.append(Undelivered(id=entry.id, text=beginning, by=entry.by, reason=reason))
+        self._inbox.settle(entry.id)
+
+    # --- what the child asks ---
+
+    def _requested(self, request: Request) -> None:
+        self._requests += 1
+        number = f"q{self._requests}"
+        self._open[number] = (replace(request, id=number), request.id, time.monotonic())
+        self._records.event(replace(request, id=number))
+        if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
+            self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="it asks too much")
+
+    def _decide(
+        self, number: str, verdict: Verdict, *, by: str, text: str = "", rule: str = "", message: str = ""
+    ) -> None:
+        request, own_id, _ = self._open.pop(number)
+        if self._stream is not None and verdict is not Verdict.WITHDRAWN:
+            self._stream.reply(own_id, verdict, text)
+        self._records.event(
+            Decision(
+                request=number,
+                verdict=verdict,
+                text=text,
+                by=by,
+                rule=rule,
+                tool_name=request.tool_name,
+                subject=subject_of(request),
+                message=message,
+            )
+        )
+
+
+def subject_of(request: Request) -> str:
+    """Say in a line what a request is about."""
+    return one_line(request.command or ", ".join(request.paths) or request.text or request.title, SUBJECT)
+
+
+def _fault(request: Request, verdict: Verdict) -> str:
+    """Say why a verdict does not fit what is asked; empty where it does."""
+    if request.kind is RequestKind.PERMISSION:
+        return "it asks for leave: say allow or deny" if verdict is Verdict.REPLY else ""
+    if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+        return "it asks for an answer: give one, or deny"
+    return ""
