@@ -176,7 +176,12 @@ def standby() -> int | None:
         pid for pid, command in commands.items() if command.startswith(sys.executable) and "--standby" in command
     }
     own = (pid for pid in waiting if parents.get(pid) not in waiting)
-    return next((pid for pid in own if not any(path.endswith("/lock") for path in _open_files(pid))), None)
+    return next((pid for pid in own if not any(map(_is_lock, _open_files(pid)))), None)
+
+
+def _is_lock(path: str) -> bool:
+    """Tell an open file that is the lock of a run, or was until it was taken away."""
+    return path.removesuffix(" (deleted)").endswith("/lock")
 
 
 def _open_files(pid: int) -> set[str]:
