@@ -1,0 +1,114 @@
+"""What is sent to a run: files that senders write whole and its wrapper takes, each once, until the inbox is closed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.run.inbox import EntryKind, Inbox, InboxClosed, put
+from subdeck.core.run.model import Verdict
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> str:
+    (tmp_path / paths.INBOX).mkdir()
+    return str(tmp_path)
+
+
+def test_entries_come_in_their_order_and_once(run_dir: str) -> None:
+    """What was sent is handed out in the order of sending, each entry once, with who sent it."""
+    first = put(run_dir, EntryKind.MESSAGE, by="operator", text="only the tokenizer")
+    second = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.ALLOW)
+    inbox = Inbox(run_dir)
+    assert [first, second] == inbox.take()
+    assert [] == inbox.take()
+    third = put(run_dir, EntryKind.INTERRUPT, by="pi")
+    assert [third] == inbox.take()
+
+
+def test_only_this_user_can_read_what_was_sent(run_dir: str) -> None:
+    put(run_dir, EntryKind.MESSAGE, by="operator", text="a secret")
+    (path,) = Path(run_dir, paths.INBOX).iterdir()
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_settled_entry_is_gone(run_dir: str) -> None:
+    """An entry stays in the inbox until it is settled, so that it is found should the wrapper die before."""
+    entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="hello")
+    inbox = Inbox(run_dir)
+    inbox.take()
+    assert 1 == len(os.listdir(Path(run_dir, paths.INBOX)))
+    assert [entry] == Inbox(run_dir).take()
+    inbox.settle(entry.id)
+    assert [] == os.listdir(Path(run_dir, paths.INBOX))
+
+
+def test_nothing_gets_into_a_closed_inbox(run_dir: str) -> None:
+    """Closing returns what was not handed out; whoever comes later is refused, and leaves nothing behind."""
+    inbox = Inbox(run_dir)
+    entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="just in time")
+    assert [entry] == inbox.close()
+    with pytest.raises(InboxClosed):
+        put(run_dir, EntryKind.MESSAGE, by="operator", text="too late")
+    assert [paths.CLOSED_INBOX] == os.listdir(run_dir)
+    inbox.discard()
+    assert [] == os.listdir(run_dir)
+
+
+def test_senders_at_the_moment_of_closing(run_dir: str) -> None:
+    """Of many messages sent while the inbox is closed each is either refused or handed out."""
+    accepted: list[str] = []
+
+    def send(number: int) -> None:
+        try:
+            accepted.append(put(run_dir, EntryKind.MESSAGE, by="operator", text=str(number)).text)
+        except InboxClosed:
+            return
+
+    senders = [threading.Thread(target=send, args=(number,)) for number in range(40)]
+    for sender in senders[:20]:
+        sender.start()
+    inbox = Inbox(run_dir)
+    taken = inbox.take()
+    for sender in senders[20:]:
+        sender.start()
+    taken += inbox.close()
+    for sender in senders:
+        sender.join()
+    assert sorted(accepted) == sorted(entry.text for entry in taken)
+
+
+def test_a_directory_of_another_run_is_not_written_to(tmp_path: Path) -> None:
+    """A run of an earlier version has no inbox: nothing is made for it."""
+    with pytest.raises(InboxClosed):
+        put(str(tmp_path), EntryKind.MESSAGE, by="operator", text="hello")
+    assert [] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"[1]", id="no entry"),
+        pytest.param(b'{"id":"0123456789ab","kind":7}', id="kind of another type"),
+        pytest.param(b'{"id":"ba9876543210","kind":"message"}', id="id of another entry"),
+        pytest.param(b"\xff" * 100, id="no text"),
+    ],
+)
+def test_what_is_no_entry_is_passed_over(run_dir: str, content: bytes) -> None:
+    """Broken files keep nobody from reading the others, and are not read again."""
+    Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json").write_bytes(content)
+    entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="hello")
+    inbox = Inbox(run_dir)
+    assert [entry] == inbox.take()
+    assert [] == inbox.take()
+
+
+def test_what_is_no_file_is_passed_over(run_dir: str) -> None:
+    """A pipe of a fitting name does not keep the reader waiting."""
+    os.mkfifo(Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json"))
+    assert [] == Inbox(run_dir).take()
