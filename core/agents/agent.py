@@ -56,6 +56,8 @@ class AgentChoice(Struct, frozen=True):
     naming: Naming = Naming.FILE
     own_model: str = ""
     """What it answers as, whatever model it is asked for; empty where a model has to be chosen."""
+    talks: bool = False
+    """Whether its children take messages and ask while they run."""
     has_default_model: bool = False
     """Whether it takes a model by its own settings where none is named."""
 

@@ -79,7 +79,10 @@ def _described(name: str, settings: Settings) -> AgentChoice:
     own = settings.agents.get(name)
     kind = (own.kind if own else "") or (name if name in KINDS else USUAL)
     agent = launching_side(kind)
-    return agent.choose(name, own.command if own else (agent.program,), own.env if own else {})
+    choice = agent.choose(name, own.command if own else (agent.program,), own.env if own else {})
+    if own and not own.kind and name not in KINDS:
+        return replace(choice, talks=False)  # a program of the user's, of which nobody said that it can do so
+    return choice
 
 
 def _setting(name: str) -> str:

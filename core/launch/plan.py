@@ -142,6 +142,7 @@ class Plan:
             limits=limits,
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
+            talk=agent.talks,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
         )
