@@ -17,7 +17,7 @@ from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
 from .project.registry import Registry, queue_line
 from .run import artifacts
-from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, newer_schema
+from .run.model import LaunchedBy, LauncherKind, RunMeta, RunRequest, RunResult, StopReason, Verdict, newer_schema
 from .run.snapshot import RunSnapshot
 from .text.plain import one_line
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .presets.catalog import PresetCatalog
     from .project.follower import Stop, Update
     from .project.session import SessionFile
+    from .project.talk import Outcome, Sent
     from .run.events import EventTail
     from .runners.tmux import AttachInfo
     from .search.pattern import Pattern
@@ -292,6 +293,67 @@ class Engine:
         for run in active:
             ask_to_stop(self.project, run, force=force, by=self._name, reason=reason)
         return tuple(run.run_id for run in active)
+
+    def send(self, run_id: str, text: str) -> Sent:
+        """Leave a message for a run; `receptions` says when its child has got it. Raises SubdeckError where the run
+        takes none: it has ended, is one-way or foreign, or somebody else holds it.
+        """
+        from .project.talk import send
+
+        return send(self.project, self._standing(run_id), text, self._name)
+
+    def interrupt(self, run_id: str) -> Sent:
+        """Have the child of a run end its turn, and wait for what is said next. Raises SubdeckError as `send` does."""
+        from .project.talk import interrupt
+
+        return interrupt(self.project, self._standing(run_id), self._name)
+
+    def reply(self, run_id: str, request_id: str, verdict: Verdict, text: str = "") -> Sent:
+        """Reply to what the child of a run asks, by the id of the request; empty for the only one.
+
+        `text` is the answer, or the word that goes with a denial. Raises SubdeckError as `send` does, and for what does
+        not fit the request.
+        """
+        from .project.talk import reply
+
+        return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name)
+
+    def requests(self) -> tuple[RunSnapshot, ...]:
+        """Return the runs whose children wait for a reply, as they stand now, those first that wait longest."""
+        waiting = (run for run in self.snapshots(last=0) if run.is_waiting)
+        return tuple(sorted(waiting, key=lambda run: run.requests[0].ts))
+
+    def receptions(
+        self, sent: Sequence[Sent], *, timeout: float | None = None, stop: Stop | None = None
+    ) -> tuple[Outcome | None, ...]:
+        """Wait until each of these is settled, `timeout` seconds are over or `stop` is set; return how far each came,
+        in their order: None for one that no wrapper has taken yet.
+        """
+        import threading
+
+        from .project.talk import Reception
+
+        deadline = None if timeout is None else time.monotonic() + timeout
+        receptions = [Reception(self.project, one) for one in sent]
+        standing: dict[str, RunSnapshot] = {}
+        run_ids = tuple({one.run_id for one in sent})
+        for update in self.updates(stop or threading.Event(), only=run_ids) if sent else ():
+            standing |= {run.run_id: run for run in update.runs}
+            for run_id in update.removed:
+                standing.pop(run_id, None)
+            for one, reception in zip(sent, receptions, strict=True) if update.complete else ():
+                reception.read(standing.get(one.run_id))
+            if update.complete and all(reception.is_settled for reception in receptions):
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+        return tuple(reception.outcome for reception in receptions)
+
+    def _standing(self, run_id: str) -> RunSnapshot:
+        """Return one run as it stands now. Raises UnknownRun."""
+        for run in self.snapshots((run_id,)):
+            return run
+        raise UnknownRun("it is not a run, or has just been deleted", where=self.project.run_dir(run_id))
 
     def move_in_queue(self, run_id: str, step: int) -> int:
         """Let a queued run go before the one ahead of it (-1), or after the next one (1); return how many are ahead.

@@ -204,7 +204,7 @@ def ask_to_stop(project: paths.Project, run: RunSnapshot, *, force: bool, by: st
         except OSError as error:
             raise SubdeckError(f"the request to stop could not be written: {error.strerror}", where=run_dir) from error
     try:
-        wrappers = _wrappers(run.run_id, run_dir)
+        wrappers = living_wrappers(run.run_id, run_dir)
     except OSError:
         wrappers = {}  # it finds the request by itself
     for pid, started in wrappers.items():
@@ -218,14 +218,14 @@ def _has_wrapper(run_id: str, run_dir: str) -> bool:
     Raises OSError where it cannot be looked.
     """
     deadline = time.monotonic() + DYING_S
-    while _wrappers(run_id, run_dir).keys() - {os.getpid()}:
+    while living_wrappers(run_id, run_dir).keys() - {os.getpid()}:
         if time.monotonic() > deadline:
             return True
         time.sleep(BUSY_AGAIN)
     return False
 
 
-def _wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
+def living_wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
     """Return the living wrapper of a run, pid and start time, also one that could not write down who it is.
 
     Raises OSError where it cannot be looked.

@@ -179,6 +179,15 @@ def send(pid: int, number: int, started: int | None = None) -> bool:
             os.close(descriptor)
 
 
+def catches(pid: int, number: int) -> bool:
+    """Return whether a process has a handler for a signal, which would else end it. Raises OSError as `marked` does."""
+    for line in _content(pid, "status").splitlines():
+        name, _, value = line.partition(b":")
+        if name == b"SigCgt":
+            return bool(int(value, 16) >> (number - 1) & 1)
+    return False
+
+
 def close_inherited(above: int = 2) -> None:
     """Close all descriptors but stdin, stdout and stderr: locks and pipes that a parent of ours let us have."""
     for descriptor in [int(name) for name in files.names("/proc/self/fd") if int(name) > above]:

@@ -135,6 +135,6 @@ def test_one_that_stood_by_is_found(project_dir: Path) -> None:
     wrapper = started(engine, run).pid
     directory = run_dir(engine, run)
     (directory / paths.RUNNER).unlink()
-    assert [wrapper] == list(liveness._wrappers(run.run_id, str(directory)))
+    assert [wrapper] == list(liveness.living_wrappers(run.run_id, str(directory)))
     engine.stop([run.run_id], force=True)
     assert "killed" == wait_for_end(engine, run.run_id).reason

@@ -1,0 +1,249 @@
+"""Say something to a run: a message, an interrupt, or the reply to what its child asks; and learn what became of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from msgspec import Struct
+
+from .. import paths
+from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
+from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
+from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
+from ..run.model import MessageState, RequestKind, Verdict, newer_schema
+from ..run.snapshot import Queued, RunSnapshot
+from ..system import processes
+from ..text.plain import one_line
+from .liveness import living_wrappers
+from .ownership import check_own
+
+
+class Sent(Struct, frozen=True):
+    """What was left for a run; whether it reached the child is in the run's events."""
+
+    run_id: str
+    id: str
+    kind: EntryKind
+    read_from: int
+    """Bytes of the events that were written before."""
+
+
+class Outcome(Struct, frozen=True):
+    """How far something that was sent has come."""
+
+    state: MessageState
+    """Of an interrupt or a reply, DELIVERED says that it took effect."""
+    reason: str = ""
+    """Why it was refused, or came too late."""
+
+
+def send(project: paths.Project, run: RunSnapshot, text: str, by: str) -> Sent:
+    """Leave a message for a run; a queued one takes it into its prompt. Raises SubdeckError where nobody would."""
+    _check_text(text, "the message")
+    _check_listens(project, run)
+    return _put(project, run, EntryKind.MESSAGE, text=text, by=by)
+
+
+def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
+    """Have the child end its turn, and wait for what is said next. Raises SubdeckError where that cannot be."""
+    _check_listens(project, run)
+    if isinstance(run.state, Queued):
+        raise SubdeckError(
+            f"run {run.meta.short_id} has not started yet",
+            where=run.run_id,
+            hint=f"a message goes into its prompt; subdeck stop {run.meta.short_id} ends it",
+            brief_hint="a message goes into its prompt",
+        )
+    if run.is_interrupted:
+        raise SubdeckError(
+            f"run {run.meta.short_id} is interrupted already",
+            where=run.run_id,
+            hint=f"subdeck send {run.meta.short_id} TEXT lets it go on",
+            brief_hint="a message lets it go on",
+        )
+    return _put(project, run, EntryKind.INTERRUPT, by=by)
+
+
+def reply(
+    project: paths.Project, run: RunSnapshot, request_id: str, verdict: Verdict, text: str = "", *, by: str
+) -> Sent:
+    """Reply to what the child asks. Raises SubdeckError where it does not, or asks for something else."""
+    _check_listens(project, run)
+    request = open_request(run, request_id)
+    text = _fitting(run, request, verdict, text)
+    return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by)
+
+
+def open_request(run: RunSnapshot, request_id: str = "") -> Request:
+    """Return what the child of a run asks under this id, or the one thing that it asks. Raises SubdeckError."""
+    requests = run.requests
+    known = ", ".join(request.id for request in requests)
+    if not requests:
+        raise UnknownRequest(f"run {run.meta.short_id} asks nothing", where=run.run_id)
+    if not request_id and len(requests) > 1:
+        what = f"run {run.meta.short_id} asks {len(requests)} things"
+        raise UnknownRequest(what, where=run.run_id, hint=f"say which one: {known}")
+    for request in requests:
+        if request_id in ("", request.id):
+            return request
+    what = f"{one_line(request_id, 40)} is not open in run {run.meta.short_id}"
+    raise UnknownRequest(what, where=run.run_id, hint=f"open: {known}")
+
+
+class UnknownRequest(UnknownRun):
+    """A run does not ask what is replied to, or not any more."""
+
+
+def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) -> str:
+    """Return the text of a reply as the child takes it. Raises UsageError for one that does not fit the request."""
+
+    def refuse(what: str, hint: str) -> UsageError:
+        return UsageError(what, where=f"{run.meta.short_id} {request.id}", hint=hint)
+
+    if verdict is Verdict.DENY:
+        if text:
+            _check_text(text, "the word")
+        return text
+    if request.kind is RequestKind.PERMISSION:
+        if verdict is Verdict.ALLOW_RUN and not request.run_rule:
+            raise refuse("this cannot be allowed for the whole run", "allow it once, or deny it")
+        if verdict is Verdict.REPLY:
+            raise refuse("it asks for leave, not for a text", "say allow or deny; a word can go with deny")
+        return ""
+    if verdict is not Verdict.REPLY:
+        raise refuse("it asks for an answer, not for leave", "give the answer as a text, or deny")
+    _check_text(text, "the reply")
+    if request.kind is RequestKind.CHOICE and request.choices and text not in request.choices:
+        offered = [one_line(choice, 60) for choice in request.choices]
+        if text.strip().isdecimal() and 0 < int(text) <= len(offered):
+            return request.choices[int(text) - 1]
+        numbered = ", ".join(f"{number} {choice}" for number, choice in enumerate(offered, 1))
+        raise refuse(f'"{one_line(text, 60)}" is not among the choices', f"choose: {numbered}")
+    return text
+
+
+def _check_text(text: str, what: str) -> None:
+    if not text.strip():
+        raise UsageError(f"{what} is empty", where="text", hint="say something")
+    if len(text.encode("utf-8", "replace")) > LONGEST_TEXT:
+        hint = "put it into a file, and say which"
+        raise UsageError(f"{what} is longer than {LONGEST_TEXT // 1024} KB", where="text", hint=hint)
+
+
+def _check_listens(project: paths.Project, run: RunSnapshot) -> None:
+    """Raise SubdeckError for a run that takes nothing, with what to do instead."""
+    check_own(project, run.run_id)
+    if refusal := refused(run):
+        raise refusal
+
+
+def refused(run: RunSnapshot) -> SubdeckError | None:
+    """Say why nothing can be said to a run that is this user's; None where something can."""
+    name, where = f"run {run.meta.short_id}", run.run_id
+    if run.newer_schema:
+        hint = "speak to it with the subdeck that launched it"
+        return SubdeckError(f"{name} was {newer_schema(run.newer_schema)}", where=where, hint=hint)
+    if run.has_ended:
+        return RunBusy(
+            f"{name} has ended ({run.reason}): it takes no more messages",
+            where=where,
+            hint=_goes_on(run),
+            brief_hint="go on with its conversation" if run.child_session_id else "",
+        )
+    if run.unwritable:
+        return SubdeckError(f"what is said to {name} could not be written: {run.unwritable}", where=where)
+    if run.elsewhere:
+        hint = "speak to it where it was started"
+        return SubdeckError(f"{name} is held by another machine, boot or pid namespace", where=where, hint=hint)
+    if run.meta.talk is None:
+        hint = "let it end, or stop it; then go on with its conversation"
+        return SubdeckError(f"{name} was started by an earlier subdeck, and takes no messages", where=where, hint=hint)
+    if not run.can_talk:
+        hint = "let it end, or stop it; then go on with its conversation"
+        return SubdeckError(f"{name} is one-way: its child takes no messages while it runs", where=where, hint=hint)
+    return None
+
+
+def _goes_on(run: RunSnapshot) -> str:
+    """Say how the conversation of a run that has ended goes on."""
+    if not run.child_session_id:
+        return "it kept no conversation to go on with"
+    whom = "--no-preset" if run.meta.preset is None else one_line(run.meta.preset, 80)
+    return f"subdeck run {whom} TASK --session-id {one_line(run.child_session_id, 200)} goes on with its conversation"
+
+
+def _put(
+    project: paths.Project,
+    run: RunSnapshot,
+    kind: EntryKind,
+    *,
+    by: str,
+    text: str = "",
+    request: str = "",
+    verdict: Verdict | None = None,
+) -> Sent:
+    run_dir = project.run_dir(run.run_id)
+    read_from = _size(os.path.join(run_dir, paths.EVENTS))
+    try:
+        entry = put(run_dir, kind, by=by, text=text, request=request, verdict=verdict)
+    except InboxClosed:
+        raise RunBusy(
+            f"run {run.meta.short_id} has just ended: that was too late", where=run.run_id, hint=_goes_on(run)
+        ) from None
+    except OSError as error:
+        what = f"it could not be left for run {run.meta.short_id}: {error.strerror}"
+        raise SubdeckError(what, where=run_dir) from error
+    _wake(run.run_id, run_dir)
+    return Sent(run.run_id, entry.id, kind, read_from)
+
+
+def _wake(run_id: str, run_dir: str) -> None:
+    """Have the wrapper look into its inbox now; it looks by itself, too. One that would die of it is left alone."""
+    try:
+        for pid, started in living_wrappers(run_id, run_dir).items():
+            if processes.catches(pid, signal.SIGUSR1):
+                processes.send(pid, signal.SIGUSR1, started)
+    except OSError:
+        return
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+class Reception:
+    """Reads in a run's events what became of something that was sent to it."""
+
+    def __init__(self, project: paths.Project, sent: Sent) -> None:
+        self._sent = sent
+        self._events = EventTail(os.path.join(project.run_dir(sent.run_id), paths.EVENTS), sent.read_from)
+        self.outcome: Outcome | None = None
+        """None until anything is known."""
+
+    @property
+    def is_settled(self) -> bool:
+        return self.outcome is not None and self.outcome.state is not MessageState.ACCEPTED
+
+    def read(self, run: RunSnapshot | None) -> None:
+        """Take what is new; `run` is how it stood before, None for one that was deleted."""
+        for event in self._events.read():
+            if not self.is_settled:
+                self.outcome = self._outcome(event) or self.outcome
+        if not self.is_settled and (run is None or run.has_ended):
+            why = "the run was deleted" if run is None else f"the run ended first: {run.reason}"
+            self.outcome = Outcome(MessageState.LATE, why)
+
+    def _outcome(self, event: Event) -> Outcome | None:
+        match event:
+            case Message() if event.id == self._sent.id:
+                return Outcome(event.state, event.reason)
+            case Decision() if event.message == self._sent.id:
+                return Outcome(MessageState.DELIVERED)
+            case Interrupted() if self._sent.kind is EntryKind.INTERRUPT:
+                return Outcome(MessageState.DELIVERED)  # of several interrupts one is enough
+            case _:
+                return None
