@@ -195,7 +195,7 @@ _END: Schema = {
 _COUNTS: Schema = {
     "type": "object",
     "properties": dict.fromkeys(Counts.__struct_fields__, _NUMBER),
-    "required": [name for name in Counts.__struct_fields__ if name != "queued"],
+    "required": [name for name in Counts.__struct_fields__ if name not in ("queued", "waiting")],
 }
 
 _ERROR: Schema = {
