@@ -21,7 +21,7 @@ DOING = 160
 """Characters of what a run does or how it ended."""
 
 COLUMNS = (
-    Column(11),
+    Column(13),
     Column(6),
     Column(20, least=8),
     Column(60, least=10),

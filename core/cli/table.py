@@ -10,7 +10,7 @@ from ..text.plain import one_line
 
 GAP = "  "
 
-_OURS = frozenset("✓✗⊘●◌◐–—…·→")
+_OURS = frozenset("✓✗⊘●◌◐◔–—…·→")
 """Our own characters beyond Latin; one cell each."""
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..run import artifacts
-from ..run.describe import NOTHING, SILENT, clock, elapsed, moment, still_running
+from ..run.describe import NOTHING, SILENT, asked, clock, elapsed, moment, still_running, undelivered_words
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
@@ -98,8 +98,9 @@ def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
             return [f"queued {took}", _queue(queued), _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
             tries = f" (try {running.attempt})" if running.attempt > 1 else ""
-            doing = _waiting(running, evidence)
-            return [f"running {took}{tries}", _processes(evidence), _age(run, now), _requested(evidence.stop), doing]
+            doing = _talking(run, running, now) or _waiting(running, evidence)
+            parts = [f"running {took}{tries}", _processes(evidence), _age(run, now), _requested(evidence.stop), doing]
+            return [*parts, _unsent(running.undelivered)]
         case Ended() as end:
             return _ended(end, took, evidence.result)
 
@@ -113,6 +114,7 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
             parts.append(f"by {one_line(result.signal, 20)}")
         if result.attempts > 1:
             parts.append(f"{result.attempts} tries")
+        parts.append(undelivered_words(len(result.undelivered)))
     parts.append(still_running(end.not_ended))
     return parts
 
@@ -156,6 +158,19 @@ def _requested(stop: StopRequest | None) -> str:
         return ""
     by = f" by {one_line(stop.by, 40)}" if stop.by else ""
     return f"{'to be killed' if stop.force else 'asked to stop'}{by}"
+
+
+def _talking(run: RunSnapshot, running: Running, now: datetime) -> str:
+    """Say what a child waits for that can go on only with what a person says; empty where it does not."""
+    if run.is_waiting:
+        since = moment(run.requests[0].ts)
+        took = f" for {ago((now - since).total_seconds())}" if since else ""
+        return f"waits{took} for an answer: {asked(run, MESSAGE)}"
+    return "interrupted: waits for what is said next" if running.interrupted else ""
+
+
+def _unsent(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'} not delivered yet" if count else ""
 
 
 def _waiting(running: Running, evidence: Evidence) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from .model import Limits, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .requests import request_line
 from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
@@ -26,6 +27,11 @@ ELSEWHERE_GLYPH = "?"
 SILENT = "silent"
 SILENT_GLYPH = "◐"
 """For a run that has written nothing for longer than is its way."""
+
+WAITS, WAITS_GLYPH = "waiting", "?"
+"""For a run whose child waits for a person's reply."""
+INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
+"""For a run whose turn was ended, and that waits for what is said next."""
 
 WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
 """What a queued run does, by what it waits for."""
@@ -46,6 +52,10 @@ def state(run: RunSnapshot, *, silent: bool = False) -> str:
     """Glyph and word, never one without the other."""
     if run.elsewhere or run.is_left_alone:
         return f"{ELSEWHERE_GLYPH} {_word(run)}"
+    if run.is_waiting:
+        return f"{WAITS_GLYPH} {WAITS}"
+    if run.is_interrupted:
+        return f"{INTERRUPTED_GLYPH} {INTERRUPTED}"
     return f"{SILENT_GLYPH} {SILENT}" if silent else _STATES[run.status]
 
 
@@ -80,6 +90,10 @@ def _doing(run: RunSnapshot, limit: int) -> str:
     match run.state:
         case Ended() as end:
             return _how_it_ended(end, limit)
+        case Running() if run.is_waiting:
+            now = asked(run, limit)
+        case Running(interrupted=True):
+            now = "waits for what is said next"
         case Running() as running:
             now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
         case Queued(held=True, ahead=ahead):
@@ -89,6 +103,15 @@ def _doing(run: RunSnapshot, limit: int) -> str:
         case Queued(ahead=ahead):
             now = f"queued, {ahead} ahead"
     return f"{run.fault} · {now}" if run.fault else now
+
+
+def asked(run: RunSnapshot, limit: int = 400) -> str:
+    """Say in a line what the child of a run asks; empty where it asks nothing."""
+    requests = run.requests
+    if not requests:
+        return ""
+    more = f" (and {len(requests) - 1} more)" if len(requests) > 1 else ""
+    return request_line(requests[0], limit - len(more)) + more
 
 
 def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
@@ -120,7 +143,7 @@ def activity(run: RunSnapshot) -> str:
         case Queued(waits_for=waits_for):
             return WAITING.get(waits_for, "Waiting") if waits_for else ""
         case Running() as running:
-            return running.activity
+            return asked(run) or running.activity
         case Ended():
             return ""
 
@@ -247,6 +270,11 @@ def limits_words(limits: Limits) -> str:
     return ", ".join(filter(None, said))
 
 
+def undelivered_words(count: int) -> str:
+    """`2 messages were not delivered`; empty for none."""
+    return f"{count} message{' was' if count == 1 else 's were'} not delivered" if count else ""
+
+
 def prompt_mode_words(mode: PromptMode) -> str:
     return "replaces the agent's own" if mode == PromptMode.REPLACE else "appended to the agent's own"
 
@@ -256,13 +284,15 @@ def runs_word(count: int) -> str:
 
 
 def background_counts(counts: Counts) -> str:
-    """`bg: 2 running / 5 total`, the status line of parent agents and of the app."""
-    return f"bg: {counts.running} running / {counts.total} total"
+    """`bg: 2 running (1 waiting) / 5 total`, the status line of parent agents and of the app."""
+    waiting = f" ({counts.waiting} {WAITS})" if counts.waiting else ""
+    return f"bg: {counts.running} running{waiting} / {counts.total} total"
 
 
 def counted(counts: Counts, silent: int = 0) -> str:
     """`12 runs: 2 running (1 queued), 9 completed, 1 failed`; what there is none of is not named."""
-    parts = ", ".join(f"{count} {word}" for count, word in ((counts.queued, "queued"), (silent, SILENT)) if count)
+    contained = ((counts.queued, "queued"), (counts.waiting, WAITS), (silent, SILENT))
+    parts = ", ".join(f"{count} {word}" for count, word in contained if count)
     running = f"{counts.running} running" + (f" ({parts})" if parts else "")
     named = [running] if counts.running else []
     named += [f"{count} {word}" for word in ("completed", "failed", "aborted") if (count := getattr(counts, word))]

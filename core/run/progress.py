@@ -10,9 +10,24 @@ from msgspec import Struct
 from ..text.decoding import encode_shown
 from ..text.plain import one_line, plain
 from .describe import BROKEN_OFF, WAITING
-from .events import AssistantText, ErrorReported, Event, Notice, Retry, RunEnded, RunQueued, ToolCall, ToolResult
+from .events import (
+    AssistantText,
+    Decision,
+    ErrorReported,
+    Event,
+    Interrupted,
+    Message,
+    Notice,
+    Request,
+    Retry,
+    RunEnded,
+    RunQueued,
+    ToolCall,
+    ToolResult,
+)
 from .model import NoticeLevel
 from .outcome import FINALIZE_TOOL
+from .requests import WORDS, decision_line, interrupted_line, message_text, request_text
 
 LINE_LIMIT = 160
 """Characters of a line about a tool."""
@@ -55,7 +70,9 @@ def vocabulary(*texts: str) -> frozenset[str]:
     import re  # nobody but a search needs it
 
     worded = (text for wording in _WORDINGS.values() for text in (wording.call, wording.finished, wording.failed))
-    return frozenset(re.findall(r"[a-z]+", " ".join((*worded, *WAITING.values(), *_OTHER_TEXTS, *texts)).lower()))
+    return frozenset(
+        re.findall(r"[a-z]+", " ".join((*worded, *WAITING.values(), *WORDS, *_OTHER_TEXTS, *texts)).lower())
+    )
 
 
 def is_worded(tool_name: str) -> bool:
@@ -73,7 +90,8 @@ class ProgressFormatter:
     def text(self, event: Event) -> str | None:
         """Return what a person reads about an event, None when there is nothing to say.
 
-        Assistant text and a result that is handed over may have several lines; everything else is one line.
+        Assistant text, a result that is handed over, a message and a request may have several lines; everything else is
+        one line.
         """
         match event:
             case AssistantText():
@@ -93,6 +111,8 @@ class ProgressFormatter:
                 return WAITING.get(event.waits_for, "Waiting")
             case RunEnded():
                 return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
+            case Message() | Request() | Decision() | Interrupted():
+                return _talk(event)
             case _:
                 return None
 
@@ -115,6 +135,18 @@ class ProgressFormatter:
             return f"{tool_word(event.tool_name)} {'failed' if event.is_error else 'finished'}"
         sentence = wording.failed if event.is_error else wording.finished
         return one_line(sentence.replace("{}", subject), LINE_LIMIT)
+
+
+def _talk(event: Message | Request | Decision | Interrupted) -> str | None:
+    match event:
+        case Message():
+            return message_text(event)
+        case Request():
+            return f"? {request_text(event)}"
+        case Decision():
+            return decision_line(event)
+        case Interrupted():
+            return interrupted_line(event)
 
 
 def _subject(event: ToolCall) -> str:

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from ..run.events import AssistantText, ErrorReported, Event, Notice, Retry, Thinking, ToolCall, ToolResult
+from ..run.events import (
+    AssistantText,
+    Decision,
+    ErrorReported,
+    Event,
+    Message,
+    Notice,
+    Request,
+    Retry,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from ..run.progress import is_worded, tool_word
+from ..run.requests import request_text
 from ..text.plain import plain
 
 
@@ -21,6 +34,10 @@ def texts_of(event: Event) -> Iterator[str]:
                 yield plain(diff)
         case ErrorReported(message=text) | Retry(reason=text):
             yield plain(text)
+        case Message(text=text) | Decision(text=text):
+            yield plain(text)
+        case Request():
+            yield request_text(event)
         case ToolCall(tool_name=name, args=args):
             if not is_worded(name):
                 yield tool_word(name)

@@ -12,6 +12,7 @@ from ..agents.child import Stream
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
+from ..run.requests import BY_AGENT, BY_TIMEOUT, subject_of
 from ..system import files
 from ..text.plain import one_line
 from .records import Records
@@ -20,9 +21,7 @@ MOST_OPEN = 100
 """Requests of a child that wait at the same time; a further one is denied."""
 MOST_REQUESTS = 10_000
 """That a run may make in all."""
-SUBJECT = 200
-"""Characters of what a decision says that it is about."""
-BY_TIMEOUT, BY_AGENT, BY_WRAPPER = "timeout", "agent", "subdeck"
+BY_WRAPPER = "subdeck"
 
 
 class Conversation:
@@ -253,11 +252,6 @@ class Conversation:
                 message=message,
             )
         )
-
-
-def subject_of(request: Request) -> str:
-    """Say in a line what a request is about."""
-    return one_line(request.command or ", ".join(request.paths) or request.text or request.title, SUBJECT)
 
 
 def _fault(request: Request, verdict: Verdict) -> str:

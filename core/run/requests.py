@@ -1,0 +1,118 @@
+"""What is said to a run, what its child asks and what was decided, in words; pure, and the same on every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..text.plain import one_line, plain
+from .model import MessageState, Verdict
+
+if TYPE_CHECKING:
+    from .events import Decision, Field, Interrupted, Message, Request
+
+SUBJECT = 200
+"""Characters of what a request or a decision is about."""
+
+BY_RULE, BY_TIMEOUT, BY_AGENT = "rule", "timeout", "agent"
+"""Who decided where nobody did: a rule of the run's permissions, the time, or the agent that took its request back."""
+
+_VERDICTS = {
+    Verdict.ALLOW: "Allowed",
+    Verdict.ALLOW_RUN: "Allowed in this run",
+    Verdict.DENY: "Denied",
+    Verdict.REPLY: "Replied",
+    Verdict.WITHDRAWN: "Taken back",
+}
+_STATES = {
+    MessageState.ACCEPTED: "queued",
+    MessageState.DELIVERED: "delivered",
+    MessageState.REFUSED: "refused",
+    MessageState.LATE: "too late",
+}
+WORDS = (*_VERDICTS.values(), *_STATES.values(), "by the rule agent Interrupted waits for what is said next in")
+"""All that is said here in words of ours."""
+
+
+def subject_of(request: Request, limit: int = SUBJECT) -> str:
+    """Say in a line what a request is about."""
+    return one_line(request.command or ", ".join(request.paths) or request.text or request.title, limit)
+
+
+def request_line(request: Request, limit: int = SUBJECT) -> str:
+    """Return `wants to run a command: rm -rf build`."""
+    title, subject = one_line(request.title, 80), subject_of(request, limit)
+    return title if subject in ("", title) else one_line(f"{title}: {subject}", limit)
+
+
+def request_text(request: Request) -> str:
+    """Return exactly what is asked, in lines: the command, the paths, the change, what can be chosen."""
+    return "\n".join(_lines(request))
+
+
+def _lines(request: Request) -> Iterator[str]:
+    yield one_line(request.title, SUBJECT) or "asks"
+    if request.text.strip():
+        yield from _indented(request.text)
+    if request.command:
+        yield from _indented(request.command)
+    if request.cwd:
+        yield f"  in {one_line(request.cwd)}"
+    for path in request.paths:
+        yield f"  {one_line(path)}"
+    if request.diff:
+        yield from _indented(request.diff)
+    for number, choice in enumerate(request.choices, 1):
+        yield f"  {number} {one_line(choice)}"
+    for field in request.fields:
+        yield f"  {_field(field)}"
+    if request.rule:
+        yield f"  by the rule {one_line(request.rule)}"
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" for line in plain(text).strip("\n").split("\n"))
+
+
+def _field(field: Field) -> str:
+    """Return `name*: what it is for (one / two)`."""
+    choices = f" ({' / '.join(one_line(choice) for choice in field.choices)})" if field.choices else ""
+    about = one_line(field.text) or one_line(field.title)
+    return f"{one_line(field.name)}{'*' if field.required else ''}: {about}{choices}".rstrip(": ")
+
+
+def message_text(message: Message) -> str:
+    """Say what somebody told the run, once, and how far that has come."""
+    state = _STATES.get(message.state, one_line(message.state, 40))
+    why = f": {one_line(message.reason, SUBJECT)}" if message.reason else ""
+    said = plain(message.text).strip("\n")
+    if not said:
+        return f"▸ {state}{why}"
+    by = one_line(message.by, 60) or "somebody"
+    return f"▸ {by}, {state}{why and f' ({one_line(message.reason, SUBJECT)})'}: {said}"
+
+
+def decision_line(decision: Decision) -> str | None:
+    """Say what was decided; None where a rule allowed a call that nobody was asked about, as most are."""
+    if decision.verdict is Verdict.ALLOW and decision.by == BY_RULE and not decision.request:
+        return None
+    word = _VERDICTS.get(decision.verdict, one_line(decision.verdict, 40))
+    by = _by(decision)
+    text = one_line(decision.text, SUBJECT)
+    subject = one_line(decision.subject, SUBJECT)
+    parts = (text, "") if decision.verdict is Verdict.REPLY else (subject, text)
+    said = " — ".join(filter(None, parts))
+    return f"{word}{by}: {said}" if said else f"{word}{by}"
+
+
+def _by(decision: Decision) -> str:
+    if decision.by == BY_RULE:
+        return f" by the rule {one_line(decision.rule, 80)}" if decision.rule else " by a rule"
+    if decision.by == BY_TIMEOUT:
+        return ""  # the text says so
+    return f" by {'the agent' if decision.by == BY_AGENT else one_line(decision.by, 60)}" if decision.by else ""
+
+
+def interrupted_line(event: Interrupted) -> str:
+    by = f" by {one_line(event.by, 60)}" if event.by else ""
+    return f"Interrupted{by}: waits for what is said next"
