@@ -26,7 +26,7 @@ from .output import (
     show_error,
     worst,
 )
-from .stdio import Canceller
+from .stdio import Canceller, read_stdin
 
 DESCRIPTION_LENGTH = 80
 """Characters of the task that describe a preset which is saved without a description."""
@@ -124,7 +124,7 @@ def _read_request(
         )
     request = RunRequest(
         previous=engine.find((previous,))[0] if previous else None,
-        task=_read_task() if task == "-" else task,
+        task=read_stdin("task") if task == "-" else task,
         preset=preset,
         tools=None if tools is None else parse_tools(tools),
         prompt=_read_prompt(prompt) if prompt else "",
@@ -159,15 +159,6 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
                 where=f'"{one_line(args[-1], 60)}"',
                 hint="put the task in quotes",
             )
-
-
-def _read_task() -> str:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
-        what, hint = "stdin is closed, so no task can be read from it", "give the task as an argument"
-        raise UsageError(what, where="task", hint=hint)
-    if is_terminal(sys.stdin):
-        note("Type the task; ctrl-D on an empty line ends it.")
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _read_prompt(path: str) -> str:

@@ -26,6 +26,10 @@ COMMANDS = {
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "report": ("report", "Show what the runs cost, by preset, model and agent."),
     "queue": ("queue", "List waiting runs; move one, hold or release the queue."),
+    "requests": ("talking", "List what children ask and wait for, or show it exactly."),
+    "reply": ("talking", "Answer what a child asks: allow, deny, or a text."),
+    "send": ("talking", "Send a message to runs that are going on."),
+    "interrupt": ("talking", "End the turn of runs, which then wait for a message."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
@@ -39,7 +43,7 @@ COMMANDS = {
     "doctor": ("setup", "Check what is missing on this machine, and how to fix it."),
     "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
     "events": ("programs", "Follow runs as a stream of events, for other programs."),
-    "tool": ("programs", "The tools of a parent agent as JSON over stdio; for its extension."),
+    "tool": ("programs", "The tools of a parent agent as JSON over stdio, for extensions."),
     "replay": ("logs", "Make a run from the recorded output of a child agent."),
 }
 """For each command the module of this package that has it under its name, and one line of help."""

@@ -28,6 +28,9 @@ NOTHING_STARTED = 2
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
 
+TIMED_OUT = 124
+"""The exit code of `timeout(1)`."""
+
 INTERRUPTED = 130
 """What a shell reports for a program that ctrl-C ended."""
 

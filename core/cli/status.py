@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -14,13 +14,14 @@ from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
 from ..run.model import MOST_SECONDS, RunResult
-from ..run.snapshot import Queued, RunSnapshot
+from ..run.requests import request_fields
+from ..run.snapshot import Queued, Running, RunSnapshot
 from .listing import listed, rows, show_list, totals
 from .options import Number, json_option, runs_argument
-from .output import document, note, say, say_lines, show_error, worst
+from .output import TIMED_OUT, document, note, say, say_lines, show_error, worst
 
-TIMED_OUT = 124
-"""The exit code of `timeout(1)`."""
+if TYPE_CHECKING:
+    from ..project.follower import Update
 
 
 @click.command("status")
@@ -56,12 +57,20 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """Wait until all these runs have ended.
 
     The exit code is 1 if one failed, else 3 if one was aborted, else 0; 124 if --timeout runs out first. ctrl-C ends
-    only the waiting: the runs continue.
+    only the waiting: the runs continue. What a child asks meanwhile is shown on stderr, with the command that answers.
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
+    from .asking import Asking, asks_line, how_to_reply
+
+    asking = Asking()
+
+    def tell(update: Update) -> None:
+        for run, request in asking.new(update.runs):
+            note(f"{asks_line(run, request)}\n  {how_to_reply(run, request)}")
+
     try:
-        runs = engine.wait(run_ids, timeout=timeout)
+        runs = engine.wait(run_ids, timeout=timeout, on_update=tell)
     except KeyboardInterrupt:
         note("stopped waiting; the runs continue")
         raise
@@ -119,6 +128,11 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "endedAt": end and end.ended_at,
         "durationMs": end and end.duration_ms,
         "lastEventAt": run.last_event_at,
+        "waiting": run.is_waiting,
+        "requests": [request_fields(request) for request in run.requests],
+        "interrupted": run.is_interrupted,
+        "canTalk": run.can_talk,
+        "queuedMessages": state.undelivered if isinstance(state, Running) else 0,
         "silentMs": None if silence is None else round(silence * 1000),
         "warnings": run.warnings,
     }

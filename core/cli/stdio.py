@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..text.decoding import UNDECODABLE, decode, why
-from .output import OutputError, escaped, writing
+from .output import OutputError, escaped, is_terminal, note, writing
 
 T = TypeVar("T")
 
@@ -91,6 +91,16 @@ def _has_reader(descriptor: int) -> bool:
     except OSError:
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def read_stdin(what: str) -> str:
+    """Read a text from stdin, which a person ends by ctrl-D. Raises UsageError where stdin is closed."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
+        closed = f"stdin is closed, so no {what} can be read from it"
+        raise UsageError(closed, where=what, hint=f"give the {what} as an argument")
+    if is_terminal(sys.stdin):
+        note(f"Type the {what}; ctrl-D on an empty line ends it.")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def write_line(content: Any) -> None:

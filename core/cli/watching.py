@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 
 from ..engine import Engine
 from ..errors import SubdeckError
+from ..project.follower import Update
 from ..run import describe
 from ..run.events import AssistantText, RunEnded
 from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
+from .asking import Asking, how_to_reply
 from .output import report
 from .stdio import Canceller
 
@@ -27,14 +29,14 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
     progress = _Progress(engine, run, canceller)
     where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
     progress.tell(one_line(f"{run.run_id} · {run.meta.title} · {where} · {run.meta.runner}"))
-    ended = engine.wait((run.run_id,), on_update=lambda _: progress.show(), stop=canceller)
+    ended = engine.wait((run.run_id,), on_update=progress.take, stop=canceller)
     if ended and not ended[0].has_ended:
         progress.tell(f"cancelling {run.meta.short_id} …")
         try:
             engine.stop((run.run_id,), reason=StopReason.CANCELLED)
         except (SubdeckError, OSError) as error:
             progress.tell(f"subdeck: it could not be cancelled: {error}")
-        ended = engine.wait((run.run_id,), on_update=lambda _: progress.show())
+        ended = engine.wait((run.run_id,), on_update=progress.take)
     result = engine.result(run.run_id)
     if result is None or not ended:
         raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
@@ -50,6 +52,7 @@ class _Progress:
         self._events = engine.events(run.run_id)
         self._canceller = canceller
         self._formatter = ProgressFormatter()
+        self._asking = Asking()
         self._held = ""
         self._broken = False
 
@@ -62,6 +65,13 @@ class _Progress:
         except OSError:
             self._broken = True
             self._canceller.set()
+
+    def take(self, update: Update) -> None:
+        """Show what is new, and how to reply to what the child asks."""
+        self.show()
+        for run, request in self._asking.new(update.runs):
+            self._release()
+            self.tell(f"  {how_to_reply(run, request)}")
 
     def show(self) -> None:
         for event in self._events.read():
@@ -92,6 +102,9 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
+    lines += [
+        f"  not delivered ({one_line(message.reason)}): {one_line(message.text)}" for message in result.undelivered
+    ]
     lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
     lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import msgspec
 from msgspec import Struct
 
 from .. import paths
@@ -14,6 +15,7 @@ from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
 from ..run.snapshot import Queued, RunSnapshot
 from ..system import processes
+from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
 from .liveness import living_wrappers
 from .ownership import check_own
@@ -95,32 +97,68 @@ class UnknownRequest(UnknownRun):
     """A run does not ask what is replied to, or not any more."""
 
 
+class _Misfit(Exception):
+    """Why a reply does not fit what is asked, and what would."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
 def _fitting(run: RunSnapshot, request: Request, verdict: Verdict, text: str) -> str:
     """Return the text of a reply as the child takes it. Raises UsageError for one that does not fit the request."""
+    try:
+        if verdict is Verdict.DENY:
+            if text:
+                _check_text(text, "the word")
+            return text
+        if request.kind is RequestKind.PERMISSION:
+            return _leave(request, verdict)
+        if verdict is not Verdict.REPLY:
+            raise _Misfit("it asks for an answer, not for leave", "give the answer as a text, or deny")
+        _check_text(text, "the reply")
+        return _answer(request, text)
+    except _Misfit as misfit:
+        raise UsageError(str(misfit), where=f"{run.meta.short_id} {request.id}", hint=misfit.hint) from None
 
-    def refuse(what: str, hint: str) -> UsageError:
-        return UsageError(what, where=f"{run.meta.short_id} {request.id}", hint=hint)
 
-    if verdict is Verdict.DENY:
-        if text:
-            _check_text(text, "the word")
-        return text
-    if request.kind is RequestKind.PERMISSION:
-        if verdict is Verdict.ALLOW_RUN and not request.run_rule:
-            raise refuse("this cannot be allowed for the whole run", "allow it once, or deny it")
-        if verdict is Verdict.REPLY:
-            raise refuse("it asks for leave, not for a text", "say allow or deny; a word can go with deny")
-        return ""
-    if verdict is not Verdict.REPLY:
-        raise refuse("it asks for an answer, not for leave", "give the answer as a text, or deny")
-    _check_text(text, "the reply")
+def _leave(request: Request, verdict: Verdict) -> str:
+    if verdict is Verdict.ALLOW_RUN and not request.run_rule:
+        raise _Misfit("this cannot be allowed for the whole run", "allow it once, or deny it")
+    if verdict is Verdict.REPLY:
+        raise _Misfit("it asks for leave, not for a text", "say allow or deny; a word can go with deny")
+    return ""
+
+
+def _answer(request: Request, text: str) -> str:
+    """Return one of the choices for its number, and the values of a form as JSON."""
     if request.kind is RequestKind.CHOICE and request.choices and text not in request.choices:
-        offered = [one_line(choice, 60) for choice in request.choices]
-        if text.strip().isdecimal() and 0 < int(text) <= len(offered):
+        if text.strip().isdecimal() and 0 < int(text) <= len(request.choices):
             return request.choices[int(text) - 1]
-        numbered = ", ".join(f"{number} {choice}" for number, choice in enumerate(offered, 1))
-        raise refuse(f'"{one_line(text, 60)}" is not among the choices', f"choose: {numbered}")
+        offered = ", ".join(f"{number} {one_line(choice, 60)}" for number, choice in enumerate(request.choices, 1))
+        raise _Misfit(f'"{one_line(text, 60)}" is not among the choices', f"choose: {offered}")
+    if request.kind is RequestKind.FORM and request.fields:
+        names = [field.name for field in request.fields]
+        values = _form_values(text, names)
+        if values is None or not set(values) <= set(names):
+            hint = f'give a JSON object: {{"{one_line(names[0], 60)}": "…"}}; the fields: {_named(names)}'
+            raise _Misfit("it asks for the fields of a form", hint)
+        if missing := [field.name for field in request.fields if field.required and not values.get(field.name)]:
+            raise _Misfit(f"the form lacks {_named(missing)}", "give all that are required")
+        return msgspec.json.encode(values).decode()
     return text
+
+
+def _form_values(text: str, names: list[str]) -> dict[str, str] | None:
+    """Read the values of a form's fields by their names; a form of one field takes the bare value, too."""
+    try:
+        return decode(text.encode("utf-8", "replace"), dict[str, str])
+    except UNDECODABLE:
+        return {names[0]: text} if len(names) == 1 else None
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(one_line(name, 60) for name in names)
 
 
 def _check_text(text: str, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..text.plain import one_line, plain
 from .model import MessageState, Verdict
@@ -43,6 +43,20 @@ def request_line(request: Request, limit: int = SUBJECT) -> str:
     """Return `wants to run a command: rm -rf build`."""
     title, subject = one_line(request.title, 80), subject_of(request, limit)
     return title if subject in ("", title) else one_line(f"{title}: {subject}", limit)
+
+
+def request_fields(request: Request) -> dict[str, Any]:
+    """Return everything about a request in the form of JSON; what it does not say is empty."""
+    fields = {
+        name: getattr(request, field)
+        for field, name in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
+        if field not in ("seq", "ts", "fields")
+    }
+    return {**fields, "fields": [_field_fields(field) for field in request.fields], "at": request.ts}
+
+
+def _field_fields(field: Field) -> dict[str, Any]:
+    return {name: getattr(field, name) for name in field.__struct_fields__}
 
 
 def request_text(request: Request) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Listening:
         for event in events:
             self._seq += 1
             with (self.directory / paths.EVENTS).open("ab") as file:
-                file.write(encode_event(replace(event, seq=self._seq, ts=paths.now_iso())))
+                file.write(encode_event(replace(event, seq=self._seq, ts=event.ts or paths.now_iso())))
 
     def take(self) -> list[Entry]:
         """Return what was sent to it since the last call."""
@@ -60,6 +61,25 @@ def listening(project: Project, *events: Event, **meta: Any) -> Iterator[Listeni
         yield run
     finally:
         run.let_go()
+
+
+@contextmanager
+def answering(run: Listening, answer: Callable[[Entry], Iterable[Event]]) -> Iterator[None]:
+    """Write meanwhile what `answer` returns for each entry of the run's inbox, as its wrapper would."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.wait(0.005):
+            for entry in run.take():
+                run.write(*answer(entry))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def permission(number: int = 1, **fields: Any) -> Request:

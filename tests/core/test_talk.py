@@ -14,15 +14,17 @@ from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError, UsageError
 from subdeck.core.project.talk import Outcome, UnknownRequest
-from subdeck.core.run.events import Decision, Interrupted, Message
+from subdeck.core.run.events import Decision, Field, Interrupted, Message, Request
 from subdeck.core.run.inbox import EntryKind, Inbox
-from subdeck.core.run.model import LauncherKind, MessageState, RunReason, Verdict
+from subdeck.core.run.model import LauncherKind, MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.system import processes
 
 from tests.core.lost_runs import facts
 from tests.core.talking import Listening, choice, listening, permission
 from tests.factories import make_finished, make_meta, open_engine, rewrite_meta, write_runner
 from tests.waiting import wait_until
+
+EARLIER = "2026-01-01T12:00:00.000Z"
 
 
 @pytest.fixture
@@ -180,10 +182,34 @@ def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
         assert ["PostgreSQL"] * 2 == [entry.text for entry in run.take()]
 
 
+def test_a_form_is_answered_by_its_fields(engine: Engine) -> None:
+    """As a JSON object with all that is required; of a single field the value is enough."""
+    one, two = Field("name", required=True), Field("size", choices=("S", "L"))
+    with listening(engine.project, *(form(1, one, two), form(2, one))) as run:
+        for text, why in (
+            ("Ann", "fields of a form"),
+            ('{"nme": "Ann"}', "fields of a form"),
+            ('{"size": "S"}', "name"),
+        ):
+            with pytest.raises(UsageError, match=why):
+                engine.reply(run.run_id, "q1", Verdict.REPLY, text)
+        engine.reply(run.run_id, "q1", Verdict.REPLY, '{ "name": "Ann" }')
+        engine.reply(run.run_id, "q2", Verdict.REPLY, "Ann")
+        assert ['{"name":"Ann"}'] * 2 == [entry.text for entry in run.take()]
+
+
+def form(number: int, *fields: Field) -> Request:
+    return Request(id=f"q{number}", kind=RequestKind.FORM, title="asks", fields=fields)
+
+
 def test_the_runs_that_wait_are_listed_the_longest_first(engine: Engine) -> None:
     """Of all runs those that ask."""
     project = engine.project
-    with listening(project, choice()) as first, listening(project), listening(project, permission()) as second:
+    with (
+        listening(project, choice(ts=EARLIER)) as first,
+        listening(project),
+        listening(project, permission()) as second,
+    ):
         assert [first.run_id, second.run_id] == [run.run_id for run in engine.requests()]
         second.write(Decision(request="q1", verdict=Verdict.ALLOW))
         assert [first.run_id] == [run.run_id for run in engine.requests()]

@@ -1,0 +1,269 @@
+"""`subdeck send`, `interrupt`, `requests` and `reply`: speak to what runs, and answer what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from ..engine import Engine
+from ..errors import SubdeckError, UsageError
+from ..project.talk import Outcome, Sent, open_request
+from ..run.describe import clock, moment
+from ..run.events import Request
+from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
+from ..run.requests import request_fields, request_line, request_text
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+from .asking import how_to_reply
+from .options import Number, json_option, runs_argument
+from .output import NOTHING_STARTED, TIMED_OUT, document, error_fields, note, say, say_lines, show_error, terminal_width
+from .stdio import read_stdin
+from .table import Column, table
+
+REFUSED, LATE = 1, 3
+"""Exit codes, beside 0 for what was delivered."""
+
+REPLY_TIMEOUT = 10.0
+"""Seconds until a reply is not waited for any more; a wrapper takes it in some milliseconds."""
+
+COLUMNS = (Column(6), Column(8), Column(20, least=8), Column(160, least=20), Column(9, right=True))
+
+ALLOW, DENY = "allow", "deny"
+
+_wait_option = click.option(
+    "--wait", is_flag=True, help="Wait until each child has got it, or it is refused or too late."
+)
+_timeout_option = click.option(
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="With --wait: give up waiting after S seconds."
+)
+
+
+@click.command("send")
+@click.argument("words", metavar="RUN... TEXT", nargs=-1)
+@_wait_option
+@_timeout_option
+@json_option
+def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
+    """Send a message to runs that are going on; TEXT may be "-" for stdin. A queued run takes it into its prompt.
+
+    The child reads it as soon as its agent lets it, in the middle of its work. It counts as delivered only when the
+    child's own output shows it. With --wait the exit code is 0 if all were delivered, 1 if one was refused, 3 if one
+    came too late, 124 if --timeout ran out first; 2 always means that nothing was sent.
+    """
+    if len(words) < 2:
+        what = "RUN and TEXT are missing" if not words else "RUN or TEXT is missing"
+        raise UsageError(what, where="send", hint='give both: subdeck send RUN "what to say"')
+    *refs, text = words
+    engine = Engine.open()
+    run_ids = engine.find(refs)
+    text = read_stdin("message") if text == "-" else text
+    return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout, as_json=as_json)
+
+
+@click.command("interrupt")
+@runs_argument
+@_wait_option
+@_timeout_option
+@json_option
+def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
+    """End the current turn of runs and keep their children, which wait for what you send next.
+
+    After idle_timeout (setting or preset) without a message a run ends as aborted: interrupted, with its text kept.
+    Exit codes are those of send.
+    """
+    engine = Engine.open()
+    return _tell(engine, engine.find(refs), engine.interrupt, wait, timeout, as_json=as_json)
+
+
+@click.command("requests")
+@click.argument("refs", metavar="[RUN...]", nargs=-1)
+@json_option
+def requests(refs: tuple[str, ...], as_json: bool) -> None:
+    """List what children ask and wait for, the oldest first. For the runs that are named, show exactly what is asked.
+
+    With --json, one document: {"requests": [{"runId", "id", "kind", "title", "command", …}]}.
+    """
+    engine = Engine.open()
+    run_ids = engine.find(refs)
+    waiting = [run for run in engine.requests() if not refs or run.run_id in run_ids]
+    asked = sorted(((run, request) for run in waiting for request in run.requests), key=lambda pair: pair[1].ts)
+    if as_json:
+        document({"requests": [_fields(run, request) for run, request in asked]})
+    elif not asked:
+        say("Nothing is asked." if not refs else "These runs ask nothing.")
+    elif refs:
+        say("\n\n".join(_block(run, request) for run, request in asked))
+    else:
+        rows = [
+            (run.meta.short_id, request.id, run.meta.title, request_line(request), _waits(request))
+            for run, request in asked
+        ]
+        say_lines(table(COLUMNS, rows, terminal_width()))
+        say("\nsubdeck requests RUN shows exactly what is asked; subdeck reply RUN allow, deny or a text answers it")
+
+
+@click.command("reply")
+@click.argument("words", metavar="RUN [REQUEST] allow|deny|TEXT", nargs=-1)
+@click.option("--run", "for_run", is_flag=True, help="With allow: also allow what is like it for the rest of this run.")
+@click.option("--word", metavar="TEXT", default="", help="With deny: what to tell the child.")
+@click.option(
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), default=REPLY_TIMEOUT, help="Give up waiting after S seconds."
+)
+@json_option
+def reply(words: tuple[str, ...], for_run: bool, word: str, timeout: float, as_json: bool) -> int:
+    """Reply to what the child of a run asks, and say whether the reply counted.
+
+    REQUEST (q1, q2, …) can be left out where only one thing is asked. Leave is given with allow and refused with deny;
+    any other question is answered with a text ("-" reads stdin), a choice also with its number, a form with a JSON
+    object; deny leaves it without an answer. Where several people answer, the first reply counts: the exit code is 1
+    for one that was refused, 3 for one that came too late, 124 if the run took no notice of it in time.
+    """
+    ref, request_id, said = _reply_words(words)
+    engine = Engine.open()
+    (run_id,) = engine.find((ref,))
+    (run,) = engine.snapshots((run_id,)) or (None,)
+    request = open_request(run, request_id) if run is not None and run.requests else None
+    verdict, text = _verdict(request, said, for_run=for_run, word=word)
+    name = f"{run_id[-6:]} {request.id if request else request_id}".rstrip()
+
+    def tell(run_id: str) -> Sent:
+        return engine.reply(run_id, request.id if request else request_id, verdict, text)
+
+    return _tell(engine, (run_id,), tell, True, timeout, done=f"{name} {_DONE[verdict]}", as_json=as_json)
+
+
+_DONE = {
+    Verdict.ALLOW: "allowed",
+    Verdict.ALLOW_RUN: "allowed for the rest of this run",
+    Verdict.DENY: "denied",
+    Verdict.REPLY: "answered",
+}
+
+
+def _reply_words(words: Sequence[str]) -> tuple[str, str, str]:
+    match words:
+        case [ref, said]:
+            return ref, "", said
+        case [ref, request_id, said]:
+            return ref, request_id, said
+        case [] | [_]:
+            hint = "give both: subdeck reply RUN allow, deny, or the answer in quotes"
+            raise UsageError("RUN or the reply is missing", where="reply", hint=hint)
+        case _:
+            raise UsageError(
+                f"{len(words)} arguments were given, but RUN, REQUEST and one reply are expected",
+                where=f'"{one_line(words[-1], 60)}"',
+                hint="put the reply in quotes",
+            )
+
+
+def _verdict(request: Request | None, said: str, *, for_run: bool, word: str) -> tuple[Verdict, str]:
+    """Return what is meant, and the text that goes with it. Raises UsageError."""
+    is_for_leave = request is None or request.kind is RequestKind.PERMISSION
+    is_allowed = said == ALLOW and is_for_leave
+    if for_run and not is_allowed:
+        raise UsageError("--run goes with allow", where="--run", hint="leave it out")
+    if word and said != DENY:
+        raise UsageError("--word goes with deny", where="--word", hint="give an answer as the reply itself")
+    if is_allowed:
+        return (Verdict.ALLOW_RUN if for_run else Verdict.ALLOW), ""
+    if said == DENY:
+        return Verdict.DENY, word
+    return Verdict.REPLY, read_stdin("reply") if said == "-" else said
+
+
+def _tell(
+    engine: Engine,
+    run_ids: Sequence[str],
+    tell: Callable[[str], Sent],
+    wait: bool,
+    timeout: float | None,
+    *,
+    done: str = "",
+    as_json: bool,
+) -> int:
+    """Send to each run what `tell` sends, say what became of it, and return the exit code."""
+    sent: list[Sent] = []
+    refused: dict[str, SubdeckError] = {}
+    for run_id in run_ids:
+        try:
+            sent.append(tell(run_id))
+        except SubdeckError as error:
+            if len(run_ids) == 1:
+                raise
+            refused[run_id] = error
+    outcomes: Sequence[Outcome | None] = [None] * len(sent)
+    if wait and sent:
+        try:
+            outcomes = engine.receptions(sent, timeout=timeout)
+        except KeyboardInterrupt:
+            note("stopped waiting; what was sent stays sent")
+            raise
+    code = _exit_code(outcomes if wait else (), refused) if sent else NOTHING_STARTED
+    try:
+        if as_json:
+            rows = [_outcome_fields(one, outcome) for one, outcome in zip(sent, outcomes, strict=True)]
+            refusals = [{"runId": run_id, **error_fields(error)} for run_id, error in refused.items()]
+            document({"sent": rows, "refused": refusals})
+        else:
+            for one, outcome in zip(sent, outcomes, strict=True):
+                say(_outcome_line(one, outcome, done=done, waited=timeout if wait else None))
+            for run_id, error in refused.items():
+                note(f"{run_id[-6:]} not sent: {one_line(error.what)}")
+                if error.hint:
+                    note(f"  hint: {one_line(error.hint)}")
+    except BrokenPipeError:
+        pass  # its reader has gone; what was sent is sent
+    except OSError as error:
+        show_error(error, as_json=as_json)
+    return code
+
+
+def _exit_code(outcomes: Sequence[Outcome | None], refused: dict[str, SubdeckError]) -> int:
+    states = {outcome.state if outcome else None for outcome in outcomes}
+    if refused or MessageState.REFUSED in states:
+        return REFUSED
+    if MessageState.LATE in states:
+        return LATE
+    return TIMED_OUT if states & {None, MessageState.ACCEPTED} else 0
+
+
+def _outcome_fields(sent: Sent, outcome: Outcome | None) -> dict[str, Any]:
+    state = outcome.state if outcome else "sent"
+    return {"runId": sent.run_id, "id": sent.id, "state": state, "reason": outcome.reason if outcome else ""}
+
+
+def _outcome_line(sent: Sent, outcome: Outcome | None, *, done: str, waited: float | None) -> str:
+    name = sent.run_id[-6:]
+    state = outcome.state if outcome else None
+    if state is MessageState.DELIVERED:
+        return done or f"{name} {'interrupted' if sent.kind == 'interrupt' else 'delivered'}"
+    if outcome and state in (MessageState.REFUSED, MessageState.LATE):
+        word = "refused" if state is MessageState.REFUSED else "too late"
+        return f"{name} {word}: {one_line(outcome.reason) or 'no reason was given'}"
+    if waited is None:
+        return f"{name} {'is being interrupted' if sent.kind == 'interrupt' else 'sent'}"
+    return f"{name} not {'taken up' if outcome is None else 'delivered'} within {waited:g} s; it stays sent"
+
+
+def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
+    return {
+        "runId": run.run_id,
+        "preset": run.meta.preset,
+        "description": run.meta.description,
+        **request_fields(request),
+    }
+
+
+def _block(run: RunSnapshot, request: Request) -> str:
+    head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
+    cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {one_line(run.meta.cwd)}"
+    return f"{head}\n{request_text(request)}{cwd}\n{how_to_reply(run, request)}"
+
+
+def _waits(request: Request) -> str:
+    since = moment(request.ts)
+    return clock((datetime.now(UTC) - since).total_seconds()) if since else ""

@@ -1,0 +1,215 @@
+"""Speaking to runs from the command line: send, interrupt, requests, reply; and what status, wait and run say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.paths import Project
+from subdeck.core.run.events import Decision, Event, Interrupted, Message
+from subdeck.core.run.inbox import Entry, EntryKind
+from subdeck.core.run.model import MessageState, RunReason, Verdict
+
+from tests.core.command_line import start, subdeck
+from tests.core.talking import answering, choice, listening, permission
+from tests.factories import make_finished, open_engine
+from tests.waiting import wait_until
+
+EARLIER = "2026-01-01T12:00:00.000Z"
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return open_engine(project_dir).project
+
+
+def deliver(entry: Entry) -> Iterable[Event]:
+    """A child that gets whatever it is sent."""
+    yield Message(id=entry.id, state=MessageState.ACCEPTED, text=entry.text, by=entry.by)
+    yield Message(id=entry.id, state=MessageState.DELIVERED, by=entry.by)
+
+
+def test_a_message_is_sent_to_several_runs(project: Project, project_dir: Path) -> None:
+    """One text for all, and a line for each; from stdin too."""
+    with listening(project) as one, listening(project) as other:
+        done = subdeck("send", one.short_id, other.short_id, "stop guessing", cwd=project_dir)
+        assert (0, f"{one.short_id} sent\n{other.short_id} sent\n") == (done.code, done.out)
+        assert ["stop guessing"] == [entry.text for entry in one.take()] == [entry.text for entry in other.take()]
+        subdeck("send", one.short_id, "-", cwd=project_dir, stdin=b"first\nsecond\n")
+        assert ["first\nsecond\n"] == [entry.text for entry in one.take()]
+
+
+def test_send_waits_until_the_child_has_it(project: Project, project_dir: Path) -> None:
+    """Delivered is 0; refused 1, too late 3, no news in time 124."""
+    with listening(project) as run:
+        with answering(run, deliver):
+            done = subdeck("send", "--wait", run.short_id, "go", cwd=project_dir)
+        assert (0, f"{run.short_id} delivered\n") == (done.code, done.out)
+        for state, code, said in ((MessageState.REFUSED, 1, "refused: busy"), (MessageState.LATE, 3, "too late: busy")):
+            with answering(run, lambda entry, state=state: [Message(id=entry.id, state=state, reason="busy")]):
+                done = subdeck("send", "--wait", run.short_id, "go", cwd=project_dir)
+            assert (code, f"{run.short_id} {said}\n") == (done.code, done.out)
+        done = subdeck("send", "--wait", "--timeout", "0.1", "--json", run.short_id, "go", cwd=project_dir)
+        assert (124, "sent") == (done.code, done.document["sent"][0]["state"])
+
+
+def test_who_cannot_be_told_is_named(project: Project, project_dir: Path) -> None:
+    """A message to several goes to those who take it; the others, and what to do, are on stderr."""
+    ended = make_finished(project)
+    alone = subdeck("send", ended.short_id, "go", cwd=project_dir)
+    assert (2, "") == (alone.code, alone.out)
+    assert "has ended (done)" in alone.err
+    with listening(project) as run, listening(project, talk=False) as deaf:
+        done = subdeck("send", run.short_id, deaf.short_id, ended.short_id, "go", cwd=project_dir)
+        assert (1, f"{run.short_id} sent\n") == (done.code, done.out)
+        assert f"{deaf.short_id} not sent: run {deaf.short_id} is one-way" in done.err
+        document = subdeck("send", deaf.short_id, ended.short_id, "go", "--json", cwd=project_dir)
+        assert (2, []) == (document.code, document.document["sent"])
+        assert [deaf.run_id, ended.run_id] == [row["runId"] for row in document.document["refused"]]
+
+
+def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -> None:
+    """What is missing is said before anything is looked up."""
+    done = subdeck("send", "hello", cwd=project_dir)
+    assert 2 == done.code
+    assert 'subdeck send RUN "what to say"' in done.err
+    with listening(project) as run:
+        assert "the message is empty" in subdeck("send", run.short_id, " ", cwd=project_dir).err
+
+
+def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
+    """And says so once the run's events do."""
+    with listening(project) as run:
+        done = subdeck("interrupt", run.short_id, cwd=project_dir)
+        assert (0, f"{run.short_id} is being interrupted\n") == (done.code, done.out)
+        assert [EntryKind.INTERRUPT] == [entry.kind for entry in run.take()]
+        with answering(run, lambda entry: [Interrupted(by=entry.by, message=entry.id)]):
+            done = subdeck("interrupt", "--wait", run.short_id, cwd=project_dir)
+        assert (0, f"{run.short_id} interrupted\n") == (done.code, done.out)
+        status = subdeck("status", run.short_id, cwd=project_dir).out
+        assert status.startswith(f"◔ interrupted  {run.short_id}")
+
+
+def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path) -> None:
+    """A line for each of all runs; for a named run the whole of it, and the command that answers."""
+    assert "Nothing is asked.\n" == subdeck("requests", cwd=project_dir).out
+    command = "rm -rf build &&\n  make \x1b[31mall"
+    with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
+        listed = subdeck("requests", cwd=project_dir).out.splitlines()
+        assert listed[0].startswith(f"{run.short_id}  q1  ad hoc  wants to run a command: rm -rf build && make all")
+        assert listed[1].startswith(f"{other.short_id}  q1  ad hoc  asks: Which database?")
+        shown = subdeck("requests", run.short_id, cwd=project_dir).out
+        assert "\n  rm -rf build &&\n    make all\n" in shown
+        assert f"subdeck reply {run.short_id} q1 allow|deny answers; --run allows it" in shown
+        (asked, _) = subdeck("requests", "--json", cwd=project_dir).document["requests"]
+        assert (run.run_id, "q1", "permission", command) == tuple(
+            asked[key] for key in ("runId", "id", "kind", "command")
+        )
+        assert "[31m" not in shown
+
+
+def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
+    """In the list, the counts, the line that says why, and the document."""
+    with listening(project, permission()) as run:
+        done = subdeck("status", run.short_id, cwd=project_dir).out
+        assert done.startswith(f"? waiting  {run.short_id}  ad hoc  answer ok  wants to run a command: rm -rf build")
+        assert "for an answer: wants to run a command: rm -rf build" in done
+        assert "1 run: 1 running (1 waiting)" in done
+        document = subdeck("status", "--json", cwd=project_dir).document
+        assert 1 == document["counts"]["waiting"]
+        (row,) = document["runs"]
+        assert (True, ["q1"], True) == (row["waiting"], [request["id"] for request in row["requests"]], row["canTalk"])
+
+
+def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) -> None:
+    """Allow, allow for the run, deny with a word, an answer; the second of two is refused."""
+
+    def decide(entry: Entry) -> Iterable[Event]:
+        assert entry.verdict
+        yield Decision(request=entry.request, verdict=entry.verdict, by=entry.by, text=entry.text, message=entry.id)
+
+    with listening(project) as run:
+        for number, (words, said, kept) in enumerate(
+            (
+                (("allow",), "allowed", (Verdict.ALLOW, "")),
+                (("--run", "allow"), "allowed for the rest of this run", (Verdict.ALLOW_RUN, "")),
+                (("deny", "--word", "use git clean"), "denied", (Verdict.DENY, "use git clean")),
+            ),
+            1,
+        ):
+            run.write(permission(number))
+            seen: list[Entry] = []
+            with answering(run, lambda entry, seen=seen: [seen.append(entry)][1:] or decide(entry)):
+                done = subdeck("reply", run.short_id, *words, cwd=project_dir)
+            assert (0, f"{run.short_id} q{number} {said}\n") == (done.code, done.out)
+            assert [kept] == [(entry.verdict, entry.text) for entry in seen]
+        run.write(choice(7))
+        with answering(run, decide):
+            done = subdeck("reply", run.short_id, "q7", "2", cwd=project_dir)
+        assert f"{run.short_id} q7 answered\n" == done.out
+        assert "asks nothing" in subdeck("reply", run.short_id, "allow", cwd=project_dir).err
+        run.write(permission(8))
+        late = [Message(id="", state=MessageState.REFUSED, reason="q8 is not open any more")]
+        with answering(run, lambda entry: [Message(id=entry.id, state=late[0].state, reason=late[0].reason)]):
+            done = subdeck("reply", run.short_id, "q8", "deny", cwd=project_dir)
+        assert (1, f"{run.short_id} refused: q8 is not open any more\n") == (done.code, done.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("allow",), "RUN or the reply is missing"),
+        (("RUN", "q1", "yes", "please"), "put the reply in quotes"),
+        (("RUN", "yes"), "asks for leave"),
+        (("RUN", "deny", "--run"), "--run goes with allow"),
+        (("RUN", "allow", "--word", "x"), "--word goes with deny"),
+        (("RUN", "q9", "allow"), "q9 is not open"),
+    ],
+)
+def test_a_reply_that_makes_no_sense_is_refused(
+    project: Project, project_dir: Path, words: tuple[str, ...], why: str
+) -> None:
+    """Before anything is sent."""
+    with listening(project, permission()) as run:
+        done = subdeck("reply", *(run.short_id if word == "RUN" else word for word in words), cwd=project_dir)
+        assert (2, "") == (done.code, done.out)
+        assert why in done.err
+        assert [] == run.take()
+
+
+def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir: Path) -> None:
+    """Once for each request, with the command that answers it."""
+    with listening(project, permission()) as run:
+        waiter = start("wait", run.short_id, cwd=project_dir)
+        try:
+            assert waiter.stderr
+            line, hint = waiter.stderr.readline().decode(), waiter.stderr.readline().decode()
+            assert f"{run.short_id} waits for an answer: wants to run a command: rm -rf build\n" == line
+            assert f"  subdeck reply {run.short_id} q1 allow|deny answers; --run" in hint
+        finally:
+            waiter.terminate()
+            waiter.communicate()
+
+
+def test_a_reply_to_a_run_that_has_died_is_too_late(project: Project, project_dir: Path) -> None:
+    """Whoever replies learns that nobody is there any more."""
+    with listening(project, permission()) as run:
+        pending = start("reply", run.short_id, "allow", cwd=project_dir)
+        try:
+            wait_until(run.take, "the reply")
+            run.let_go()
+            out, _ = pending.communicate(timeout=20)
+        except BaseException:
+            pending.kill()
+            raise
+        assert (3, True) == (pending.returncode, b"too late" in out)
+        result = Engine.open(str(project_dir)).result(run.run_id)
+        assert result and RunReason.LOST is result.reason
+
+
+def test_help_is_worth_reading(project_dir: Path) -> None:
+    """What each takes, and what its exit codes say."""
+    assert "RUN [REQUEST] allow|deny|TEXT" in subdeck("reply", "--help", cwd=project_dir).out
+    assert "124" in subdeck("send", "--help", cwd=project_dir).out
