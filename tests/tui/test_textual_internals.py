@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +19,11 @@ from subdeck.tui.theme import LIGHT
 from textual.app import App, ComposeResult
 from textual.geometry import Region, Size
 from textual.notifications import Notification
-from textual.screen import Screen
+from textual.screen import UPDATE_PERIOD, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import TextArea
+from textual.widgets import Static, TextArea
 
 from .deck import opened
 from .fake_engine import FakeEngine, a_run
@@ -79,6 +80,42 @@ async def test_only_changed_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> N
         whole = compositor._render_chops(compositor.size.region, lambda _: True)
         chop = max(x for x in whole[row.y] if x <= row.x)
         assert update.chops[row.y][chop].text == whole[row.y][chop].text
+
+
+async def test_a_hidden_screen_has_nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes below a screen that hides it costs that screen nothing, and is there when it is left."""
+
+    class Below(LeanScreen):
+        def compose(self) -> ComposeResult:
+            yield Static("before", id="text")
+
+    async with App[None]().run_test() as pilot:
+        app = pilot.app
+        below, above = Below(), LeanScreen()
+        await app.push_screen(below)
+        await app.push_screen(above)
+        await pilot.pause()
+        calls: list[str] = []
+        for screen, name in ((below, "_compositor_refresh"), (above._compositor, "render_full_update")):
+            monkeypatch.setattr(screen, name, _noted(getattr(screen, name), name, calls))
+        below.query_one("#text", Static).update("after")
+        while not calls:
+            await pilot.pause()
+        await pilot.pause(UPDATE_PERIOD)  # in which the screen above would be drawn
+        assert {"_compositor_refresh"} == set(calls)
+        await app.pop_screen()
+        while "after" not in below._compositor.render_strips()[0].text:
+            await pilot.pause()
+
+
+def _noted(function: Callable[..., Any], name: str, calls: list[str]) -> Callable[..., Any]:
+    """Return a function that does the same and notes that it was called."""
+
+    def noted(*args: Any, **options: Any) -> Any:
+        calls.append(name)
+        return function(*args, **options)
+
+    return noted
 
 
 async def test_captured_output_has_an_encoding() -> None:

@@ -66,6 +66,17 @@ class LeanScreen(Screen[object]):
         if not appears:
             super().update_node_styles(animate)
 
+    def _compositor_refresh(self) -> None:
+        """Draw what has changed, unless another screen hides it: Textual would draw all of that screen anew instead. A
+        screen that comes back is drawn whole.
+        """
+        above = self.app.screen_stack[self.app.screen_stack.index(self) + 1 :] if self in self.app.screen_stack else ()
+        if any(screen.styles.background.a == 1 for screen in above):
+            self._compositor._dirty_regions.clear()
+            self._dirty_widgets.clear()
+        else:
+            super()._compositor_refresh()
+
 
 class ChangedRowsCompositor(Compositor):
     """Has only those widgets drawn that a change touches, and of them only its rows; Textual's draws all of all."""
