@@ -1,4 +1,4 @@
-"""`subdeck mcp`: the three tools for clients of the Model Context Protocol, and what makes these start it."""
+"""`subdeck mcp`: the four tools for clients of the Model Context Protocol, and what makes these start it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHEN_READ = {
     "--json", "as_json", is_flag=True, help="Print JSON; of a server only the error that keeps it from starting."
 )
 def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
-    """Serve subagent, background_agent and background_agent_status to Claude Code, Codex and other MCP clients.
+    """Serve subagent, background_agent and what goes with them to Claude Code, Codex and other MCP clients.
 
     Works on the project of the current directory, as a session of its own, until its client disconnects. Background
     runs continue after that; runs that a call is waiting for are cancelled.

@@ -1,4 +1,4 @@
-"""`subdeck events` and `tool`: runs and the three delegation tools as JSON over stdio, for other programs."""
+"""`subdeck events` and `tool`: runs and the four delegation tools as JSON over stdio, for other programs."""
 
 from __future__ import annotations
 

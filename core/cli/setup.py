@@ -71,7 +71,7 @@ def settings(example: bool, as_json: bool) -> None:
 @click.option("--project", is_flag=True, help="Use .pi of this project instead of pi's own directory.")
 @json_option
 def pi(action: str, project: bool, as_json: bool) -> None:
-    """Give pi the tools subagent, background_agent and background_agent_status.
+    """Give pi the tools subagent, background_agent, background_agent_status and background_agent_send.
 
     `install` writes one extension and five prompt templates, and prints where; `uninstall` removes exactly these.
     Files that are not from subdeck, or were edited, are left alone. `status` (the default) shows what is installed.

@@ -84,6 +84,23 @@ def status_arguments(params: object) -> tuple[str | None, bool]:
     return run_id.strip() or None, with_ended
 
 
+def send_arguments(params: object) -> tuple[str, str, bool]:
+    """Return the run meant, what to tell it, and whether its turn is ended first. Raises CallRejected."""
+    arguments = _mapping(params)
+    _reject_any(_unknown_names(arguments, ("runId", "message", "interrupt")))
+    run_id, message = (arguments.get(name, "") for name in ("runId", "message"))
+    for name, value in (("runId", run_id), ("message", message)):
+        if not isinstance(value, str):
+            raise _rejected(f"{name} is not a string", field=name, value=value, hint="give a string")
+    if not isinstance(interrupt := arguments.get("interrupt", False), bool):
+        raise CallRejected(_not_boolean("interrupt", interrupt))
+    if not run_id.strip():
+        raise _rejected("runId is missing", field="runId", hint="copy it from what background_agent returned")
+    if not message.strip() and not interrupt:
+        raise _rejected("message is empty", field="message", value=message, hint="say what the child should know or do")
+    return run_id.strip(), message, interrupt
+
+
 def _task_fields(*, isolated: bool) -> tuple[str, ...]:
     return (*TEXTS, "isolated") if isolated else TEXTS
 

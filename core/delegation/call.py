@@ -1,4 +1,4 @@
-"""Call one of the three tools: the one handler for every kind of parent, and the two tools for background runs."""
+"""Call one of the four tools: the one handler for every kind of parent, and the three tools for background runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from ..errors import SubdeckError, nearest
 from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
+from ..project.talk import Outcome
 from ..run.describe import activity, background_counts
-from ..run.model import RunStatus
+from ..run.model import MessageState, RunStatus
+from ..run.requests import request_line
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from .arguments import background_arguments, status_arguments
+from .arguments import background_arguments, send_arguments, status_arguments
 from .launch import launch
 from .parent import Parent, is_own
 from .results import (
@@ -32,7 +34,7 @@ from .results import (
     run_line,
     tool_error,
 )
-from .schema import BACKGROUND, NAMES, STATUS, SUBAGENT, is_child
+from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT, is_child
 from .subagent import ProgressFailed, Report, subagent
 
 ROWS = 50
@@ -40,6 +42,13 @@ ROWS = 50
 
 ANSWER_LENGTH = 2000
 """Characters of each answer in a list of several runs."""
+
+INTERRUPT_TIMEOUT_S = 10.0
+"""Seconds that a child gets to end its turn before it is told something."""
+DELIVERY_TIMEOUT_S = 2.0
+"""Seconds that a call waits for a message to be delivered; it is under way all the same."""
+ASKS_LENGTH = 400
+"""Characters of what a child asks."""
 
 
 def call_tool(
@@ -77,6 +86,8 @@ def _answer(
             return subagent(engine, params, parent=parent, progress=progress, cancelled=cancelled)
         if name == BACKGROUND:
             return _background_agent(engine, params, parent)
+        if name == SEND:
+            return _background_agent_send(engine, params, parent, cancelled)
         return _background_agent_status(engine, params, parent)
     except CallRejected as rejected:
         return rejection(rejected.errors)
@@ -125,6 +136,52 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
     return CallResult(f"{rejected.text}\n{listing.text}", rejected.details, rejected.structured, is_error=True)
 
 
+def _background_agent_send(engine: Engine, params: object, parent: Parent, cancelled: Stop) -> CallResult:
+    """Tell a run something and say how far that has come. Raises CallRejected, SubdeckError."""
+    wanted, message, interrupt = send_arguments(params)
+    runs = _background_runs(engine, parent)
+    run = next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None)
+    if run is None:
+        what, active = (
+            "no background run of this session has that id",
+            [run.run_id for run in runs if not run.has_ended],
+        )
+        raise CallRejected(argument_error(what, field="runId", value=wanted, valid=active))
+    if run.has_ended:
+        session = run.child_session_id
+        goes_on = f"call {BACKGROUND} with the same preset and sessionId {session}" if session else "start another run"
+        what = f"this run has ended ({run.reason}), and takes no messages"
+        raise CallRejected(argument_error(what, field="runId", value=wanted, hint=f"to go on, {goes_on}"))
+    outcome: Outcome | None = None
+    if interrupt and not run.is_interrupted:
+        sent = engine.interrupt(run.run_id)
+        (outcome,) = engine.receptions((sent,), timeout=INTERRUPT_TIMEOUT_S, stop=cancelled)
+    if message.strip() and not cancelled.is_set():
+        sent = engine.send(run.run_id, message)
+        (outcome,) = engine.receptions((sent,), timeout=DELIVERY_TIMEOUT_S, stop=cancelled)
+    runs = _background_runs(engine, parent)
+    run = next((now for now in runs if now.run_id == run.run_id), run)
+    state = outcome.state if outcome else MessageState.ACCEPTED
+    counts = count(runs)
+    fields = {
+        **_status_row(engine, run, ANSWER_LENGTH),
+        "delivery": state.value,
+        "why": outcome.reason if outcome else "",
+        "counts": msgspec.to_builtins(counts),
+    }
+    is_error = state in (MessageState.REFUSED, MessageState.LATE)
+    said = f"{_DELIVERY[state]}: {outcome.reason}" if outcome and outcome.reason else _DELIVERY[state]
+    return CallResult(f"{said}\n{run_line(run)}\n{background_counts(counts)}", fields, fields, is_error=is_error)
+
+
+_DELIVERY = {
+    MessageState.ACCEPTED: "On its way: the child gets it as soon as its agent takes it",
+    MessageState.DELIVERED: "Delivered",
+    MessageState.REFUSED: "Refused",
+    MessageState.LATE: "Too late",
+}
+
+
 def _background_runs(engine: Engine, parent: Parent) -> tuple[RunSnapshot, ...]:
     """Return the session's own, newest first."""
     return tuple(run for run in engine.snapshots() if is_own(run, parent.session, parent.runs))
@@ -143,6 +200,11 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
 
 def _status_row(engine: Engine, run: RunSnapshot, limit: int | None) -> dict[str, Any]:
     row = {**_row(engine, run), "activity": activity(run)}
+    if run.is_waiting:
+        row["requests"] = [
+            {"id": request.id, "kind": request.kind, "asks": request_line(request, ASKS_LENGTH)}
+            for request in run.requests
+        ]
     return row | end_fields(run, engine.result(run.run_id), limit=limit) if run.has_ended else row
 
 

@@ -212,5 +212,10 @@ def run_line(run: RunSnapshot) -> str:
     """Return one line about a run: id, preset, status, what it is about, and what it does or how it ended."""
     reason = f" ({run.reason})" if run.reason else ""
     about = run.meta.description or run.meta.task
-    parts = (f"{run.run_id} {run.meta.title} {run.status}{reason}", one_line(about, 80), one_line(latest(run), 160))
+    waits = ", waits for a person's reply" if run.is_waiting else ""
+    parts = (
+        f"{run.run_id} {run.meta.title} {run.status}{reason}{waits}",
+        one_line(about, 80),
+        one_line(latest(run), 160),
+    )
     return " — ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""The three tools as a parent registers them: names, descriptions, JSON Schemas, and the models that they offer."""
+"""The four tools as a parent registers them: names, descriptions, JSON Schemas, and the models that they offer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ Schema = dict[str, Any]
 SUBAGENT = "subagent"
 BACKGROUND = "background_agent"
 STATUS = "background_agent_status"
-NAMES = (SUBAGENT, BACKGROUND, STATUS)
+SEND = "background_agent_send"
+NAMES = (SUBAGENT, BACKGROUND, STATUS, SEND)
 
 CHILD = "PI_SUBAGENTS_CHILD"
 """`1` in the environment of every child: it never delegates."""
@@ -78,7 +79,7 @@ def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[Tool
 def specs(
     models: Sequence[str], presets: Sequence[Preset], *, isolated: bool, announces_ends: bool = True
 ) -> tuple[ToolSpec, ...]:
-    """Build the three tools.
+    """Build the four tools.
 
     `isolated`: the setting shows that field to parents. `announces_ends`: this kind of parent, one that announces its
     models, is told when a background run ends.
@@ -94,6 +95,11 @@ def specs(
     status = {
         "runId": {**_TEXT, "description": "Only this run, with its whole answer."},
         "includeCompleted": {"type": "boolean", "description": "Also the runs that have ended (default: false)."},
+    }
+    told = {
+        "runId": {**_TEXT, "description": "The run, as background_agent returned it."},
+        "message": {**_TEXT, "description": "What to tell the child."},
+        "interrupt": {"type": "boolean", "description": "End its current turn first (default: false)."},
     }
     foreground = (
         "Delegate work to child agents and wait for their answers. Give either preset and task (one child), or tasks: "
@@ -111,10 +117,16 @@ def specs(
         "Show the background runs of this session: counts, and the active ones. With runId one run and its answer; "
         "with includeCompleted also those that have ended."
     )
+    sending = (
+        "Tell a background run of this session something while it works: it goes on with your message in mind. With "
+        "interrupt its current turn is ended first; without message it then waits for one. What a child asks (requests "
+        f"in {STATUS}) only the person at the deck can answer."
+    )
     return (
         ToolSpec(SUBAGENT, "Subagent", foreground, _object({**task, "tasks": tasks}), SUBAGENT_OUTPUT),
         ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUT),
         ToolSpec(STATUS, "Background agent status", polling, _object(status), STATUS_OUTPUT),
+        ToolSpec(SEND, "Background agent send", sending, _object(told, required=("runId",)), SEND_OUTPUT),
     )
 
 
@@ -227,7 +239,15 @@ SUBAGENT_OUTPUT = _output(
     }
 )
 BACKGROUND_OUTPUT = _output({**_RUN, "counts": _COUNTS})
-STATUS_OUTPUT = _output({"counts": _COUNTS, "runs": _rows({**_RUN, "activity": _TEXT, **_END}), "omitted": _NUMBER})
+_LIVE: Schema = {
+    "activity": _TEXT,
+    "requests": {
+        "type": "array",
+        "items": {"type": "object", "properties": dict.fromkeys(("id", "kind", "asks"), _TEXT)},
+    },
+}
+STATUS_OUTPUT = _output({"counts": _COUNTS, "runs": _rows({**_RUN, **_LIVE, **_END}), "omitted": _NUMBER})
+SEND_OUTPUT = _output({**_RUN, **_LIVE, "delivery": _TEXT, "why": _TEXT, "counts": _COUNTS})
 
 
 def registration_key(tools: Sequence[ToolSpec]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from .. import paths
 from ..agents.choice import has_whole_list, model_list, refresh_models
-from ..delegation.schema import STATUS, ToolSpec, is_child, tools_for
+from ..delegation.schema import SEND, STATUS, ToolSpec, is_child, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog
@@ -146,7 +146,7 @@ def _complain(error: Exception) -> None:
 
 
 def _tool(spec: ToolSpec) -> Fields:
-    only_reads = spec.name == STATUS
+    only_reads, is_rare = spec.name == STATUS, spec.name in (STATUS, SEND)
     return {
         "name": spec.name,
         "title": spec.label,
@@ -154,7 +154,7 @@ def _tool(spec: ToolSpec) -> Fields:
         "inputSchema": spec.parameters,
         "outputSchema": spec.output,
         "annotations": {"readOnlyHint": only_reads, "idempotentHint": only_reads},
-    } | ({} if only_reads else {"_meta": ALWAYS_LOAD})
+    } | ({} if is_rare else {"_meta": ALWAYS_LOAD})
 
 
 def _prompts(presets: Iterable[Preset]) -> list[Fields]:

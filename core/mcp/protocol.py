@@ -46,7 +46,8 @@ SERVER = {"name": "subdeck", "version": __version__}
 
 INSTRUCTIONS = """\
 subdeck runs coding subagents from presets. Call subagent to delegate and wait, background_agent to delegate and \
-continue, background_agent_status to look at those runs. The person sees every run in their deck and may stop it."""
+continue, background_agent_status to look at those runs, background_agent_send to steer one. The person sees every \
+run in their deck and may stop it."""
 
 _ABOUT: Fields = {
     "capabilities": {"tools": {"listChanged": True}, "prompts": {"listChanged": True}},

@@ -27,7 +27,7 @@ LEAST = 400
 
 OF_A_RUN = (
     *("index", "runId", "preset", "description", "resolvedModel", "status", "reason", "sessionId", "toolsLeftOut"),
-    *("activity", "error", "durationMs", "usage", "finalized", "partial", "answer"),
+    *("activity", "requests", "delivery", "why", "error", "durationMs", "usage", "finalized", "partial", "answer"),
 )
 """The fields of a run, where they say something. It knows its own task and what it asked for."""
 

@@ -1,4 +1,4 @@
-"""One server for one client, over stdin and stdout, until the client goes: the three tools, and presets as prompts."""
+"""One server for one client, over stdin and stdout, until the client goes: the four tools, and presets as prompts."""
 
 from __future__ import annotations
 

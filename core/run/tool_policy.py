@@ -13,7 +13,9 @@ from ..text.plain import one_line
 from .model import ToolPolicy, Tools
 from .outcome import FINALIZE_TOOL
 
-DELEGATION_TOOLS = frozenset({"subagent", "background_agent", "background_agent_status", "Agent", FINALIZE_TOOL})
+DELEGATION_TOOLS = frozenset(
+    {"subagent", "background_agent", "background_agent_status", "background_agent_send", "Agent", FINALIZE_TOOL}
+)
 """Never handed on by a preset: a child does not delegate, and its finalization is added after the policy."""
 
 SERVER_TOOLS = frozenset(

@@ -24,7 +24,7 @@ ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 LIMIT = 60.0
 """Seconds until a wait for something that must come is given up."""
 
-TOOLS = {"subagent", "background_agent", "background_agent_status"}
+TOOLS = {"subagent", "background_agent", "background_agent_status", "background_agent_send"}
 
 
 def make_project(project: Path) -> Path:

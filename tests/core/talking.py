@@ -23,7 +23,7 @@ class Listening:
     """A run that is held by this process."""
 
     def __init__(self, project: Project, *events: Event, talk: bool | None = True, **meta: Any) -> None:
-        self.meta, self._lock = make_run(project, make_meta(talk=talk, background=True, **meta))
+        self.meta, self._lock = make_run(project, make_meta(talk=talk, **{"background": True, **meta}))
         self.run_id = self.meta.run_id
         self.short_id = self.meta.short_id
         self.directory = Path(project.run_dir(self.run_id))

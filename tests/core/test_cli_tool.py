@@ -78,7 +78,9 @@ def test_registration(engine: Engine, project_dir: Path) -> None:
     """The tools come with a key; the same models in another order are no news, others are."""
     first = register(project_dir, REGISTER)
     assert first["register"]
-    assert ["subagent", "background_agent", "background_agent_status"] == [tool["name"] for tool in first["tools"]]
+    assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == [
+        tool["name"] for tool in first["tools"]
+    ]
     assert {"name", "label", "description", "parameters"} == set(first["tools"][0])
     model = first["tools"][0]["parameters"]["properties"]["model"]
     assert ["fake/b", "fake/A", "fake/puppet"] == model["anyOf"][0]["enum"]

@@ -47,8 +47,8 @@ async def seen(project: Path, what: str) -> None:
         await anyio.sleep(0.01)
 
 
-async def test_three_tools(era: str, project: Path) -> None:
-    """The client sees the three tools with titles and schemas of what goes in and what comes out."""
+async def test_four_tools(era: str, project: Path) -> None:
+    """The client sees the four tools with titles and schemas of what goes in and what comes out."""
     async with connected(project, era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert TOOLS == set(tools)

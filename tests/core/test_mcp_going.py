@@ -128,7 +128,7 @@ def test_settings_that_break_meanwhile(project: Path) -> None:
         assert [] == run_dirs(project)
         settings.write_text(good)
         client.ask("tools/list")
-        assert 3 == len(client.answer()["result"]["tools"])
+        assert 4 == len(client.answer()["result"]["tools"])
 
 
 def test_settings_that_were_broken_at_the_start(project: Path) -> None:
@@ -143,7 +143,7 @@ def test_settings_that_were_broken_at_the_start(project: Path) -> None:
         assert "agnet" in client.answer()["result"]["structuredContent"]["error"]["what"]
         settings.write_text(good)
         client.ask("tools/list")
-        assert 3 == len(client.answer()["result"]["tools"])
+        assert 4 == len(client.answer()["result"]["tools"])
 
 
 def test_garbage_is_answered_or_ignored(project: Path) -> None:
@@ -152,7 +152,7 @@ def test_garbage_is_answered_or_ignored(project: Path) -> None:
         assert client.server.stdin
         client.server.stdin.write(b"no json\n\xff\xfe\n{}\n[]\n")
         client.ask("tools/list")
-        assert 3 == len(client.answer()["result"]["tools"])
+        assert 4 == len(client.answer()["result"]["tools"])
         client.ask("tools/call", name="subagent", arguments={"preset": "scout", "task": "complain loud\nanswer yes"})
         assert "yes" in str(client.answer()["result"]["structuredContent"])
 

@@ -67,7 +67,10 @@ def test_argv(changes: dict[str, object], expected: tuple[str, ...]) -> None:
 def test_what_the_child_is_not_to_offer() -> None:
     """A denial of pi 0.77 or later is a flag of its own; it names what is never handed on, too."""
     denied = argv(tools=Tools(policy="deny", excluded=("edit", "Agent")))
-    assert ("--exclude-tools", "edit,Agent,background_agent,background_agent_status,subagent") == denied[-2:]
+    assert (
+        "--exclude-tools",
+        "edit,Agent,background_agent,background_agent_send,background_agent_status,subagent",
+    ) == denied[-2:]
 
 
 def test_no_servers() -> None:

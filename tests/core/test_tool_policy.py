@@ -72,7 +72,8 @@ def test_a_list_of_offered_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Agent", "background_agent", "background_agent_status", "subagent", "subagent_finalize"]
+    "name",
+    ["Agent", "background_agent", "background_agent_status", "background_agent_send", "subagent", "subagent_finalize"],
 )
 def test_delegation_is_never_handed_on(name: str) -> None:
     """A child gets no tool that delegates, whatever the preset and the agent say; the warning names it."""

@@ -1,4 +1,4 @@
-"""The tools `background_agent` and `background_agent_status`, and what a parent session is told on its own."""
+"""The tools for background runs, and what a parent session is told on its own."""
 
 from __future__ import annotations
 

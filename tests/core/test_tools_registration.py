@@ -51,7 +51,7 @@ def test_another_set_is_news() -> None:
 def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With PI_SUBAGENTS_CHILD=1 there are no tools, ever."""
     engine = open_engine(project_dir)
-    assert 3 == len(tools_for(engine, ["a/b"]))
+    assert 4 == len(tools_for(engine, ["a/b"]))
     monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
     assert () == tools_for(engine, ["a/b"])
 
@@ -85,7 +85,7 @@ def test_the_offline_agent_is_enough_where_no_models_are_told(project_dir: Path)
 def test_three_tools(project_dir: Path) -> None:
     """The tools are called as documented, and each names what it answers."""
     tools = tools_for(open_engine(project_dir), ["a/b"])
-    assert ["subagent", "background_agent", "background_agent_status"] == tool_names(tools)
+    assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == tool_names(tools)
     for tool in tools:
         assert "object" == tool.parameters["type"] == tool.output["type"]
         assert not tool.parameters["additionalProperties"]
@@ -94,7 +94,7 @@ def test_three_tools(project_dir: Path) -> None:
 
 def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
     """Both modes are there, chain is not; only single calls require preset and task."""
-    subagent, background, status = specs(["a/b"], [], isolated=False)
+    subagent, background, status, send = specs(["a/b"], [], isolated=False)
     fields = ["preset", "task", "model", "cwd", "description", "sessionId"]
     assert [*fields, "tasks"] == list(subagent.parameters["properties"])
     assert "required" not in subagent.parameters
@@ -102,6 +102,9 @@ def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
     assert (fields, ["preset", "task"]) == (list(task["properties"]), task["required"])
     assert task == background.parameters
     assert ["runId", "includeCompleted"] == list(status.parameters["properties"])
+    assert (["runId", "message", "interrupt"], ["runId"]) == (
+        list(send.parameters["properties"]), send.parameters["required"]
+    )  # fmt: skip
 
 
 def test_isolated_is_shown_where_the_setting_says_so(project_dir: Path) -> None:
@@ -110,7 +113,7 @@ def test_isolated_is_shown_where_the_setting_says_so(project_dir: Path) -> None:
     for tool in tools_for(engine, ["a/b"]):
         assert "isolated" not in json.dumps(tool.parameters)
     write_settings(expose_isolated=True)
-    subagent, background, _ = tools_for(engine, ["a/b"])
+    subagent, background, *_ = tools_for(engine, ["a/b"])
     assert "isolated" in subagent.parameters["properties"]["tasks"]["items"]["properties"]
     assert "isolated" in subagent.parameters["properties"]
     assert "isolated" in background.parameters["properties"]
@@ -146,7 +149,7 @@ def test_twenty_presets_take_600_tokens_at_most() -> None:
     presets = [
         preset(f"a-rather-long-name-{number:02}", "Says at great length what it does. " * 9) for number in range(20)
     ]
-    subagent, background, _ = specs(["a/b"], presets, isolated=True)
+    subagent, background, *_ = specs(["a/b"], presets, isolated=True)
     assert len(subagent.description) <= 4 * 600
     assert all(f"- {each.name}: Says at" in subagent.description for each in presets)
     assert all(each.name in background.description for each in presets)
@@ -155,7 +158,7 @@ def test_twenty_presets_take_600_tokens_at_most() -> None:
 def test_many_presets_are_counted() -> None:
     """What does not fit is counted, not told."""
     presets = [preset(f"preset-number-{number:03}") for number in range(400)]
-    subagent, background, _ = specs(["a/b"], presets, isolated=False)
+    subagent, background, *_ = specs(["a/b"], presets, isolated=False)
     assert len(subagent.description) <= 4 * 600
     for description in (subagent.description, background.description):
         assert re.search(r"… and [0-9]+ more", description)

@@ -323,7 +323,9 @@ def test_all_problems_of_all_tasks(engine: Engine) -> None:
 def test_unknown_tool(engine: Engine) -> None:
     """A tool that is not there is answered with those that are."""
     answer = call(engine, "Agent", {})
-    assert ["subagent", "background_agent", "background_agent_status"] == answer.structured["error"]["valid"]
+    assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == answer.structured[
+        "error"
+    ]["valid"]
 
 
 def test_a_child_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

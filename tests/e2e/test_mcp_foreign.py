@@ -52,7 +52,7 @@ def inspector(project: Path, *words: str) -> Any:
 
 
 def test_inspector_lists_the_tools(project: Path) -> None:
-    """The inspector accepts the three tools with both their schemas."""
+    """The inspector accepts the four tools with both their schemas."""
     tools = inspector(project, "--method", "tools/list")["tools"]
     assert TOOLS == {tool["name"] for tool in tools}
     assert all("object" == tool[schema]["type"] for tool in tools for schema in ("inputSchema", "outputSchema"))

@@ -1,4 +1,4 @@
-"""The real pi as a parent: its model has our three tools, its user and its session hear how runs ended."""
+"""The real pi as a parent: its model has our four tools, its user and its session hear how runs ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .parent import HELD, Lab, Parent, called, lab, offered, said, texts
 
 pytestmark = pytest.mark.pi
 
-TOOLS = {"subagent", "background_agent", "background_agent_status"}
+TOOLS = {"subagent", "background_agent", "background_agent_status", "background_agent_send"}
 LOOK = {"preset": "looker", "task": "Where is the token checked?"}
 HOLD = {"preset": "held", "task": HELD}
 
