@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -16,7 +18,7 @@ from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
 from .options import json_option, run_argument
-from .output import EXIT_CODES, document, note, pass_bytes, pass_on, report
+from .output import EXIT_CODES, document, note, pass_bytes, pass_on, report, say
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""
@@ -38,26 +40,36 @@ BATCH = 256 * 1024
 )
 @click.option("--stderr", "name", flag_value=paths.STDERR, help="Print what the child wrote on stderr.")
 @click.option("--markdown", "name", flag_value=MARKDOWN, help="Print the whole run as a markdown document.")
+@click.option(
+    "--session", is_flag=True, help="Print the runs of the same child session, one after the other, as one text."
+)
 @json_option
-def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
+def logs(ref: str, follow: bool, name: str | None, session: bool, as_json: bool) -> int:
     """Print the transcript of a run, or one of its other records.
 
-    With --json, print one document: {"runId", "status", "name", "path", "lines"}. With -f, the exit code is that of
-    the run.
+    With --json, print one document: {"runId", "status", "name", "path", "lines"}, with --session {"session", "runs"}
+    with one for each. With -f, the exit code is that of the run; with --session the last one is followed.
     """
     if follow and (as_json or name == MARKDOWN):
         option, hint = ("--json", "use -f --events") if as_json else ("--markdown", "use -f without it")
         raise UsageError(f"{option} prints one document and cannot follow a run", where="logs", hint=hint)
     engine = Engine.open()
     run_id = engine.find((ref,))[0]
-    if name == MARKDOWN:
-        return _show_markdown(engine, run_id, as_json)
-    log = _Log(engine, run_id, name or paths.TRANSCRIPT)
+    name = name or paths.TRANSCRIPT
+    if session:
+        return _show_session(engine, _known(engine, run_id), name, follow=follow, as_json=as_json)
     if as_json:
-        run = _known(engine, run_id)
-        lines = [line.decode("utf-8", "replace") for line in log.whole()]
-        document({"runId": run_id, "status": run.status, "name": log.name, "path": log.path, "lines": lines})
+        document(_log_document(engine, _known(engine, run_id), name))
         return 0
+    return _show(engine, run_id, name, follow=follow)
+
+
+def _show(engine: Engine, run_id: str, name: str, *, follow: bool) -> int:
+    if name == MARKDOWN:
+        for piece in _markdown(engine, _known(engine, run_id)):
+            pass_bytes(piece.encode("utf-8", "replace"))
+        return 0
+    log = _Log(engine, run_id, name)
     if follow:
         return _follow(engine, run_id, log)
     log.print_new()
@@ -67,24 +79,43 @@ def logs(ref: str, follow: bool, name: str | None, as_json: bool) -> int:
     return 0
 
 
+def _show_session(engine: Engine, run: RunSnapshot, name: str, *, follow: bool, as_json: bool) -> int:
+    """Print the runs of a conversation in their order; return the exit code of the last one where it is followed."""
+    from ..run.chain import chain
+
+    runs = chain(run, engine.snapshots())
+    if as_json:
+        documents = [_log_document(engine, one, name) for one in runs]
+        document({"session": run.child_session_id, "runs": documents})
+        return 0
+    code = 0
+    for number, one in enumerate(runs, 1):
+        if name == paths.TRANSCRIPT and len(runs) > 1:
+            before = "\n" if number > 1 else ""
+            say(f"{before}-- {one.meta.short_id}, {number} of {len(runs)}, {one.status} --\n")
+        code = _show(engine, one.run_id, name, follow=follow and number == len(runs))
+    return code
+
+
+def _log_document(engine: Engine, run: RunSnapshot, name: str) -> dict[str, Any]:
+    if name == MARKDOWN:
+        path, lines = None, "".join(_markdown(engine, run)).rstrip("\n").split("\n")
+    else:
+        log = _Log(engine, run.run_id, name)
+        path, lines = log.path, [line.decode("utf-8", "replace") for line in log.whole()]
+    return {"runId": run.run_id, "status": run.status, "name": name, "path": path, "lines": lines}
+
+
 def _known(engine: Engine, run_id: str) -> RunSnapshot:
     for run in engine.snapshots((run_id,)):
         return run
     raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))
 
 
-def _show_markdown(engine: Engine, run_id: str, as_json: bool) -> int:
+def _markdown(engine: Engine, run: RunSnapshot) -> Iterator[str]:
     from ..run.markdown import run_markdown
 
-    run = _known(engine, run_id)
-    pieces = run_markdown(run, engine.events(run_id), engine.result(run_id))
-    if as_json:
-        lines = "".join(pieces).rstrip("\n").split("\n")
-        document({"runId": run_id, "status": run.status, "name": MARKDOWN, "path": None, "lines": lines})
-        return 0
-    for piece in pieces:
-        pass_bytes(piece.encode("utf-8", "replace"))
-    return 0
+    return run_markdown(run, engine.events(run.run_id), engine.result(run.run_id))
 
 
 class _Log:
