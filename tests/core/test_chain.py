@@ -63,7 +63,7 @@ def test_logs_print_the_whole_session(engine: Engine, project_dir: Path) -> None
         done = subdeck("logs", "--session", ref, cwd=project_dir)
         assert 0 == done.code
         marks = [f"-- {one.meta.short_id}, {n} of 2, completed --" for n, one in ((1, first), (2, second))]
-        places = [done.out.index(text) for text in (marks[0], "the first\n", marks[1], "the second\n")]
+        places = [done.out.index(text) for text in (marks[0], "\nthe first\n", marks[1], "\nthe second\n")]
         assert sorted(places) == places
     document = subdeck("logs", "--session", first.run_id, "--events", "--json", cwd=project_dir).document
     assert (first.child_session_id, [first.run_id, second.run_id]) == (
