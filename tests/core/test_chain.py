@@ -70,4 +70,4 @@ def test_logs_print_the_whole_session(engine: Engine, project_dir: Path) -> None
         document["session"], [row["runId"] for row in document["runs"]],
     )  # fmt: skip
     alone = subdeck("logs", first.run_id, cwd=project_dir).out
-    assert "the second" not in alone and " of 2" not in alone
+    assert "\nthe second" not in alone and " of 2" not in alone
