@@ -177,6 +177,8 @@ class Request(_Event, frozen=True, kw_only=True, tag="request"):
     """By which rule of the run's permissions it is asked; empty where the agent asks by itself."""
     run_rule: str = ""
     """What `ALLOW_RUN` would allow from then on, as a rule; empty where that cannot be had."""
+    usual: Verdict | None = None
+    """What holds where no rule mentions it: ALLOW for what is asked because of rules alone. None: a person says."""
 
 
 class Decision(_Event, frozen=True, kw_only=True, tag="decision"):

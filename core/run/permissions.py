@@ -1,0 +1,247 @@
+"""What a child may do, has to ask for, or may not do: rules like `bash(git *)` and `edit(src/**)`, what they decide.
+
+What is allowed by a pattern is certainly what the pattern says: one command, files below the run's directory. What is
+denied or asked about may be more than that: where it cannot be told, a rule is taken to match.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ..errors import UsageError
+from ..text.plain import one_line
+from .events import Request
+from .model import Permissions, RequestKind, Verdict
+from .path_patterns import may_touch, surely_below
+from .patterns import fits
+from .shell_words import ACTIVE_STAR, RUNS_CODE, plain_words, possible_commands, simple_command
+
+EDITING = ("edit", "write")
+"""One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
+_EDITORS = frozenset({*EDITING, "NotebookEdit", "MultiEdit", "apply_patch"})
+READING = ("read", "grep", "find", "ls")
+LOOKS_INTO = frozenset({"grep", "find", "ls"})
+"""Tools that, given a directory, look at what lies below it."""
+EXACTLY = "="
+"""Before a command in a rule: this text and no other, whatever stands in it."""
+
+LONGEST_RULE = 1000
+"""Characters."""
+_RULE = re.compile(r"(\*|[A-Za-z0-9_][A-Za-z0-9_.:-]*\*?)(?:\((.*)\))?", re.DOTALL)
+
+
+class Rule(Struct, frozen=True):
+    """One of them, as it is written."""
+
+    text: str
+    tool: str
+    """A name, or the beginning of names and `*`."""
+    pattern: str | None = None
+    """Of the command or of paths; None for every call."""
+
+    def names(self, tool: str) -> bool:
+        """Tell whether it is about a tool."""
+        if self.tool.endswith("*"):
+            return tool.startswith(self.tool[:-1])
+        return tool == self.tool or (self.tool in EDITING and tool in _EDITORS)
+
+
+def parse_rule(text: str) -> Rule:
+    """Read a rule. Raises UsageError that says what is wrong with it."""
+    text = text.strip()
+    found = _RULE.fullmatch(text)
+    if found is None or len(text) > LONGEST_RULE or not text.isprintable():
+        raise _wrong(
+            text, "is no rule", "write a tool, and what it is called with: bash(git *), edit(src/**), webfetch"
+        )
+    tool, pattern = found[1], found[2]
+    if tool.lower() in ("bash", *EDITING, *READING) and tool != tool.lower():
+        raise _wrong(text, f"names no tool: it is called {tool.lower()} here, whatever the agent calls it", "")
+    if pattern is None:
+        return Rule(text, tool)
+    pattern = pattern.strip()
+    if not pattern:
+        raise _wrong(text, "has nothing between its brackets", f"write {tool} for every call of it")
+    if tool == "bash":
+        _check_command(text, pattern)
+    elif tool in (*EDITING, *READING):
+        if ".." in pattern.split("/"):
+            raise _wrong(text, 'has ".." in its path', "write the path as it is from the directory of the run")
+    else:
+        raise _wrong(text, f"has a pattern, which {tool} cannot have", f"write {tool}; bash and files take patterns")
+    return Rule(text, tool, pattern)
+
+
+def checked_rules(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the rules, each once; raises UsageError for the first that is none."""
+    return tuple(dict.fromkeys(parse_rule(text).text for text in texts))
+
+
+def merged(*several: Permissions) -> Permissions | None:
+    """Put the rules of several places together; None where there are none."""
+    lists = (
+        tuple(dict.fromkeys(rule for one in several for rule in getattr(one, name)))
+        for name in Permissions.__struct_fields__
+    )
+    permissions = Permissions(*lists)
+    return permissions if permissions != Permissions() else None
+
+
+def asked_tools(permissions: Permissions | None) -> tuple[str, ...]:
+    """Return the tools whose every call has to be decided here: those of rules that ask or deny.
+
+    A name may end with `*`, for all that begin so.
+    """
+    texts = (*permissions.ask, *permissions.deny) if permissions else ()
+    return tuple(dict.fromkeys(name for text in texts for name in _names_of(parse_rule(text))))
+
+
+def denied_tools(permissions: Permissions | None) -> tuple[str, ...]:
+    """Return the tools that are denied whatever they are called with."""
+    rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
+    whole = (rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*"))
+    return tuple(dict.fromkeys(name for rule in whole for name in _names_of(rule)))
+
+
+def _names_of(rule: Rule) -> tuple[str, ...]:
+    return EDITING if rule.tool in EDITING else (rule.tool,)
+
+
+class Policy:
+    """The rules of one run."""
+
+    def __init__(self, permissions: Permissions | None, cwd: str) -> None:
+        rules = permissions or Permissions()
+        self._cwd = cwd
+        self._deny, self._ask = _read(rules.deny, is_bound=True), _read(rules.ask, is_bound=True)
+        self._allow = _read(rules.allow, is_bound=False)
+        self._of_run: list[Rule] = []
+
+    def decide(self, request: Request) -> tuple[Verdict | None, str]:
+        """Return what the rules say to a request, and which rule does: deny before ask before allow.
+
+        None with a rule: it asks. None without one: no rule mentions it.
+        """
+        if request.kind is not RequestKind.PERMISSION:
+            return None, ""
+        for rule in self._deny:
+            if self._may_match(rule, request):
+                return Verdict.DENY, rule.text
+        for rule in self._of_run:
+            if self._matches(rule, request):
+                return Verdict.ALLOW, rule.text
+        for rule in self._ask:
+            if self._may_match(rule, request):
+                return None, rule.text
+        for rule in self._allow:
+            if self._matches(rule, request):
+                return Verdict.ALLOW, rule.text
+        return None, ""
+
+    def allow_in_run(self, rule: str) -> None:
+        """Allow, for as long as the run lasts, what `run_rule` gave for a request; a rule that denies still does."""
+        self._of_run.append(parse_rule(rule))
+
+    def run_rule(self, request: Request) -> str:
+        """Return the rule by which a request and what is like it would be allowed: this command, files below the run's
+        directory, or the tool. Empty where no rule would.
+        """
+        if request.kind is not RequestKind.PERMISSION or not request.tool_name:
+            return ""
+        written = self._written_rule(request)
+        try:
+            rule = parse_rule(written)
+        except UsageError:
+            return ""
+        return rule.text if self._matches(rule, request) else ""
+
+    def _written_rule(self, request: Request) -> str:
+        tool = request.tool_name
+        if tool == "bash":
+            words = simple_command(request.command) or ()
+            is_plain = words and all(re.fullmatch(r"[A-Za-z0-9_@%+=:,./-]+", word) for word in words)
+            return f"bash({' '.join(words)})" if is_plain else f"bash({EXACTLY}{request.command})"
+        if tool not in _EDITORS and tool not in READING:
+            return tool
+        word = EDITING[0] if tool in _EDITORS else tool
+        if surely_below("**", request.paths, self._directory(request), self._cwd):
+            return f"{word}(**)"
+        path = request.paths[0] if len(request.paths) == 1 else ""
+        return f"{word}({path})" if os.path.isabs(path) and not re.search(r"[*?]", path) else ""
+
+    def _directory(self, request: Request) -> str:
+        return os.path.join(self._cwd, request.cwd)
+
+    def _matches(self, rule: Rule, request: Request) -> bool:
+        """Tell whether a rule certainly covers all that is asked."""
+        if not request.tool_name or not rule.names(request.tool_name):
+            return False
+        if rule.pattern is None:
+            return True
+        if rule.tool == "bash":
+            is_here = surely_below("**", [request.cwd or "."], self._cwd, self._cwd)
+            return is_here and _is_command(rule.pattern, request.command)
+        return surely_below(rule.pattern, request.paths, self._directory(request), self._cwd)
+
+    def _may_match(self, rule: Rule, request: Request) -> bool:
+        """Tell whether a rule covers any part of what is asked, as far as can be told."""
+        if not rule.names(request.tool_name):
+            return False
+        if rule.pattern is None:
+            return True
+        if rule.tool == "bash":
+            return not request.command.strip() or _may_be_command(rule.pattern, request.command)
+        paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
+        looks_into = request.tool_name in LOOKS_INTO
+        return not paths or may_touch(rule.pattern, paths, self._directory(request), self._cwd, looks_into=looks_into)
+
+
+def _read(texts: Iterable[str], *, is_bound: bool) -> list[Rule]:
+    """Read rules of a record; one that this version does not understand bounds every call, and allows none."""
+    rules: list[Rule] = []
+    for text in texts:
+        try:
+            rules.append(parse_rule(text))
+        except UsageError:
+            rules += [Rule(text, "*")] if is_bound else []
+    return rules
+
+
+def _wrong(text: str, what: str, hint: str) -> UsageError:
+    return UsageError(f'"{one_line(text, 60)}" {what}', where="permissions", hint=hint)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def _check_command(text: str, pattern: str) -> None:
+    if pattern.startswith(EXACTLY):
+        return
+    words = plain_words(pattern)
+    if words is None:
+        what = "has more in its brackets than the words of one command"
+        raise _wrong(text, what, "write bash(git *), or bash(=…) for exactly this text")
+    if any(word.endswith(f":{ACTIVE_STAR}") for word in words):
+        raise _wrong(text, "ends with :*", "write a blank before the *, as in bash(git *)")
+
+
+def _is_command(pattern: str, command: str) -> bool:
+    """Tell whether a pattern covers a text, and that is one command."""
+    if pattern.startswith(EXACTLY):
+        return command.strip() == pattern.removeprefix(EXACTLY).strip()
+    words, wanted = simple_command(command), plain_words(pattern) or ()
+    if words is None or (words[0] in RUNS_CODE and any(ACTIVE_STAR in word for word in wanted)):
+        return False
+    return fits(wanted, words)
+
+
+def _may_be_command(pattern: str, command: str) -> bool:
+    """Tell whether a pattern may cover anything that a shell runs for a text."""
+    if pattern.startswith(EXACTLY):
+        return command.strip() == pattern.removeprefix(EXACTLY).strip()
+    wanted = plain_words(pattern) or ()
+    return any(fits(wanted, words) for words in possible_commands(command))
