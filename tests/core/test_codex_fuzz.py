@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,21 +13,32 @@ from subdeck.core.agents.child import Stream
 from subdeck.core.agents.codex.app_stream import _DECLINED, AppStream
 from subdeck.core.agents.codex.exec_stream import ExecStream
 from subdeck.core.agents.codex.recorded import RecordedStream
+from subdeck.core.agents.codex.talk import Talk
+from subdeck.core.agents.codex.talking import TalkingStream
 from subdeck.core.run.events import decode_event, encode_event
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter
 
-from .test_codex_app_stream import OPENED, TURN_STARTED, line
+from .codex_lines import OPENED, TURN_STARTED, line, start
 from .test_codex_recordings import EXPECTED, lines_of
 from .test_pi_stream_fuzz import ODD
 
 METHODS = [
     *("item/started", "item/completed", "turn/started", "turn/completed", "thread/started", "error", "warning"),
     *("thread/tokenUsage/updated", "configWarning", "model/rerouted", "mcpServer/startupStatus/updated"),
-    *("item/tool/call", "item/agentMessage/delta", "x", *_DECLINED),
+    *("item/tool/call", "item/agentMessage/delta", "serverRequest/resolved", "x", *_DECLINED),
 ]
 ITEMS = [
-    *("agentMessage", "reasoning", "commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "webSearch"),
+    *(
+        "userMessage",
+        "agentMessage",
+        "reasoning",
+        "commandExecution",
+        "fileChange",
+        "mcpToolCall",
+        "dynamicToolCall",
+        "webSearch",
+    ),
     *("collabAgentToolCall", "imageView", "error", "contextCompaction", "x"),
 ]
 FIELDS = [
@@ -45,6 +57,7 @@ FIELDS = [
         "message",
         "success",
     ),
+    *("questions", "options", "permissions", "requestedSchema", "properties", "mode", "clientId", "requestId"),
     *("contentItems", "query", "prompt", "codexErrorInfo", "additionalDetails", "willRetry", "total", "last", "params"),
 ]
 EXEC = ["thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed", "error"]
@@ -81,7 +94,7 @@ def messages(chance: random.Random) -> dict[str, Any]:
             "message": odd(chance),
         }
     if chance.random() < 0.2:
-        return {"id": odd(chance), chance.choice(["result", "error"]): odd(chance)}
+        return {"id": chance.choice([5, odd(chance)]), chance.choice(["result", "error"]): odd(chance)}
     turn = {"id": "u-1", "status": chance.choice(["completed", "failed", "interrupted", 5]), "error": odd(chance)}
     asked = {"id": odd(chance)} if chance.random() < 0.3 else {}
     usage = {"total": odd(chance), "last": {"inputTokens": chance.choice(ODD)}}
@@ -89,10 +102,16 @@ def messages(chance: random.Random) -> dict[str, Any]:
     return {"method": chance.choice(METHODS), **asked, "params": {**params, **{key: odd(chance) for key in FIELDS[:6]}}}
 
 
-def test_wrong_types() -> None:
+def test_wrong_types(tmp_path: Path) -> None:
     chance = random.Random(1)
+    talk = Talk(start(tmp_path, talk=True))
     for _ in range(3000):
         written = json.dumps(messages(chance)).encode()
+        talking = TalkingStream(talk)
+        talking.feed(line(OPENED))
+        talking.feed(line(TURN_STARTED))
+        talking.tell("m", "Go on.")
+        survive(talking, written)
         stream = AppStream()
         stream.feed(line(OPENED))
         stream.feed(line(TURN_STARTED))

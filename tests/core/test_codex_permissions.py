@@ -19,7 +19,7 @@ from subdeck.core.errors import UsageError
 from subdeck.core.run.model import PromptMode, Tools
 from subdeck.core.run.tool_policy import Offer, resolve_tools
 
-from .test_codex_app_stream import start
+from .codex_lines import start
 
 OFFER = Offer(TOOL_NAMES, TOOL_NAMES, closed=True, excludes=True, leaves_servers=True)
 
@@ -262,6 +262,20 @@ def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -
     problems = [protocol.app_server_problem(command) for _ in range(3)]
     assert ["it has no app-server that says what it takes: unknown subcommand"] * 3 == problems
     assert "asked\n" == (tmp_path / "asked").read_text()
+    assert not protocol.may_talk(command)
     program(tmp_path, "exit 0")
+    assert protocol.may_talk(command), "as far as is known"
     assert "its app-server does not know ThreadStartParams.cwd" == protocol.app_server_problem(command)
     assert "asked\nasked\n" == (tmp_path / "asked").read_text()
+
+
+def test_a_program_that_takes_no_messages(tmp_path: Path, world: Path) -> None:
+    """Its app-server is used all the same, one way."""
+    for title, fields in protocol._USED.items():
+        schema = {"properties": {name: {} for name in fields}}
+        (tmp_path / f"{title}.json").write_text(json.dumps(schema))
+    command = program(tmp_path, f'for out; do :; done; cp {tmp_path}/*.json "$out"')
+    assert "" == protocol.app_server_problem(command)
+    assert protocol.talk_problem(command).startswith("its app-server does not know TurnS")
+    assert not protocol.may_talk(command)
+    assert "asked\n" == (tmp_path / "asked").read_text()

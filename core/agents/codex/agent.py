@@ -14,7 +14,7 @@ from ..model_source import REFRESH, AsksForModels
 from .models import PROVIDER, asked_models
 from .permissions import TOOL_NAMES, advice, denied_in_part
 from .program import codex_version, find_codex, found_credentials
-from .protocol import app_server_problem
+from .protocol import app_server_problem, may_talk
 
 NAMES = ("gpt-", "codex-")
 """How ids begin that are its own, whether it tells them or not."""
@@ -39,6 +39,7 @@ class CodexAgent(AsksForModels):
             env=env,
             naming=Naming.TAKEN,
             has_default_model=True,
+            talks=may_talk(command),
         )
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...]:

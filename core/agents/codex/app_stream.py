@@ -117,7 +117,7 @@ class AppStream(CodexStream):
         if not method:
             return self._answered(message) if "id" in message else self.not_understood(line)
         if "id" in message:
-            return self._asked(message["id"], method, params)
+            return self._ask(message["id"], method, params)
         thread = string(params.get("threadId"))
         if method == "thread/tokenUsage/updated":
             return self._tokens(thread, params)
@@ -171,20 +171,20 @@ class AppStream(CodexStream):
 
     # --- what it asks of us ---
 
-    def _asked(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
+    def _ask(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
         if method == "item/tool/call":
-            return self._reply(id_, _call_result(params))
+            return self.respond(id_, _call_result(params))
         answer = _DECLINED.get(method)
         if answer is None:
             error = {"code": _NO_SUCH_REQUEST, "message": f"there is no {method} here"}
             if not self.is_stdin_done:
                 self.say(encoded({"id": id_, "error": error}))
             return []
-        self._reply(id_, answer)
+        self.respond(id_, answer)
         said = "declined, as nobody is there to allow it" if self._talk else "it asked whether it may"
         return warning(f"{said}: {_what_is_asked(method, params)}")
 
-    def _reply(self, id_: object, result: dict[str, Any]) -> list[Event]:
+    def respond(self, id_: object, result: dict[str, Any]) -> list[Event]:
         if not self.is_stdin_done:
             self.say(encoded({"id": id_, "result": result}))
         return []
@@ -194,7 +194,7 @@ class AppStream(CodexStream):
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
         """Take a turn, perhaps a further one of a recording: then the end of the one before was not the end."""
         self.finished_after = None
-        self.note(finished=False, ended=None)
+        self.note(finished=False, ended=None, stop_reason=None, error_message=None)
         self._turn = string(mapping(params.get("turn")).get("id")) or self._turn
         return []
 

@@ -10,7 +10,7 @@ from ...run.model import RunMeta
 from ..child import Child, Command, Start, Stream
 from ..json_lines import decode, mapping, string
 from .program import app_server_command
-from .protocol import app_server_problem
+from .protocol import app_server_problem, talk_problem
 
 _IN_RESULTS = ("userAgent", "codexHome", "thread")
 _METHODS = ("thread/", "item/", "turn/")
@@ -38,8 +38,13 @@ class CodexChild:
 
             return RecordedStream()
         if not app_server_problem(start.meta.agent_command):
-            from .app_stream import AppStream
             from .talk import Talk
+
+            if start.meta.talk and not talk_problem(start.meta.agent_command):
+                from .talking import TalkingStream
+
+                return TalkingStream(Talk(start))
+            from .app_stream import AppStream
 
             return AppStream(Talk(start))
         from .exec_run import exec_stream

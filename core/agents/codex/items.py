@@ -77,7 +77,7 @@ def _named_call(item: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
         case "commandExecution":
             return "bash", {"command": command_of(item)}
         case "fileChange":
-            return "edit", _changed(item)
+            return "edit", changed(item)
         case "mcpToolCall":
             name = f"mcp__{string(item.get('server'))}__{string(item.get('tool'))}"
             return name, _arguments(item)
@@ -112,7 +112,8 @@ def command_of(fields: dict[str, Any]) -> str:
     return words[0] if len(words) == 1 else whole
 
 
-def _changed(item: dict[str, Any]) -> dict[str, Any]:
+def changed(item: dict[str, Any]) -> dict[str, Any]:
+    """Return which files an edit changes and how, as the arguments of its call."""
     changes = list(map(mapping, items(item.get("changes"))))
     paths = [string(change.get("path")) for change in changes]
     shown = [
@@ -149,7 +150,7 @@ def _content(item: dict[str, Any]) -> tuple[str, bool]:
 
 
 def _kinds(item: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(change["kind"], change["path"]) for change in _changed(item)["changes"]]
+    return [(change["kind"], change["path"]) for change in changed(item)["changes"]]
 
 
 def _cut(text: str) -> tuple[str, bool]:

@@ -6,7 +6,7 @@ The app-server is marked as experimental, so it is asked for its protocol, once 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,8 @@ from ..json_lines import mapping
 from .program import codex_version
 
 TIMEOUT_S = 30
+_ASKED = 2
+"""Counts what was ever looked for: an answer to less is none."""
 
 _USED: dict[str, tuple[str, ...]] = {
     "ThreadStartParams": (
@@ -49,6 +51,16 @@ _USED: dict[str, tuple[str, ...]] = {
 }
 """The names of the protocol that `talk.py` and `app_stream.py` use."""
 
+_SPOKEN: dict[str, tuple[str, ...]] = {
+    "TurnStartParams": ("clientUserMessageId",),
+    "TurnSteerParams": ("threadId", "expectedTurnId", "input", "clientUserMessageId"),
+    "TurnInterruptParams": ("threadId", "turnId"),
+    "CommandExecutionRequestApprovalParams": ("itemId", "command", "cwd", "turnId"),
+    "FileChangeRequestApprovalParams": ("itemId", "turnId"),
+    "ServerRequestResolvedNotification": ("requestId",),
+}
+"""Those that `talking.py` uses beside them."""
+
 
 class Verdict(Struct, frozen=True):
     """What is known of a program, and of which state of it."""
@@ -56,27 +68,50 @@ class Verdict(Struct, frozen=True):
     key: str
     problem: str = ""
     """Why its app-server cannot be used; empty where it can."""
+    one_way: str = ""
+    """Why nothing can be said to a child of it while it works; empty where it can."""
 
 
 def app_server_problem(command: Sequence[str]) -> str:
     """Say why runs do without the app-server of a program; empty where it is used."""
+    return _verdict(command).problem
+
+
+def talk_problem(command: Sequence[str]) -> str:
+    """Say why nothing can be said to the children of a program; empty where it can."""
+    verdict = _verdict(command)
+    return verdict.problem or verdict.one_way
+
+
+def _verdict(command: Sequence[str]) -> Verdict:
     key = _key(command)
     file = _cache_file(command)
-    try:
-        known = decode(files.read(file), Verdict)
-        if known.key == key:
-            return known.problem
-    except (OSError, *UNDECODABLE):
-        pass
+    if known := _known(file, key):
+        return known
     import tempfile  # only where the answer is not known yet
 
     try:
         with tempfile.TemporaryDirectory(prefix="subdeck-codex-") as directory:
-            problem = _generated(command, directory) or _missing(directory)
+            problem = _generated(command, directory) or _missing(directory, _USED)
+            verdict = Verdict(key, problem, "" if problem else _missing(directory, _SPOKEN))
     except OSError as error:
-        return f"its protocol could not be written for us: {error.strerror}"
-    _keep(file, Verdict(key, problem))
-    return problem
+        return Verdict(key, f"its protocol could not be written for us: {error.strerror}")
+    _keep(file, verdict)
+    return verdict
+
+
+def may_talk(command: Sequence[str]) -> bool:
+    """Tell whether something can be said to its children, as far as that is known without starting it."""
+    known = _known(_cache_file(command), _key(command))
+    return known is None or not (known.problem or known.one_way)
+
+
+def _known(file: str, key: str) -> Verdict | None:
+    try:
+        known = decode(files.read(file), Verdict)
+    except (OSError, *UNDECODABLE):
+        return None
+    return known if known.key == key else None
 
 
 def _key(command: Sequence[str]) -> str:
@@ -86,7 +121,7 @@ def _key(command: Sequence[str]) -> str:
         status = os.stat(program)
     except OSError:
         return program
-    return f"{program} {status.st_mtime_ns} {status.st_size} {codex_version(command) or ''}"
+    return f"{_ASKED} {program} {status.st_mtime_ns} {status.st_size} {codex_version(command) or ''}"
 
 
 def _cache_file(command: Sequence[str]) -> str:
@@ -121,19 +156,19 @@ def _generated(command: Sequence[str], directory: str) -> str:
     return ""
 
 
-def _missing(directory: str) -> str:
+def _missing(directory: str, used: Mapping[str, tuple[str, ...]]) -> str:
     """Name what the protocol lacks of that which is used; empty where nothing is missing."""
-    schemas = dict(_schemas(directory))
-    for name, fields in _USED.items():
+    schemas = dict(_schemas(directory, used))
+    for name, fields in used.items():
         known = mapping(schemas.get(name, {}).get("properties"))
         if lacking := [field for field in fields if field not in known]:
             return f"its app-server does not know {name}.{lacking[0]}"
     return ""
 
 
-def _schemas(directory: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _schemas(directory: str, titles: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for part in (directory, *(os.path.join(directory, name) for name in files.names(directory))):
-        for title in _USED:
+        for title in titles:
             try:
                 schema = decode(files.read(os.path.join(part, f"{title}.json")))
             except (OSError, *UNDECODABLE):

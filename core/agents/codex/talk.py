@@ -32,6 +32,8 @@ UNHEARD = (
 
 _INITIALIZE, _CONFIG, _THREAD, _TURN = range(1, 5)
 """Ids of the requests, in their order."""
+FIRST_FREE = 5
+"""Id of the first one beyond those."""
 
 _FINALIZE = {"type": "function", "name": FINALIZE_TOOL, "description": DESCRIPTION, "inputSchema": SCHEMA}
 
@@ -52,7 +54,7 @@ class Talk(Struct, frozen=True):
     def initialize(self) -> bytes:
         client = {"name": "subdeck", "version": __version__}
         capabilities = {"experimentalApi": True, "optOutNotificationMethods": UNHEARD}
-        return _request(_INITIALIZE, "initialize", {"clientInfo": client, "capabilities": capabilities})
+        return request(_INITIALIZE, "initialize", {"clientInfo": client, "capabilities": capabilities})
 
     def next_request(self, result: dict[str, Any]) -> bytes:
         """Return what follows `initialize`, then what follows `config/read`, each given its result."""
@@ -61,28 +63,34 @@ class Talk(Struct, frozen=True):
         if "userAgent" not in result and "codexHome" not in result:
             return b""
         wanted = {"cwd": self._meta.cwd, "includeLayers": False}
-        return encoded({"method": "initialized"}) + _request(_CONFIG, "config/read", wanted)
+        return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", wanted)
 
     def _open_thread(self, servers: dict[str, Any]) -> bytes:
         """Begin or resume a thread; `servers` are those that the settings of Codex name."""
         params = thread_params(self.start, servers)
         if self.start.session_id:
             resumed = {"threadId": self.start.session_id, "excludeTurns": True}
-            return _request(_THREAD, "thread/resume", resumed | params)
+            return request(_THREAD, "thread/resume", resumed | params)
         if not self._meta.keeps_session:
             params["ephemeral"] = True
         if self._meta.finalize:
             params["dynamicTools"] = [_FINALIZE]
-        return _request(_THREAD, "thread/start", params)
+        return request(_THREAD, "thread/start", params)
 
     def start_turn(self, thread: str) -> bytes:
         params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": prompt_of(self.start)}]}
         if self._meta.thinking:
             params["effort"] = EFFORTS.get(self._meta.thinking, self._meta.thinking)
-        return _request(_TURN, "turn/start", params)
+        return request(_TURN, "turn/start", params)
 
 
-def _request(number: int, method: str, params: dict[str, Any]) -> bytes:
+def message_params(thread: str, message_id: str, text: str) -> dict[str, Any]:
+    """Return what a message is told with; under its id, where it has one, Codex shows it again."""
+    params: dict[str, Any] = {"threadId": thread, "input": [{"type": "text", "text": text}]}
+    return params | {"clientUserMessageId": message_id} if message_id else params
+
+
+def request(number: int, method: str, params: dict[str, Any]) -> bytes:
     return encoded({"id": number, "method": method, "params": params})
 
 

@@ -1,0 +1,319 @@
+"""What Codex asks a person, as requests of ours, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...run.events import CONTENT_LIMIT, CUT, Field, Request
+from ...run.model import RequestKind, Verdict
+from ...text.plain import one_line
+from ..forms import filled_in
+from ..json_lines import items, mapping, string
+from .items import changed, command_of
+
+_MOST = 100
+"""Paths, choices or fields of one request that are kept."""
+_TITLE = 200
+
+
+class Asked(Struct, frozen=True):
+    """One thing that Codex asks, and the results by which that is answered."""
+
+    request: Request
+    denied: dict[str, Any]
+    allowed: dict[str, Any] | None = None
+    for_run: dict[str, Any] | None = None
+    filled: Callable[[str], dict[str, Any] | None] | None = None
+    """Makes a result of a reply; None for a reply that does not fit."""
+
+    @property
+    def subject(self) -> str:
+        """Say in a line what it is about."""
+        request = self.request
+        return one_line(request.command or ", ".join(request.paths) or request.text or request.title, _TITLE)
+
+    def result(self, verdict: Verdict, text: str) -> dict[str, Any]:
+        """Return what Codex is answered; what does not fit is denied."""
+        chosen: dict[str, Any] | None = None
+        match verdict:
+            case Verdict.ALLOW:
+                chosen = self.allowed
+            case Verdict.ALLOW_RUN:
+                chosen = self.for_run or self.allowed
+            case Verdict.REPLY:
+                chosen = self.filled(text) if self.filled else None
+            case _:
+                pass
+        return self.denied if chosen is None else chosen
+
+
+def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any]) -> Asked | None:
+    """Read a request of Codex; None for one that no person is asked. `change` is the item of an edit it is about."""
+    match method:
+        case "item/commandExecution/requestApproval":
+            return _command(id_, params)
+        case "item/fileChange/requestApproval":
+            return _file_change(id_, params, change)
+        case "item/permissions/requestApproval":
+            return _permissions(id_, params)
+        case "item/tool/requestUserInput":
+            return _questions(id_, params)
+        case "mcpServer/elicitation/request":
+            return _of_server(id_, params)
+        case _:
+            return None
+
+
+def _command(id_: str, params: dict[str, Any]) -> Asked:
+    command = command_of(params)
+    host = string(mapping(params.get("networkApprovalContext")).get("host"))
+    rule = f"bash({command})" if command and "\n" not in command else ""
+    if host:
+        title = f"wants to reach {host}"
+    elif params.get("kind") == "writeStdin":
+        title = "wants to write to a command that runs"
+    else:
+        title = "wants to run a command"
+    further = mapping(params.get("additionalPermissions"))
+    request = Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title=one_line(title, _TITLE),
+        tool_name="bash",
+        text=_joined(string(params.get("reason")), _json(further) if further else ""),
+        command=_kept(command),
+        cwd=string(params.get("cwd"))[:4096],
+        tool_call_id=string(params.get("itemId")),
+        run_rule=_kept(rule),
+    )
+    return _decided(request)
+
+
+def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> Asked:
+    changes = [mapping(each) for each in items(changed(change).get("changes"))]
+    root = string(params.get("grantRoot"))
+    paths = [path for each in changes if (path := string(each.get("path")))] or ([root] if root else [])
+    request = Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title="wants to change files" if len(paths) != 1 else "wants to change a file",
+        tool_name="edit",
+        text=_joined(string(params.get("reason")), f"for all that is below {root}" if root else ""),
+        paths=tuple(paths[:_MOST]),
+        diff=_kept("\n".join(map(_diff, changes))),
+        tool_call_id=string(params.get("itemId")),
+        run_rule=_kept(f"edit({paths[0]})") if len(paths) == 1 else "",
+    )
+    return _decided(request)
+
+
+def _decided(request: Request) -> Asked:
+    return Asked(
+        request,
+        denied={"decision": "decline"},
+        allowed={"decision": "accept"},
+        for_run={"decision": "acceptForSession"},
+    )
+
+
+def _permissions(id_: str, params: dict[str, Any]) -> Asked:
+    wanted = mapping(params.get("permissions"))
+    files = mapping(wanted.get("fileSystem"))
+    entries = [mapping(mapping(entry).get("path")) for entry in items(files.get("entries"))]
+    paths = [string(entry.get("path")) or string(entry.get("pattern")) for entry in entries]
+    paths += [string(path) for name in ("read", "write") for path in items(files.get(name))]
+    request = Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title="wants further permissions",
+        text=_joined(string(params.get("reason")), _json(wanted)),
+        cwd=string(params.get("cwd"))[:4096],
+        paths=tuple(filter(None, paths))[:_MOST],
+        tool_call_id=string(params.get("itemId")),
+        run_rule="these permissions",
+    )
+    return Asked(
+        request,
+        denied={"permissions": {}},
+        allowed={"permissions": wanted, "scope": "turn"},
+        for_run={"permissions": wanted, "scope": "session"},
+    )
+
+
+# --- questions ---
+
+
+def _questions(id_: str, params: dict[str, Any]) -> Asked | None:
+    """Take questions; None where one asks for a secret, which would stand in the records."""
+    questions = [mapping(each) for each in items(params.get("questions"))][:_MOST]
+    if not questions or any(each.get("isSecret") is True for each in questions):
+        return None
+    fields = tuple(map(_question_field, questions))
+
+    def filled(text: str) -> dict[str, Any] | None:
+        values = {fields[0].name: text} if len(fields) == 1 else filled_in(text, fields)
+        answers = {name: {"answers": [value]} for name, value in values.items()}
+        return {"answers": answers} if answers else None
+
+    first, only = fields[0], len(fields) == 1
+    kind = RequestKind.FORM
+    if only:
+        is_closed = first.choices and questions[0].get("isOther") is not True
+        kind = RequestKind.CHOICE if is_closed else RequestKind.QUESTION
+    request = Request(
+        id=id_,
+        kind=kind,
+        title="asks a question" if only else f"asks {len(fields)} questions",
+        text=_joined(first.text, _described(questions[0])) if only else "",
+        choices=first.choices if only else (),
+        fields=() if only else fields,
+        tool_call_id=string(params.get("itemId")),
+    )
+    return Asked(request, denied={"answers": {}}, filled=filled)
+
+
+def _question_field(question: dict[str, Any]) -> Field:
+    labels = [string(mapping(option).get("label")) for option in items(question.get("options"))]
+    return Field(
+        name=string(question.get("id")),
+        title=one_line(string(question.get("header")), _TITLE),
+        text=_kept(string(question.get("question"))),
+        choices=tuple(filter(None, labels))[:_MOST],
+        required=True,
+    )
+
+
+def _described(question: dict[str, Any]) -> str:
+    """Say what the choices of a question mean."""
+    options = [mapping(option) for option in items(question.get("options"))][:_MOST]
+    said = [f"{string(option.get('label'))}: {about}" for option in options if (about := _about(option))]
+    return "\n".join(said)
+
+
+def _about(fields: dict[str, Any]) -> str:
+    return one_line(string(fields.get("description")), _TITLE)
+
+
+# --- what a server of the Model Context Protocol asks ---
+
+
+def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
+    """Take what an MCP server asks, or Codex before it calls one; None for a proof of who somebody is."""
+    mode = params.get("mode")
+    if mode == "url":
+        return _page(id_, params)
+    if mode not in ("form", "openai/form", "openaiForm", None):
+        return None
+    schema = mapping(params.get("requestedSchema"))
+    required = items(schema.get("required"))
+    properties = list(mapping(schema.get("properties")).items())[:_MOST]
+    if not properties:
+        return _call(id_, params)
+    types = {name: string(mapping(field).get("type")) for name, field in properties}
+    fields = tuple(_schema_field(name, mapping(field), name in required) for name, field in properties)
+
+    def filled(text: str) -> dict[str, Any] | None:
+        content = {name: _typed(value, types[name]) for name, value in filled_in(text, fields).items()}
+        return {"action": "accept", "content": content} if content else None
+
+    request = Request(
+        id=id_,
+        kind=RequestKind.FORM,
+        title=one_line(f"the server {string(params.get('serverName'))} asks", _TITLE),
+        text=_kept(string(params.get("message"))),
+        fields=fields,
+    )
+    return Asked(request, denied={"action": "decline"}, filled=filled)
+
+
+def _call(id_: str, params: dict[str, Any]) -> Asked:
+    """Take the question whether a tool of a server may be called, which is a form without fields."""
+    meta = mapping(params.get("_meta"))
+    kept_for = meta.get("persist")
+    for_run = kept_for == "session" or "session" in items(kept_for)
+    server = string(params.get("serverName"))
+    arguments = mapping(meta.get("tool_params"))
+    request = Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title=one_line(f"wants to use the server {server}", _TITLE),
+        tool_name=one_line(f"mcp__{server}", _TITLE),
+        text=_joined(string(params.get("message")), _json(arguments) if arguments else ""),
+        run_rule=one_line(f"mcp__{server}", _TITLE) if for_run else "",
+    )
+    accepted: dict[str, Any] = {"action": "accept", "content": {}}
+    persisting = {**accepted, "_meta": {"persist": "session"}} if for_run else None
+    return Asked(request, denied={"action": "decline"}, allowed=accepted, for_run=persisting)
+
+
+def _page(id_: str, params: dict[str, Any]) -> Asked:
+    request = Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title=one_line(f"the server {string(params.get('serverName'))} wants a page to be visited", _TITLE),
+        text=_joined(string(params.get("message")), string(params.get("url"))),
+    )
+    return Asked(request, denied={"action": "decline"}, allowed={"action": "accept"})
+
+
+def _schema_field(name: str, schema: dict[str, Any], required: bool) -> Field:
+    named = [mapping(each) for each in (*items(schema.get("oneOf")), *items(schema.get("anyOf")))]
+    values = [*items(schema.get("enum")), *(each.get("const") for each in named)]
+    choices = [value for value in values if isinstance(value, str)]
+    if schema.get("type") == "boolean":
+        choices = ["true", "false"]
+    return Field(
+        name=name,
+        title=one_line(string(schema.get("title")), _TITLE),
+        text=_kept(string(schema.get("description"))),
+        choices=tuple(choices[:_MOST]),
+        required=required,
+    )
+
+
+def _typed(value: str, type_: str) -> object:
+    """Return a value as the schema wants it; as text where it is nothing else."""
+    try:
+        match type_:
+            case "boolean":
+                return value.strip().casefold() in ("true", "yes", "y", "1")
+            case "integer":
+                return int(value)
+            case "number":
+                return float(value)
+            case "array":
+                return [part.strip() for part in value.split(",")]
+            case _:
+                return value
+    except ValueError:
+        return value
+
+
+# --- texts ---
+
+
+def _diff(change: dict[str, Any]) -> str:
+    """Return a change as lines of a diff: Codex gives the whole text of a file that it adds or deletes."""
+    path, text = string(change.get("path")), string(change.get("diff"))
+    sign = {"add": "+", "delete": "-"}.get(string(change.get("kind")))
+    if sign is None:
+        return f"+++ {one_line(path)}\n{text}"
+    lines = text.splitlines()
+    sides = f"-0,0 +1,{len(lines)}" if sign == "+" else f"-1,{len(lines)} +0,0"
+    return "\n".join((f"+++ {one_line(path)}", f"@@ {sides} @@", *(sign + line for line in lines)))
+
+
+def _json(value: dict[str, Any]) -> str:
+    return _kept(msgspec.json.encode(value).decode())
+
+
+def _joined(*parts: str) -> str:
+    return _kept("\n\n".join(filter(str.strip, parts)))
+
+
+def _kept(text: str) -> str:
+    return text if len(text) <= CONTENT_LIMIT else text[:CONTENT_LIMIT] + CUT

@@ -1,0 +1,152 @@
+"""The real Codex, talked to while it works: messages, interrupts, and what it asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.run.events import ToolCall, ToolResult
+from subdeck.core.run.model import MessageState, Verdict
+
+from tests.factories import result_of, started
+from tests.waiting import wait_until
+
+from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from .real_codex import RealCodex, called, command, real_codex, said, texts
+
+pytestmark = pytest.mark.agents
+
+ASKING = 'approval_policy = "on-request"\nsandbox_mode = "read-only"'
+WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
+
+
+@pytest.fixture
+def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
+    with real_codex(project_dir, home, codex_executable) as ready:
+        yield ready
+
+
+def escalated(words: str) -> dict[str, object]:
+    """A turn of the model in which it wants to run a command outside the sandbox."""
+    return called("exec_command", cmd=words, sandbox_permissions="require_escalated", justification="It is needed.")
+
+
+def test_a_message_in_the_middle_of_a_command(codex: RealCodex) -> None:
+    """It stands in the next request to the model, and counts as delivered then; the answer comes after it."""
+    codex.preset("tools: read, bash")
+    codex.script(called("exec_command", cmd="echo begun; sleep 1.5", yield_time_ms=10_000), said("With bananas."))
+    run = codex.begin("Count.")
+    assert run.can_talk
+    wait_until(lambda: of(ToolCall, codex.engine, run), "the command to begin")
+    sent = codex.engine.send(run.run_id, "Say bananas.")
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("done", "With bananas.") == (ended.reason, result_of(codex.engine, ended).final_text)
+    assert WHOLE == reached(codex.engine, run, sent.id)
+    assert [["Count."], ["Count.", "Say bananas."]] == [texts(request) for request in codex.requests]
+
+
+def test_an_interrupted_run_goes_on(codex: RealCodex) -> None:
+    """Its turn ends, its child stays; the next message goes on with the same conversation."""
+    codex.preset("tools: read, bash")
+    codex.script(command("echo begun; sleep 300", "Let me wait."), said("Without waiting."))
+    run = codex.begin("Wait.")
+    wait_until(lambda: of(ToolCall, codex.engine, run), "the command to begin")
+    pid = started(codex.engine, run).child_pid
+    codex.engine.interrupt(run.run_id)
+    assert "operator" == wait_until_interrupted(codex.engine, run).by
+    assert standing(codex.engine, run).is_interrupted
+    sent = codex.engine.send(run.run_id, "Do not wait.")
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("done", "Without waiting.") == (ended.reason, result_of(codex.engine, ended).final_text)
+    assert WHOLE == reached(codex.engine, run, sent.id)
+    assert ["Wait.", "Do not wait."] == texts(codex.requests[-1])
+    assert pid == started(codex.engine, run).child_pid
+
+
+def test_a_command_is_allowed_once_for_the_run_and_denied(codex: RealCodex) -> None:
+    """What is allowed for the run is not asked again; a denied command does not run, and the model reads why."""
+    codex.configure(ASKING)
+    codex.preset()
+    codex.script(
+        escalated("echo one >> made.txt"),
+        escalated("echo one >> made.txt"),
+        escalated("echo one >> made.txt"),
+        escalated("rm made.txt"),
+        said("Done."),
+    )
+    run = codex.begin()
+    for number, (verdict, word) in enumerate(
+        ((Verdict.ALLOW, ""), (Verdict.ALLOW_RUN, ""), (Verdict.DENY, "Keep that file.")), 1
+    ):
+        request = wait_for_request(codex.engine, run, number)
+        assert ("echo one >> made.txt" if number < 3 else "rm made.txt") == request.command
+        assert standing(codex.engine, run).is_waiting
+        codex.engine.reply(run.run_id, request.id, verdict, word)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert "done" == ended.reason
+    assert "one\none\none\n" == (codex.project / "made.txt").read_text()
+    assert [(Verdict.ALLOW, "operator"), (Verdict.ALLOW_RUN, "operator"), (Verdict.DENY, "operator")] == [
+        (decision.verdict, decision.by) for decision in decisions(codex.engine, run)
+    ]
+    assert [False, False, False, True] == [result.is_error for result in of(ToolResult, codex.engine, run)]
+    assert any("Keep that file." in text for text in texts(codex.requests[-1]))
+
+
+def test_an_edit_is_shown_before_it_is_made(codex: RealCodex) -> None:
+    codex.configure(ASKING)
+    codex.preset()
+    patch = "*** Begin Patch\n*** Add File: made.txt\n+hello\n*** End Patch"
+    codex.script(command(f"apply_patch <<'EOF'\n{patch}\nEOF"), said("Done."))
+    run = codex.begin()
+    request = wait_for_request(codex.engine, run)
+    assert ("edit", (str(codex.project / "made.txt"),)) == (request.tool_name, request.paths)
+    assert "+hello" in request.diff
+    assert not (codex.project / "made.txt").exists()
+    codex.engine.reply(run.run_id, request.id, Verdict.ALLOW)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("done", "hello\n") == (ended.reason, (codex.project / "made.txt").read_text())
+
+
+def test_an_interrupt_takes_a_question_back(codex: RealCodex) -> None:
+    codex.configure(ASKING)
+    codex.preset()
+    codex.script(escalated("touch made.txt"), said("Then not."))
+    run = codex.begin()
+    wait_for_request(codex.engine, run)
+    codex.engine.interrupt(run.run_id)
+    wait_until_interrupted(codex.engine, run)
+    assert [Verdict.WITHDRAWN] == [decision.verdict for decision in decisions(codex.engine, run)]
+    codex.engine.send(run.run_id, "Leave it.")
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("done", False) == (ended.reason, (codex.project / "made.txt").exists())
+
+
+def test_a_child_that_ends_while_a_message_is_on_its_way(codex: RealCodex) -> None:
+    """What it had taken and never shown is said in the result."""
+    codex.preset("tools: read, bash")
+    codex.script(command("echo begun; sleep 300", "Let me wait."), said("Never."))
+    run = codex.begin()
+    wait_until(lambda: of(ToolCall, codex.engine, run), "the command to begin")
+    sent = codex.engine.send(run.run_id, "Hurry up.")
+    wait_until(lambda: reached(codex.engine, run, sent.id), "the message to be accepted")
+    os.kill(started(codex.engine, run).child_pid, signal.SIGKILL)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert [MessageState.ACCEPTED, MessageState.LATE] == reached(codex.engine, run, sent.id)
+    result = result_of(codex.engine, ended)
+    assert ("agent_exit", "Let me wait.") == (ended.reason, result.final_text)
+    assert [(sent.id, "Hurry up.")] == [(message.id, message.text) for message in result.undelivered]
+
+
+def test_a_stop_ends_the_turn_first(codex: RealCodex) -> None:
+    """Codex ends by its own means: no signal was needed, and the conversation knows of the interruption."""
+    codex.preset("tools: read, bash")
+    codex.script(command("echo begun; sleep 300", "Let me wait."), said("Going on."))
+    run = codex.begin("Wait.")
+    wait_until(lambda: of(ToolCall, codex.engine, run), "the command to begin")
+    codex.engine.stop([run.run_id])
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    result = result_of(codex.engine, ended)
+    assert ("stopped", 0, None) == (ended.reason, result.exit_code, result.signal)

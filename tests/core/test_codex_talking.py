@@ -1,0 +1,459 @@
+"""What is said to a Codex that works, what it asks meanwhile, and how it is answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.agents.codex.talk import Talk
+from subdeck.core.agents.codex.talking import TalkingStream
+from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.outcome import decide
+
+from .codex_lines import INITIALIZED, OPENED, SETTINGS, THREAD, TURN, TURN_STARTED, ended, fed, item, said, start, told
+
+COMMAND = told("item/commandExecution/requestApproval", itemId="i-1", command="/bin/bash -lc 'rm x'", cwd="/srv/shop")
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> TalkingStream:
+    """A stream whose child is being started."""
+    return TalkingStream(Talk(start(tmp_path, talk=True)))
+
+
+@pytest.fixture
+def working(starting: TalkingStream) -> TalkingStream:
+    """A stream in the middle of its first turn."""
+    fed(starting, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
+    said(starting)
+    return starting
+
+
+def begins(turn: str) -> dict[str, Any]:
+    return {"method": "turn/started", "params": {"threadId": THREAD, "turn": {"id": turn}}}
+
+
+def shows(message: str) -> dict[str, Any]:
+    """Codex has put a message into its thread."""
+    return item("started", "userMessage", clientId=message)
+
+
+def answer(request: dict[str, Any], **result: Any) -> dict[str, Any]:
+    return {"id": request["id"], "result": result}
+
+
+def refusal(request: dict[str, Any], words: str) -> dict[str, Any]:
+    return {"id": request["id"], "error": {"code": -32600, "message": words}}
+
+
+def states(events: list[Event]) -> list[tuple[str, MessageState]]:
+    return [(event.id, event.state) for event in events if isinstance(event, Message)]
+
+
+def is_over(stream: TalkingStream) -> bool:
+    return stream.is_stdin_done and stream.finished_after == 0
+
+
+# --- messages ---
+
+
+def test_a_message_is_told_to_the_turn_that_runs(working: TalkingStream) -> None:
+    """It is delivered when it stands in the thread, not when Codex took it."""
+    working.tell("m", "Say bananas.")
+    (steer,) = said(working)
+    assert ("turn/steer", THREAD, TURN, "Say bananas.", "m") == (
+        steer["method"],
+        steer["params"]["threadId"],
+        steer["params"]["expectedTurnId"],
+        steer["params"]["input"][0]["text"],
+        steer["params"]["clientUserMessageId"],
+    )
+    assert [] == states(fed(working, answer(steer, turnId=TURN)))
+    assert [("m", MessageState.DELIVERED)] == states(fed(working, shows("m"), shows("m")))
+    fed(working, ended("completed"))
+    assert is_over(working)
+
+
+def test_a_message_waits_for_the_first_turn(starting: TalkingStream) -> None:
+    """What is said while the child starts is told as soon as it listens."""
+    starting.tell("m", "And this.")
+    fed(starting, INITIALIZED, SETTINGS, OPENED)
+    assert "turn/steer" not in [request["method"] for request in said(starting)]
+    fed(starting, TURN_STARTED)
+    assert ["turn/steer"] == [request["method"] for request in said(starting)]
+
+
+def test_a_message_that_comes_as_the_turn_ends_gets_one_of_its_own(working: TalkingStream) -> None:
+    """The run goes on until the message had its turn."""
+    working.tell("m", "One more thing.")
+    (steer,) = said(working)
+    fed(working, ended("completed"))
+    assert not working.is_stdin_done and working.finished_after is None
+    assert [] == states(fed(working, refusal(steer, "no active turn to steer")))
+    (turn,) = said(working)
+    assert ("turn/start", "One more thing.") == (turn["method"], turn["params"]["input"][0]["text"])
+    events = fed(working, answer(turn, turn={"id": "u-2"}), begins("u-2"), shows("m"))
+    assert [("m", MessageState.DELIVERED)] == states(events)
+    fed(working, item("completed", "agentMessage", text="Done, too."), ended("completed", turn="u-2"))
+    assert (True, "Done, too.") == (is_over(working), working.facts.final_text)
+
+
+def test_a_message_that_was_taken_and_never_shown_is_told_again(working: TalkingStream) -> None:
+    working.tell("m", "One more thing.")
+    fed(working, answer(said(working)[0], turnId=TURN), ended("completed"))
+    assert ["turn/start"] == [request["method"] for request in said(working)]
+    assert not working.is_stdin_done
+
+
+def test_a_turn_that_takes_no_messages(working: TalkingStream) -> None:
+    """As one that only compacts: what is said then follows it, in the order in which it was said."""
+    working.tell("m", "First.")
+    fed(working, refusal(said(working)[0], "cannot steer a compact turn"))
+    working.tell("n", "Second.")
+    assert [] == said(working)
+    fed(working, ended("completed"))
+    (turn,) = said(working)
+    assert "First." == turn["params"]["input"][0]["text"]
+    fed(working, answer(turn, turn={"id": "u-2"}), begins("u-2"))
+    (steer,) = said(working)
+    assert ("turn/steer", "u-2", "Second.") == (
+        steer["method"],
+        steer["params"]["expectedTurnId"],
+        steer["params"]["input"][0]["text"],
+    )
+
+
+def test_a_message_that_codex_does_not_take_at_all(working: TalkingStream) -> None:
+    """It is refused in the words of Codex, and the run ends as it would have."""
+    working.tell("m", "x" * 9)
+    steer = said(working)[0]
+    fed(working, item("completed", "agentMessage", text="Done."), ended("completed"), refusal(steer, "too long"))
+    events = fed(working, refusal(said(working)[0], "the input is too long"))
+    assert [("m", MessageState.REFUSED)] == states(events)
+    assert "the input is too long" in [event.reason for event in events if isinstance(event, Message)]
+    assert (True, "done") == (is_over(working), decide(working.facts).reason)
+
+
+# --- interrupts ---
+
+
+def interrupted(stream: TalkingStream) -> list[Event]:
+    stream.interrupt(stays=True)
+    (request,) = said(stream)
+    assert ("turn/interrupt", TURN) == (request["method"], request["params"]["turnId"])
+    return fed(stream, answer(request), ended("interrupted"))
+
+
+def test_an_interrupted_child_waits_for_what_is_said_next(working: TalkingStream) -> None:
+    """Its text is kept; the next message begins a turn, whose end is the run's."""
+    fed(working, item("completed", "agentMessage", text="So far."))
+    events = interrupted(working)
+    assert [Interrupted] == [type(event) for event in events]
+    assert (True, False, None) == (working.is_waiting, working.is_stdin_done, working.finished_after)
+    working.interrupt(stays=True)
+    assert [] == said(working)
+    working.tell("m", "Go on.")
+    (turn,) = said(working)
+    assert ("turn/start", False) == (turn["method"], working.is_waiting)
+    fed(working, begins("u-2"), shows("m"), item("completed", "agentMessage", text="All."))
+    fed(working, ended("completed", turn="u-2"))
+    assert (True, "done", "All.") == (is_over(working), decide(working.facts).reason, working.facts.final_text)
+
+
+def test_an_interrupted_child_to_which_nothing_is_said(working: TalkingStream) -> None:
+    fed(working, item("completed", "agentMessage", text="So far."))
+    interrupted(working)
+    working.close()
+    assert (True, False, RunReason.INTERRUPTED, "So far.") == (
+        is_over(working),
+        working.is_waiting,
+        decide(working.facts).reason,
+        working.facts.final_text,
+    )
+
+
+def test_what_was_told_before_an_interrupt_is_told_again(working: TalkingStream) -> None:
+    """Codex forgets what had not reached its thread; it begins the next turn, at once."""
+    working.tell("m", "Rather this.")
+    fed(working, answer(said(working)[0], turnId=TURN))
+    events = interrupted(working)
+    assert [Interrupted] == [type(event) for event in events]
+    (turn,) = said(working)
+    assert ("turn/start", "m") == (turn["method"], turn["params"]["clientUserMessageId"])
+    assert not working.is_waiting
+
+
+def test_what_is_said_while_a_turn_is_being_interrupted(working: TalkingStream) -> None:
+    """It does not go to the turn that is about to end."""
+    working.interrupt(stays=True)
+    said(working)
+    working.tell("m", "Rather this.")
+    assert [] == said(working)
+    fed(working, ended("interrupted"))
+    assert ["turn/start"] == [request["method"] for request in said(working)]
+
+
+def test_an_interrupt_before_the_first_turn(starting: TalkingStream) -> None:
+    """It is carried out as soon as there is something to interrupt."""
+    starting.interrupt(stays=True)
+    fed(starting, INITIALIZED, SETTINGS, OPENED)
+    said(starting)
+    fed(starting, TURN_STARTED)
+    assert ["turn/interrupt"] == [request["method"] for request in said(starting)]
+    fed(starting, ended("interrupted"))
+    assert starting.is_waiting
+
+
+def test_an_interrupt_that_comes_as_the_turn_ends(working: TalkingStream) -> None:
+    """The turn was whole: the run is done, and the refused request is not worth a word."""
+    working.interrupt(stays=True)
+    (request,) = said(working)
+    fed(working, item("completed", "agentMessage", text="Done."))
+    events = fed(working, ended("completed"), refusal(request, "no active turn"))
+    assert ([], True, "done") == (events, is_over(working), decide(working.facts).reason)
+
+
+def test_an_interrupt_that_is_refused(working: TalkingStream) -> None:
+    """The turn goes on, and takes messages again."""
+    working.interrupt(stays=True)
+    (request,) = said(working)
+    working.tell("m", "Rather this.")
+    (notice,) = fed(working, refusal(request, "not now"))
+    assert isinstance(notice, Notice) and "not now" in notice.text
+    assert ["turn/steer"] == [request["method"] for request in said(working)]
+
+
+@pytest.mark.parametrize("when", ["starting", "working", "interrupted"])
+def test_a_soft_stop(starting: TalkingStream, when: str) -> None:
+    """The turn is ended by Codex's own means, then the child has nothing more to do."""
+    if when != "starting":
+        fed(starting, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
+        said(starting)
+    if when == "interrupted":
+        interrupted(starting)
+    starting.interrupt(stays=False)
+    if when == "working":
+        starting.tell("m", "Too late.")
+        assert ["turn/interrupt"] == [request["method"] for request in said(starting)]
+        assert [] == fed(starting, ended("interrupted"))
+    assert (True, False) == (is_over(starting), starting.is_waiting)
+    assert RunReason.INTERRUPTED is decide(starting.facts).reason
+
+
+# --- requests ---
+
+
+def with_id(message: dict[str, Any], id_: object = 0) -> dict[str, Any]:
+    """Make a request of what would be a notification."""
+    return {"method": message["method"], "id": id_, "params": message["params"]}
+
+
+def asked(stream: TalkingStream, message: dict[str, Any], id_: object = 0) -> Request:
+    (request,) = fed(stream, with_id(message, id_))
+    assert isinstance(request, Request)
+    assert [] == said(stream)
+    return request
+
+
+@pytest.mark.parametrize(
+    ("verdict", "decision"),
+    [(Verdict.ALLOW, "accept"), (Verdict.ALLOW_RUN, "acceptForSession"), (Verdict.DENY, "decline")],
+)
+def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, decision: str) -> None:
+    """Exactly as it would be run, and where."""
+    request = asked(working, COMMAND)
+    assert (RequestKind.PERMISSION, "bash", "rm x", "/srv/shop", "i-1") == (
+        request.kind,
+        request.tool_name,
+        request.command,
+        request.cwd,
+        request.tool_call_id,
+    )
+    working.reply(request.id, verdict, "")
+    assert [{"id": 0, "result": {"decision": decision}}] == said(working)
+    working.reply(request.id, Verdict.ALLOW, "")
+    assert [] == said(working), "one answer to one question"
+
+
+def test_the_word_of_a_denial_reaches_the_model(working: TalkingStream) -> None:
+    """The protocol has no place for it, so it is said to the turn before the denial is."""
+    request = asked(working, COMMAND)
+    working.reply(request.id, Verdict.DENY, "use git rm")
+    steer, denial = said(working)
+    assert ("turn/steer", "Denied (rm x): use git rm") == (steer["method"], steer["params"]["input"][0]["text"])
+    assert {"decision": "decline"} == denial["result"]
+    assert [] == fed(working, answer(steer, turnId=TURN), item("started", "userMessage"), ended("completed"))
+    assert is_over(working)
+
+
+def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
+    """The question itself does not have it: it stands in the item that it is about."""
+    changes = [
+        {"path": "/srv/shop/new.py", "kind": {"type": "add"}, "diff": "a\nb\n"},
+        {"path": "/srv/shop/old.py", "kind": {"type": "update", "move_path": None}, "diff": "@@ -1 +1 @@\n-a\n+b\n"},
+    ]
+    fed(working, item("started", "fileChange", changes=changes, status="inProgress"))
+    request = asked(working, told("item/fileChange/requestApproval", itemId="i-1", reason="outside"))
+    assert ("edit", ("/srv/shop/new.py", "/srv/shop/old.py"), "outside") == (
+        request.tool_name,
+        request.paths,
+        request.text,
+    )
+    assert "+++ /srv/shop/new.py\n@@ -0,0 +1,2 @@\n+a\n+b" in request.diff
+    assert "+++ /srv/shop/old.py\n@@ -1 +1 @@\n-a\n+b" in request.diff
+    working.reply(request.id, Verdict.ALLOW, "")
+    assert [{"id": 0, "result": {"decision": "accept"}}] == said(working)
+
+
+def test_further_permissions_are_given_as_they_were_asked_for(working: TalkingStream) -> None:
+    wanted = {"fileSystem": {"write": ["/srv/data"]}, "network": {"enabled": True}}
+    for verdict, result in (
+        (Verdict.ALLOW, {"permissions": wanted, "scope": "turn"}),
+        (Verdict.ALLOW_RUN, {"permissions": wanted, "scope": "session"}),
+        (Verdict.DENY, {"permissions": {}}),
+    ):
+        request = asked(working, told("item/permissions/requestApproval", permissions=wanted, cwd="/srv/shop"))
+        assert ("/srv/data",) == request.paths
+        assert '"enabled":true' in request.text
+        working.reply(request.id, verdict, "")
+        assert [{"id": 0, "result": result}] == said(working)
+
+
+OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": ""}]
+COLOUR = {"id": "c", "header": "Colour", "question": "Which one?", "options": OPTIONS}
+NAME = {"id": "n", "header": "Name", "question": "What name?", "options": None}
+
+
+@pytest.mark.parametrize(
+    ("questions", "kind", "text", "answers"),
+    [
+        ([COLOUR], RequestKind.CHOICE, "Blue", {"c": {"answers": ["Blue"]}}),
+        ([{**COLOUR, "isOther": True}], RequestKind.QUESTION, "a: green", {"c": {"answers": ["a: green"]}}),
+        ([NAME], RequestKind.QUESTION, "Ada", {"n": {"answers": ["Ada"]}}),
+        (
+            [COLOUR, NAME],
+            RequestKind.FORM,
+            "colour: Red\nname: Ada",
+            {"c": {"answers": ["Red"]}, "n": {"answers": ["Ada"]}},
+        ),
+        ([COLOUR, NAME], RequestKind.FORM, '{"c": "Red"}', {"c": {"answers": ["Red"]}}),
+        ([COLOUR, NAME], RequestKind.FORM, "whatever", {}),
+    ],
+)
+def test_questions(
+    working: TalkingStream, questions: list[dict[str, Any]], kind: RequestKind, text: str, answers: object
+) -> None:
+    """One question is answered by its text, several by a form."""
+    request = asked(working, told("item/tool/requestUserInput", itemId="i", questions=questions))
+    assert kind is request.kind
+    if kind is RequestKind.FORM:
+        assert [("c", "Which one?"), ("n", "What name?")] == [(field.name, field.text) for field in request.fields]
+    else:
+        assert request.text.startswith(questions[0]["question"])
+    working.reply(request.id, Verdict.REPLY, text)
+    assert [{"id": 0, "result": {"answers": answers}}] == said(working)
+
+
+def test_a_secret_is_not_asked_for(working: TalkingStream) -> None:
+    """It would stand in the records."""
+    question = told("item/tool/requestUserInput", questions=[{**NAME, "isSecret": True}])
+    (notice,) = fed(working, with_id(question))
+    assert isinstance(notice, Notice)
+    assert [{"id": 0, "result": {"answers": {}}}] == said(working)
+
+
+def test_a_form_of_a_server(working: TalkingStream) -> None:
+    """Values have the types that the server wants."""
+    schema = {
+        "type": "object",
+        "properties": {"count": {"type": "integer"}, "sure": {"type": "boolean"}, "name": {"type": "string"}},
+        "required": ["name"],
+    }
+    form = told("mcpServer/elicitation/request", serverName="shop", mode="form", message="How?", requestedSchema=schema)
+    request = asked(working, form, "x")
+    assert [("count", False), ("sure", False), ("name", True)] == [
+        (field.name, field.required) for field in request.fields
+    ]
+    assert ("true", "false") == request.fields[1].choices
+    working.reply(request.id, Verdict.REPLY, "count: 3\nsure: true\nname: Ada")
+    content = {"count": 3, "sure": True, "name": "Ada"}
+    assert [{"id": "x", "result": {"action": "accept", "content": content}}] == said(working)
+
+
+def test_a_call_of_a_server(working: TalkingStream) -> None:
+    """Codex asks by a form without fields; it can be allowed for the run where Codex offers that."""
+    schema = {"type": "object", "properties": {}}
+    for meta, has_rule in (({"persist": ["session", "always"], "tool_params": {"a": 1}}, True), ({}, False)):
+        call = told(
+            "mcpServer/elicitation/request",
+            serverName="shop",
+            mode="form",
+            message="Allow shop to sell?",
+            requestedSchema=schema,
+            _meta=meta,
+        )
+        request = asked(working, call)
+        assert (RequestKind.PERMISSION, has_rule) == (request.kind, bool(request.run_rule))
+        working.reply(request.id, Verdict.ALLOW_RUN, "")
+        (sent,) = said(working)
+        assert ("accept", has_rule) == (sent["result"]["action"], "_meta" in sent["result"])
+
+
+def test_what_codex_takes_back(working: TalkingStream) -> None:
+    """As what another program has answered, or what was asked in a turn that is over."""
+    first, second = asked(working, COMMAND, 0), asked(working, COMMAND, "0")
+    assert first.id != second.id
+    taken = fed(working, {"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": 0}})
+    assert [(first.id, Verdict.WITHDRAWN)] == [(e.request, e.verdict) for e in taken if isinstance(e, Decision)]
+    taken = fed(working, ended("interrupted"))
+    assert [second.id] == [event.request for event in taken if isinstance(event, Decision)]
+    for request in (first, second):
+        working.reply(request.id, Verdict.ALLOW, "")
+    assert [] == said(working)
+
+
+def test_an_answer_of_ours_is_nothing_that_was_taken_back(working: TalkingStream) -> None:
+    working.reply(asked(working, COMMAND).id, Verdict.ALLOW, "")
+    assert [] == fed(working, {"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": 0}})
+
+
+HOSTILE = [
+    told("item/commandExecution/requestApproval", command=["a"], cwd=5, itemId={}, additionalPermissions=[1]),
+    told("item/commandExecution/requestApproval", command="\x1b[31m'" + "x" * 200_000, reason=["x"]),
+    told("item/fileChange/requestApproval", itemId=[], grantRoot=3),
+    told("item/fileChange/requestApproval", itemId="i-1"),
+    told("item/permissions/requestApproval", permissions={"fileSystem": {"entries": [1, {"path": 2}], "write": 3}}),
+    told("item/tool/requestUserInput", questions=[1, {"options": [2, {"label": 3}]}, {}]),
+    told("item/tool/requestUserInput", questions="x"),
+    told("mcpServer/elicitation/request", mode=[], requestedSchema={"properties": {"a": 1}}),
+    told(
+        "mcpServer/elicitation/request", mode="form", requestedSchema={"properties": {"a": {"enum": [1], "oneOf": 3}}}
+    ),
+    told("mcpServer/elicitation/request", mode="url", url=["x"]),
+    told("serverRequest/resolved", requestId={"a": [1]}),
+]
+
+
+@pytest.mark.parametrize("bad", HOSTILE)
+@pytest.mark.parametrize("id_", [7, None, {"a": []}, "x" * 100_000])
+def test_no_question_raises(working: TalkingStream, bad: dict[str, Any], id_: object) -> None:
+    """However it is written, it can be shown and answered; long texts are cut."""
+    fed(working, item("started", "fileChange", changes=[1, {"path": [], "kind": 3, "diff": {}}]))
+    for verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY, Verdict.REPLY):
+        for event in fed(working, with_id(bad, id_)):
+            if isinstance(event, Request):
+                assert len(event.command) + len(event.text) < 140_000
+                working.reply(event.id, verdict, "a: 99999999999999999999999\n1: 2")
+    working.replies()
+
+
+def test_hostile_answers_to_our_requests(working: TalkingStream) -> None:
+    """Ids that nobody gave, and answers in no form at all."""
+    working.tell("m", "Go on.")
+    (steer,) = said(working)
+    for wrong in ({"id": 10**30, "result": 3}, {"id": True, "error": 3}, {"id": 99, "error": {"message": []}}):
+        fed(working, wrong)
+    fed(working, {"id": steer["id"], "error": [1]}, ended("completed"))
+    assert ["turn/start"] == [request["method"] for request in said(working)]
