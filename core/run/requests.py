@@ -50,7 +50,7 @@ def request_fields(request: Request) -> dict[str, Any]:
     fields = {
         name: getattr(request, field)
         for field, name in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
-        if field not in ("seq", "ts", "fields")
+        if field not in ("seq", "ts", "fields", "usual")
     }
     return {**fields, "fields": [_field_fields(field) for field in request.fields], "at": request.ts}
 

@@ -12,10 +12,14 @@ from ..agents.child import Stream
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
-from ..run.requests import BY_AGENT, BY_TIMEOUT, subject_of
+from ..run.requests import BY_AGENT, BY_RULE, BY_TIMEOUT, subject_of
 from ..system import files
 from ..text.plain import one_line
 from .records import Records
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ..run.permissions import Policy
 
 MOST_OPEN = 100
 """Requests of a child that wait at the same time; a further one is denied."""
@@ -40,6 +44,8 @@ class Conversation:
         self._in_prompt: list[Entry] = []
         self._open: dict[str, tuple[Request, str, float]] = {}
         """Requests by their ids here, each with the agent's own id and when it was made, in monotonic seconds."""
+        self._policy: Policy | None = None
+        """Made for the first request: few runs have any."""
         self._requests = 0
         self._interrupt: Entry | None = None
         """The one that the child was asked for last."""
@@ -197,8 +203,11 @@ class Conversation:
         elif fault := _fault(self._open[number][0], entry.verdict):
             self._refuse(entry, fault)
         else:
+            run_rule = self._open[number][0].run_rule
             self._decide(number, entry.verdict, by=entry.by, text=entry.text, message=entry.id)
             self._inbox.settle(entry.id)
+            if entry.verdict is Verdict.ALLOW_RUN:
+                self._allow_in_run(run_rule)
 
     def _is_refused(self, entry: Entry, why: str) -> bool:
         """Refuse what is no message."""
@@ -227,19 +236,55 @@ class Conversation:
     # --- what the child asks ---
 
     def _requested(self, request: Request) -> None:
+        """Let the rules decide, and hold what they do not decide until somebody does."""
+        policy = self._rules()
+        verdict, rule = policy.decide(request)
+        if verdict is None and not rule and request.usual is not None:
+            self._answer(request.id, request.usual)
+            return
+        if verdict is not None:
+            self._answer(request.id, verdict, _denied_by(rule) if verdict is Verdict.DENY else "")
+            self._record(request, "", verdict, by=BY_RULE, rule=rule)
+            return
         self._requests += 1
         number = f"q{self._requests}"
-        self._open[number] = (replace(request, id=number), request.id, time.monotonic())
-        self._records.event(replace(request, id=number))
+        held = replace(request, id=number, usual=None, rule=rule, run_rule=policy.run_rule(request))
+        self._open[number] = (held, request.id, time.monotonic())
+        self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
             self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="it asks too much")
+
+    def _rules(self) -> Policy:
+        if self._policy is None:
+            from ..run.permissions import Policy
+
+            self._policy = Policy(self._meta.permissions, self._meta.cwd)
+        return self._policy
+
+    def _allow_in_run(self, rule: str) -> None:
+        """Allow what is like a request from now on, and what of it is asked already."""
+        policy = self._rules()
+        policy.allow_in_run(rule)
+        for number, (request, _, _) in tuple(self._open.items()):
+            if policy.decide(request) == (Verdict.ALLOW, rule):
+                self._decide(number, Verdict.ALLOW, by=BY_RULE, rule=rule)
+
+    def _answer(self, own_id: str, verdict: Verdict, text: str = "") -> None:
+        if self._stream is not None:
+            self._stream.reply(own_id, verdict, text)
 
     def _decide(
         self, number: str, verdict: Verdict, *, by: str, text: str = "", rule: str = "", message: str = ""
     ) -> None:
         request, own_id, _ = self._open.pop(number)
-        if self._stream is not None and verdict is not Verdict.WITHDRAWN:
-            self._stream.reply(own_id, verdict, text)
+        if verdict is not Verdict.WITHDRAWN:
+            self._answer(own_id, verdict, text)
+        rule = rule or (request.run_rule if verdict is Verdict.ALLOW_RUN else "")
+        self._record(request, number, verdict, by=by, text=text, rule=rule, message=message)
+
+    def _record(
+        self, request: Request, number: str, verdict: Verdict, *, by: str, rule: str, text: str = "", message: str = ""
+    ) -> None:
         self._records.event(
             Decision(
                 request=number,
@@ -254,9 +299,15 @@ class Conversation:
         )
 
 
+def _denied_by(rule: str) -> str:
+    return f"the rule {rule} of this run's permissions denies it"
+
+
 def _fault(request: Request, verdict: Verdict) -> str:
     """Say why a verdict does not fit what is asked; empty where it does."""
     if request.kind is RequestKind.PERMISSION:
+        if verdict is Verdict.ALLOW_RUN and not request.run_rule:
+            return "no rule says what it would allow in the whole run: say allow or deny"
         return "it asks for leave: say allow or deny" if verdict is Verdict.REPLY else ""
     if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
         return "it asks for an answer: give one, or deny"

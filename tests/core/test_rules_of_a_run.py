@@ -1,0 +1,131 @@
+"""What the wrapper does with a request: decided by the rules of the run, or held for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from subdeck.core import paths
+from subdeck.core.agents.stream import AgentStream
+from subdeck.core.paths import Project
+from subdeck.core.run.events import Decision, Event, EventTail, Message, Request
+from subdeck.core.run.inbox import EntryKind, put
+from subdeck.core.run.model import LogCaps, Permissions, RequestKind, Verdict
+from subdeck.core.wrapper.conversation import Conversation
+from subdeck.core.wrapper.records import Records
+
+from tests.core.talking import Listening, listening
+
+
+class Child(AgentStream):
+    """A child to which replies are noted."""
+
+    talks = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stdin_done = False
+        self.replied: list[tuple[str, Verdict, str]] = []
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
+        self.replied.append((request_id, verdict, text))
+
+
+class Talk:
+    """The conversation of a run with a child, and what it wrote down."""
+
+    def __init__(self, run: Listening, permissions: Permissions | None) -> None:
+        self.run = run
+        self.child = Child()
+        directory = str(run.directory)
+        records = Records(directory, f"{directory}/.activity", caps=LogCaps(), written=0, show=lambda _: None)
+        self.conversation = Conversation(replace(run.meta, permissions=permissions), directory, records)
+        self.conversation.attach(self.child)
+
+    def ask(self, number: int, **fields: Any) -> None:
+        known: dict[str, Any] = {"kind": RequestKind.PERMISSION, "title": "wants to run a command", "tool_name": "bash"}
+        self.conversation.take(Request(id=f"own-{number}", **(known | fields)))
+
+    def reply(self, verdict: Verdict, request: str = "") -> None:
+        put(str(self.run.directory), EntryKind.REPLY, by="operator", verdict=verdict, request=request)
+        self.conversation.look()
+
+    def said(self, kind: type[Event]) -> list[Any]:
+        tail = EventTail(str(self.run.directory / paths.EVENTS))
+        return [event for event in tail.read() if isinstance(event, kind)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Listening]:
+    with listening(Project(str(tmp_path)), cwd=str(tmp_path)) as run:
+        yield run
+
+
+RULES = Permissions(allow=("bash(git *)",), ask=("bash(git push *)",), deny=("bash(rm *)",))
+
+
+def test_rules_decide_before_anybody_is_asked(run: Listening) -> None:
+    """A call that a rule allows or denies is answered at once; the decision says which rule, and no request is open."""
+    talk = Talk(run, RULES)
+    talk.ask(1, command="git status")
+    talk.ask(2, command="ls; rm x")
+    why = "the rule bash(rm *) of this run's permissions denies it"
+    assert talk.child.replied == [("own-1", Verdict.ALLOW, ""), ("own-2", Verdict.DENY, why)]
+    assert talk.said(Request) == [] and not talk.conversation.waits_for_person
+    allowed, denied = talk.said(Decision)
+    assert (allowed.verdict, allowed.by, allowed.rule, allowed.request) == (Verdict.ALLOW, "rule", "bash(git *)", "")
+    assert (denied.verdict, denied.rule, denied.subject, denied.tool_name) == (
+        *(Verdict.DENY, "bash(rm *)", "ls; rm x"),
+        "bash",
+    )
+
+
+def test_a_rule_that_asks_is_told_with_the_request(run: Listening) -> None:
+    """What a rule asks about waits for a person, also where the agent would go on without rules."""
+    talk = Talk(run, RULES)
+    talk.ask(1, command="git push", usual=Verdict.ALLOW)
+    (request,) = talk.said(Request)
+    assert (request.rule, request.run_rule, request.usual) == ("bash(git push *)", "bash(git push)", None)
+    assert talk.conversation.waits_for_person and talk.child.replied == []
+
+
+def test_what_no_rule_mentions_is_as_without_them(run: Listening) -> None:
+    """A call that is only asked about because of rules goes on, and nothing is said of it; others wait for a person."""
+    talk = Talk(run, RULES)
+    talk.ask(1, command="make", usual=Verdict.ALLOW)
+    assert talk.child.replied == [("own-1", Verdict.ALLOW, "")]
+    assert talk.said(Request) == talk.said(Decision) == []
+    talk.ask(2, command="make")
+    assert [request.rule for request in talk.said(Request)] == [""]
+
+
+def test_leave_for_the_run_holds_for_what_is_like_it(run: Listening) -> None:
+    """Allowed in this run: what is asked already is allowed by the same rule, and what is asked later."""
+    talk = Talk(run, RULES)
+    for number in (1, 2, 3):
+        talk.ask(number, command="git push" if number < 3 else "git push --all")
+    talk.reply(Verdict.ALLOW_RUN, "q1")
+    talk.ask(4, command="git  push")
+    talk.ask(5, command="git push; rm x")
+    assert [(own, verdict) for own, verdict, _ in talk.child.replied] == [
+        ("own-1", Verdict.ALLOW_RUN),
+        ("own-2", Verdict.ALLOW),
+        ("own-4", Verdict.ALLOW),
+        ("own-5", Verdict.DENY),
+    ]
+    first, second, third, _ = talk.said(Decision)
+    assert (first.by, first.rule) == ("operator", "bash(git push)")
+    assert {(each.by, each.rule) for each in (second, third)} == {("rule", "bash(git push)")}
+
+
+def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening) -> None:
+    """A command of several lines can be allowed once, not for the run."""
+    talk = Talk(run, None)
+    talk.ask(1, command="a\nb")
+    talk.reply(Verdict.ALLOW_RUN)
+    assert talk.conversation.waits_for_person and talk.child.replied == []
+    (refused,) = talk.said(Message)
+    assert "no rule says what it would allow" in refused.reason
