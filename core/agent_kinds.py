@@ -15,6 +15,10 @@ Its module `agent` has an `AGENT`, which is what launchers need (`agents/agent.p
 which is what a wrapper needs (`agents/child.py`).
 """
 
+INTERACTIVE = frozenset({"pi", "claude", "codex"})
+"""Those that have a program of their own for people, on the same conversations: their module `interactive` has an
+`INTERACTIVE`, which is what a wrapper needs where a person takes over (`agents/interactive.py`)."""
+
 USUAL = "pi"
 """What an agent of the settings speaks that names no kind, and what a wrapper loads before it knows its run."""
 

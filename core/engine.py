@@ -318,6 +318,24 @@ class Engine:
 
         return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name)
 
+    def take_over(self, run_id: str) -> tuple[str, ...]:
+        """Return the command that lets a person go on with a run in the agent's own program, to be run in a terminal.
+
+        One that has ended is gone on with in a run of its own, which is launched here. Raises SubdeckError where that
+        cannot be: the agent has no such program, or the run keeps no conversation.
+        """
+        from .project.ownership import check_own
+        from .project.talk import not_by_hand
+        from .takeover import command
+
+        check_own(self.project, run_id)
+        run = self._standing(run_id)
+        if refusal := not_by_hand(run):
+            raise refusal
+        if run.has_ended:
+            (run,) = self.launch([_by_hand(self.meta(run_id), run.child_session_id)], background=True)
+        return command(self.project.run_dir(run.run_id), self._name)
+
     def requests(self) -> tuple[RunSnapshot, ...]:
         """Return the runs whose children wait for a reply, as they stand now, those first that wait longest."""
         waiting = (run for run in self.snapshots(last=0) if run.is_waiting)
@@ -495,3 +513,20 @@ def _found(word: str, names: Sequence[str]) -> str:
         raise UnknownRun(f'no run matches "{shown}"', where="run", hint="subdeck status --all lists all runs")
     some = ", ".join(name[-6:] for name in candidates[:5])
     raise UnknownRun(f'{len(candidates)} runs match "{shown}"', where="run", hint=f"be more exact: {some} …")
+
+
+def _by_hand(meta: RunMeta, session: str | None) -> RunRequest:
+    """Return what goes on with the conversation of a run, as that was set up."""
+    is_adhoc = not meta.preset
+    return RunRequest(
+        task="Go on by hand.",
+        preset=meta.preset or None,
+        model=meta.resolved_model or None,
+        cwd=meta.cwd,
+        agent=meta.agent,
+        tools=meta.tools.resolved if is_adhoc else None,
+        prompt=(meta.system_prompt or "") if is_adhoc else "",
+        child_session=session,
+        follow_up=meta.run_id,
+        by_hand=True,
+    )

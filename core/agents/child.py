@@ -44,6 +44,13 @@ class Start(Struct, frozen=True):
     session_id: str | None = None
     """Of the conversation that goes on: that of the attempt before, or of the run that this one continues. None begins
     one, by the id of the meta where the agent takes one."""
+    handed_back: int = 0
+    """How many of the prompts before this one's are what the run went on with once a person had handed it back."""
+
+    @property
+    def attempt(self) -> int:
+        """Which of the tries to get a result it is; to go on is no other try."""
+        return self.number - self.handed_back
 
     @property
     def prompt_path(self) -> str:

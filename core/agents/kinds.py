@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from ..agent_kinds import KINDS
+from ..agent_kinds import INTERACTIVE, KINDS
 
 TYPE_CHECKING = False  # as typing's; the wrapper needs no launching side, and most launchers no running one
 if TYPE_CHECKING:
     from .agent import Agent
     from .child import Child
+    from .interactive import Interactive
 
 
 def launching_side(kind: str) -> Agent:
@@ -21,6 +22,11 @@ def launching_side(kind: str) -> Agent:
 def running_side(kind: str) -> Child:
     """Return what starts and reads children of a kind. Raises KeyError for one that is not in the table."""
     return import_module(f"{KINDS[kind]}.child").CHILD
+
+
+def interactive_side(kind: str) -> Interactive | None:
+    """Return what starts and reads the program of a kind for people; None where it has none."""
+    return import_module(f"{KINDS[kind]}.interactive").INTERACTIVE if kind in INTERACTIVE else None
 
 
 def recorded_kind(lines: Sequence[bytes]) -> str | None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "requests": ("talking", "List what children ask and wait for, or show it exactly."),
     "reply": ("talking", "Answer what a child asks: allow, deny, or a text."),
     "send": ("talking", "Send a message to runs that are going on."),
+    "take-over": ("taking_over", "Go on with a run by hand, in the agent's own program."),
     "interrupt": ("talking", "End the turn of runs, which then wait for a message."),
     "stop": ("control", "Stop runs."),
     "attach": ("control", "Show the tmux pane of a run in this terminal."),
@@ -66,8 +67,8 @@ class CommandGroup(click.Group):
         if module is None:
             return None
         import_msgspec()
-        # A function cannot have the name of a keyword.
-        return getattr(load(f"{__package__}.{module}"), cmd_name + "_" * iskeyword(cmd_name))
+        # A function cannot have the name of a keyword, nor a hyphen.
+        return getattr(load(f"{__package__}.{module}"), cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -131,6 +131,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "waiting": run.is_waiting,
         "requests": [request_fields(request) for request in run.requests],
         "interrupted": run.is_interrupted,
+        "takenOver": run.is_taken_over,
         "canTalk": run.can_talk,
         "queuedMessages": state.undelivered if isinstance(state, Running) else 0,
         "silentMs": None if silence is None else round(silence * 1000),

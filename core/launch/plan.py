@@ -143,6 +143,7 @@ class Plan:
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
             talk=agent.talks,
+            by_hand=request.by_hand,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
         )

@@ -203,6 +203,28 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
     return None
 
 
+def not_by_hand(run: RunSnapshot) -> SubdeckError | None:
+    """Say why nobody can take over a run that is this user's; None where somebody can, also one that has ended."""
+    name, where = f"run {run.meta.short_id}", run.run_id
+    if run.newer_schema or (run.meta.talk is not None and not run.has_ended and (run.unwritable or run.elsewhere)):
+        return refused(run)
+    if why := run.meta.why_not_by_hand:
+        return SubdeckError(f"{name} cannot be taken over: {why}", where=where, hint="let it end, or stop it")
+    if run.has_ended:
+        what = f"{name} kept no conversation to go on with"
+        return None if run.child_session_id else SubdeckError(what, where=where, hint="start it again")
+    if run.meta.talk is None:
+        hint = "let it end, or stop it; then take it over"
+        return SubdeckError(
+            f"{name} was started by an earlier subdeck, and cannot be taken over", where=where, hint=hint
+        )
+    if isinstance(run.state, Queued):
+        return SubdeckError(f"{name} has not started yet", where=where, hint="wait until it runs")
+    if run.is_taken_over:
+        return RunBusy(f"{name} is taken over already", where=where, hint="leave the agent's program to hand it back")
+    return None
+
+
 def _goes_on(run: RunSnapshot) -> str:
     """Say how the conversation of a run that has ended goes on."""
     if not run.child_session_id:
@@ -232,11 +254,11 @@ def _put(
     except OSError as error:
         what = f"it could not be left for run {run.meta.short_id}: {error.strerror}"
         raise SubdeckError(what, where=run_dir) from error
-    _wake(run.run_id, run_dir)
+    wake(run.run_id, run_dir)
     return Sent(run.run_id, entry.id, kind, read_from)
 
 
-def _wake(run_id: str, run_dir: str) -> None:
+def wake(run_id: str, run_dir: str) -> None:
     """Have the wrapper look into its inbox now; it looks by itself, too. One that would die of it is left alone."""
     try:
         for pid, started in living_wrappers(run_id, run_dir).items():

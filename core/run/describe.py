@@ -33,6 +33,9 @@ WAITS, WAITS_GLYPH = "waiting", "?"
 INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
 """For a run whose turn was ended, and that waits for what is said next."""
 
+TAKEN_OVER, TAKEN_OVER_GLYPH = "taken over", "◑"
+"""For a run that a person goes on with in the agent's own program."""
+
 WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
 """What a queued run does, by what it waits for."""
 
@@ -56,6 +59,8 @@ def state(run: RunSnapshot, *, silent: bool = False) -> str:
         return f"{WAITS_GLYPH} {WAITS}"
     if run.is_interrupted:
         return f"{INTERRUPTED_GLYPH} {INTERRUPTED}"
+    if run.is_taken_over:
+        return f"{TAKEN_OVER_GLYPH} {TAKEN_OVER}"
     return f"{SILENT_GLYPH} {SILENT}" if silent else _STATES[run.status]
 
 
@@ -92,6 +97,8 @@ def _doing(run: RunSnapshot, limit: int) -> str:
             return _how_it_ended(end, limit)
         case Running() if run.is_waiting:
             now = asked(run, limit)
+        case Running(taken_over=True):
+            now = "taken over, until the agent's program is left"
         case Running(interrupted=True):
             now = "waits for what is said next"
         case Running() as running:

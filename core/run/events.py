@@ -207,6 +207,21 @@ class Interrupted(_Event, frozen=True, kw_only=True, tag="interrupted"):
     """The id of the interrupt that somebody sent."""
 
 
+class TakenOver(_Event, frozen=True, kw_only=True, tag="taken_over"):
+    """A person goes on with the conversation in the agent's own program; the child was ended for it."""
+
+    by: str = ""
+    message: str = ""
+    """The id of the wish that somebody sent."""
+
+
+class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
+    """The agent's own program has ended; what was said in it stands before this."""
+
+    by: str = ""
+    """Who had taken the run over."""
+
+
 class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
     status: RunStatus
     reason: RunReason
@@ -236,6 +251,8 @@ KnownEvent = (
     | Request
     | Decision
     | Interrupted
+    | TakenOver
+    | HandedBack
     | RunEnded
 )
 Event = KnownEvent | UnknownEvent

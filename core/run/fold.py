@@ -17,6 +17,7 @@ from .events import (
     Decision,
     ErrorReported,
     Event,
+    HandedBack,
     Interrupted,
     KnownEvent,
     Message,
@@ -27,6 +28,7 @@ from .events import (
     RunQueued,
     RunStarted,
     SessionTold,
+    TakenOver,
     ToolCall,
     ToolResult,
     UnknownEvent,
@@ -101,6 +103,8 @@ class Fold:
         """What the child asks and nobody has replied to, by its id, oldest first."""
         self.interrupted = False
         """Whether its turn was ended and it has done nothing since."""
+        self.hand: TakenOver | HandedBack | None = None
+        """That a person has taken the run over, or has handed it back and not said yet how it goes on."""
         self.undelivered: dict[str, Message] = {}
         """Messages that the wrapper has and that the child has not shown, by their id, in their order."""
         self.warnings: tuple[str, ...] = ()
@@ -124,7 +128,12 @@ class Fold:
                 self.handed_over = None
                 self.requests.clear()
                 self.interrupted = False
+                self.hand = None
                 self._begin_message(event.seq)
+            case TakenOver() | HandedBack():
+                self.started_at = self.started_at or event.ts
+                self.interrupted = False
+                self.hand = event
             case SessionTold():
                 self.session = event
             case Notice(level=NoticeLevel.WARNING):
@@ -133,6 +142,7 @@ class Fold:
                 self.ended = event
                 self.requests.clear()
                 self.interrupted = False
+                self.hand = None
             case Message() | Request() | Decision() | Interrupted():
                 self._apply_talk(event)
             case _:

@@ -47,6 +47,8 @@ class EntryKind(StrEnum):
     MESSAGE = "message"
     INTERRUPT = "interrupt"
     REPLY = "reply"
+    TAKE_OVER = "take_over"
+    """A person wants to go on with the conversation by hand, and is there: see `core/takeover`."""
 
 
 class InboxClosed(Exception):

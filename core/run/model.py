@@ -5,7 +5,8 @@ Annotations are evaluated here: written as text, msgspec would compile each one 
 
 from msgspec import Struct, structs
 
-from ..agent_kinds import kind_of
+from ..agent_kinds import INTERACTIVE, kind_of
+from ..text.plain import one_line
 from .kinds import (
     LARGEST as LARGEST,
     MOST_SECONDS as MOST_SECONDS,
@@ -77,6 +78,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """The run whose child session this one continues, where that is known."""
     child_session: str | None = None
     """Id of the child session to continue; None begins a new one, or takes the newest of a sticky preset."""
+    by_hand: bool = False
+    """Whether a person goes on with it, in the agent's own program."""
 
 
 class Group(Struct, frozen=True, rename="camel"):
@@ -223,6 +226,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Seconds after which a request that nobody replied to is denied; None means never."""
     idle_timeout: Period | None = None
     """Seconds that an interrupted child waits for what is said next; None means as long as it takes."""
+    by_hand: bool = False
+    """Whether a person goes on with the conversation, in the agent's own program, before any child does."""
 
     @property
     def kind(self) -> str:
@@ -233,6 +238,13 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     def keeps_session(self) -> bool:
         """Whether there is a conversation to go on with."""
         return bool(self.session_path or self.agent_session)
+
+    @property
+    def why_not_by_hand(self) -> str:
+        """Why no person can go on with its conversation in the agent's own program; empty where one can."""
+        if self.kind not in INTERACTIVE:
+            return f"the agent {one_line(self.agent, 64)} has no program of its own for people"
+        return "" if self.keeps_session else "it keeps no conversation"
 
     @property
     def is_newer(self) -> bool:

@@ -9,7 +9,7 @@ from ..paths import EVENTS, Project
 from ..system.line_file import HeldFile
 from .artifacts import ActivityRecord, decode_activity
 from .describe import moment, unreadable_lines
-from .events import EventTail
+from .events import EventTail, HandedBack, TakenOver
 from .fold import Fold
 from .model import RunMeta
 from .silence import Pulse
@@ -90,7 +90,7 @@ class OpenRun:
             state = Queued(fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
-            is_idle = bool(fold.requests) or fold.interrupted
+            is_idle = bool(fold.requests) or fold.interrupted or fold.hand is not None
             state = Running(
                 started_at=fold.started_at,
                 attempt=fold.attempt,
@@ -101,6 +101,8 @@ class OpenRun:
                 requests=tuple(fold.requests.values()),
                 interrupted=fold.interrupted,
                 undelivered=len(fold.undelivered),
+                taken_over=isinstance(fold.hand, TakenOver),
+                handed_back=isinstance(fold.hand, HandedBack),
             )
         warnings = fold.warnings or self.meta.all_warnings
         faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))

@@ -15,6 +15,7 @@ from .events import (
     Decision,
     ErrorReported,
     Event,
+    HandedBack,
     Interrupted,
     Message,
     Notice,
@@ -22,6 +23,7 @@ from .events import (
     Retry,
     RunEnded,
     RunQueued,
+    TakenOver,
     ToolCall,
     ToolResult,
 )
@@ -109,6 +111,10 @@ class ProgressFormatter:
                 return _labelled("Error", event.message)
             case RunQueued():
                 return WAITING.get(event.waits_for, "Waiting")
+            case TakenOver():
+                return one_line(f"Taken over{_by(event.by)}", LINE_LIMIT)
+            case HandedBack():
+                return one_line(f"Handed back{_by(event.by)}", LINE_LIMIT)
             case RunEnded():
                 return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
             case Message() | Request() | Decision() | Interrupted():
@@ -178,6 +184,10 @@ def _retry(event: Retry) -> str:
     delay = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
     reason = f": {event.reason}" if event.reason.strip() else ""
     return one_line(f"Retrying{tries}{delay}{reason}", LINE_LIMIT * 2)
+
+
+def _by(whom: str) -> str:
+    return f" by {whom}" if whom.strip() else ""
 
 
 def _labelled(label: str, text: str) -> str:

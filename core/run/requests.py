@@ -17,6 +17,9 @@ SUBJECT = 200
 BY_RULE, BY_TIMEOUT, BY_AGENT = "rule", "timeout", "agent"
 """Who decided where nobody did: a rule of the run's permissions, the time, or the agent that took its request back."""
 
+FINISH_HERE, GO_ON = "finish here", "go on"
+"""What can be chosen once a person who had taken a run over has handed it back."""
+
 _VERDICTS = {
     Verdict.ALLOW: "Allowed",
     Verdict.ALLOW_RUN: "Allowed in this run",

@@ -56,6 +56,10 @@ class Running(Struct, frozen=True, kw_only=True):
     """Whether its turn was ended, and it waits for what is said next."""
     undelivered: int = 0
     """Messages that its wrapper has and that its child has not shown yet."""
+    taken_over: bool = False
+    """Whether a person goes on with its conversation in the agent's own program."""
+    handed_back: bool = False
+    """Whether that program has ended, and nobody has said yet how the run goes on."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -144,11 +148,18 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
         return isinstance(self.state, Running) and self.state.interrupted
 
     @property
+    def is_taken_over(self) -> bool:
+        return isinstance(self.state, Running) and self.state.taken_over
+
+    @property
     def can_talk(self) -> bool:
-        """Whether something can be said to it: its child listens, or it has none yet and takes it into its prompt."""
+        """Whether something can be said to it: its child listens, or it has none now and begins with what was said."""
         if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None:
             return False
-        return self.meta.talk or isinstance(self.state, Queued)
+        has_no_child = isinstance(self.state, Queued) or (
+            isinstance(self.state, Running) and (self.state.taken_over or self.state.handed_back)
+        )
+        return self.meta.talk or has_no_child
 
     @property
     def end(self) -> Ended | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from . import files
 
@@ -233,6 +233,20 @@ def become_subreaper() -> bool:
         return ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0) == 0
     except (OSError, AttributeError):
         return False
+
+
+def ending_with_parent(number: int) -> Callable[[], None]:
+    """Return what a process that was forked here calls to get a signal once this one has gone, also killed."""
+    import ctypes
+
+    parent, libc, set_death_signal = os.getpid(), ctypes.CDLL(None, use_errno=True), 1
+
+    def prepare() -> None:
+        libc.prctl(set_death_signal, number, 0, 0, 0)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), number)
+
+    return prepare
 
 
 _PARENT, _THREADS, _STARTED = 1, 17, 19

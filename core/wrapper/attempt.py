@@ -7,10 +7,9 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
-from types import FrameType
 
 from msgspec.structs import replace
 
@@ -33,6 +32,7 @@ from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
 from .queue import Signals
 from .records import Records
+from .wakeup import read_available, wake_on_signals
 
 LEFT_OVERS_S = 0.5
 """How long processes the child left behind get between TERM and KILL."""
@@ -41,8 +41,6 @@ LONGEST_WAIT_S = 3600.0
 """Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
 MOST_UNREAD_REQUESTS = 3
 """Looks for a request to stop that the disk may refuse before a signal counts without one."""
-CHUNK = 256 * 1024
-"""Bytes read from a pipe at a time."""
 
 
 class Attempt:
@@ -114,6 +112,11 @@ class Attempt:
     def is_stopped(self) -> bool:
         """Whether somebody wants it to end, perhaps before it was started."""
         return self._stop is not None or self._signal is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run ends with it, whatever else is wanted: it is stopped, at a limit, or could not be started."""
+        return self.is_stopped or self._limit is not None or not self.has_child
 
     def run(self) -> Outcome:
         """Start the child and supervise it to its end; nothing of it is left then."""
@@ -215,7 +218,7 @@ class Attempt:
             child_pid_started=processes.start_time(child.pid),
             boot_id=processes.boot_id(),
             pid_namespace=processes.pid_namespace(),
-            attempt=self._start_of.number,
+            attempt=self._start_of.attempt,
             max_attempts=self._meta.max_attempts,
         )
         self._records.event(started)
@@ -227,7 +230,7 @@ class Attempt:
         None for a child that cannot be ended, as one that has become another user's.
         """
         self._watchdog.heard(time.monotonic(), 0)
-        woken = _wake_on_signals()
+        woken = wake_on_signals()
         poller = self._poller
         for descriptor in (self._stdout, self._stderr, woken):
             poller.register(descriptor, select.POLLIN)
@@ -239,7 +242,7 @@ class Attempt:
                 return None
             for descriptor, _ in poller.poll(self._timeout_ms()):
                 if descriptor == woken:
-                    for _ in _read_available(woken):
+                    for _ in read_available(woken):
                         continue
                     self._handle_signals()
                     self._look_into_inbox()
@@ -293,7 +296,7 @@ class Attempt:
 
     def _read(self, pipe: int) -> bool:
         """Take one chunk; False at the end of the pipe."""
-        for chunk in _read_available(pipe):
+        for chunk in read_available(pipe):
             if pipe == self._stderr:
                 self._intake.stderr(chunk)
             elif chunk:
@@ -321,9 +324,9 @@ class Attempt:
 
     def _drain(self) -> None:
         """Read what is still in the pipes; nobody is left to write more."""
-        for chunk in _read_available(self._stderr):
+        for chunk in read_available(self._stderr):
             self._intake.stderr(chunk)
-        for chunk in _read_available(self._stdout):
+        for chunk in read_available(self._stdout):
             self._take_stdout(chunk)
         self._intake.rest()
 
@@ -361,6 +364,8 @@ class Attempt:
 
     def _look_into_inbox(self) -> None:
         self._conversation.look()
+        if self._conversation.is_wanted and self._stream.finished_after is None:
+            self._stop_softly(time.monotonic())
         self._reply()
 
 
@@ -374,33 +379,9 @@ def _fault(reason: RunReason, error: Exception) -> Failure:
     return Failure(reason, f"its wrapper failed with {type(error).__name__}: {error}")
 
 
-def _read_available(pipe: int) -> Iterator[bytes]:
-    """Yield what a pipe holds now; an empty chunk is its end."""
-    while True:
-        try:
-            chunk = os.read(pipe, CHUNK)
-        except BlockingIOError:
-            return
-        yield chunk
-        if not chunk:
-            return
-
-
 def _widen(pipe: int) -> None:
     """Let the child write more before it has to wait: fewer turns for its longest lines."""
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
     except OSError:
         return  # above the user's limit: the default works as well
-
-
-def _wake_on_signals() -> int:
-    """Return a descriptor that becomes readable with each signal, the end of an orphan included."""
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, _ignore)
-    return reader
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Let a signal write to the wake-up pipe, which one with SIG_IGN does not."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.child import Stream
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
@@ -28,6 +29,27 @@ MOST_REQUESTS = 10_000
 BY_WRAPPER = "subdeck"
 
 
+class Listener(Protocol):
+    """Whom something can be said to: the stream of a child, or of a person (`hand.py`). As in `agents/child.py`."""
+
+    @property
+    def talks(self) -> bool: ...
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+    @property
+    def is_stdin_done(self) -> bool: ...
+
+    def tell(self, message_id: str, text: str) -> None: ...
+
+    def interrupt(self, *, stays: bool) -> None: ...
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Conversation:
     """Of one run, over all its attempts: each of them attaches the stream of its child."""
 
@@ -36,7 +58,7 @@ class Conversation:
         self._run_dir = run_dir
         self._records = records
         self._inbox = Inbox(run_dir)
-        self._stream: Stream | None = None
+        self._stream: Listener | None = None
         self._pending: dict[str, Entry] = {}
         """Messages that were accepted and are not settled, by their ids."""
         self._told: set[str] = set()
@@ -49,6 +71,8 @@ class Conversation:
         self._requests = 0
         self._interrupt: Entry | None = None
         """The one that the child was asked for last."""
+        self._wish: Entry | None = None
+        """Of a person to take the run over."""
         self._idle_since: float | None = None
         self.undelivered: list[Undelivered] = []
 
@@ -75,9 +99,13 @@ class Conversation:
             return  # they are told as soon as the child listens, or late
         self._in_prompt = entries
 
+    def put_into_next_prompt(self, ids: Iterable[str]) -> None:
+        """Take it that these messages stand in what the next child is told first."""
+        self._in_prompt = [entry for entry_id in ids if (entry := self._pending.get(entry_id))]
+
     # --- with a child ---
 
-    def attach(self, stream: Stream) -> None:
+    def attach(self, stream: Listener) -> None:
         """Tell the child that was started what was said, and from now on what will be."""
         self._stream = stream
         for entry in self._in_prompt:
@@ -104,8 +132,10 @@ class Conversation:
                     self._interrupt_turn(entry)
                 case EntryKind.REPLY:
                     self._reply(entry)
+                case EntryKind.TAKE_OVER:
+                    self._take_over(entry)
                 case _:
-                    self._refuse(entry, "this subdeck does not know what it is")
+                    self.refuse(entry, "this subdeck does not know what it is")
 
     def take(self, event: Event) -> None:
         """Take an event of the child's stream into the records, with what it means here."""
@@ -155,8 +185,8 @@ class Conversation:
         """Take nothing more, and say of everything that is left that it came too late."""
         for entry in self._inbox.close():
             self._pending.setdefault(entry.id, entry)
-        if self._interrupt:
-            self._pending.setdefault(self._interrupt.id, self._interrupt)
+        for asked in filter(None, (self._interrupt, self._wish)):
+            self._pending.setdefault(asked.id, asked)
         for entry in tuple(self._pending.values()):
             self._settle(entry, MessageState.LATE, why)
         self._inbox.discard()
@@ -183,25 +213,43 @@ class Conversation:
     def _interrupt_turn(self, entry: Entry) -> None:
         stream = self._stream
         if stream is None or not stream.talks:
-            self._refuse(entry, "its child cannot be interrupted, only stopped")
+            self.refuse(entry, "its child cannot be interrupted, only stopped")
         elif stream.is_stdin_done:
             self._settle(entry, MessageState.LATE, "its child had finished")
         elif stream.is_waiting:
-            self._refuse(entry, "it is interrupted already")
+            self.refuse(entry, "it is interrupted already")
         else:
             if self._interrupt:
                 self._inbox.settle(self._interrupt.id)
             self._interrupt = entry
             stream.interrupt(stays=True)
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a person wants to take the run over: then its child is to end, and nothing is made of that."""
+        return self._wish is not None
+
+    def take_wish(self) -> Entry | None:
+        """Return, once, who wants to take the run over."""
+        wish, self._wish = self._wish, None
+        return wish
+
+    def _take_over(self, entry: Entry) -> None:
+        if why := self._meta.why_not_by_hand:
+            self.refuse(entry, why)
+        elif self._wish:
+            self.refuse(entry, "somebody else is about to take it over")
+        else:
+            self._wish = entry
+
     def _reply(self, entry: Entry) -> None:
         number = entry.request or next(iter(self._open), "")
         if entry.verdict is None or not entry.verdict.is_known or entry.verdict is Verdict.WITHDRAWN:
-            self._refuse(entry, "it says neither allow nor deny, and gives no reply")
+            self.refuse(entry, "it says neither allow nor deny, and gives no reply")
         elif number not in self._open:
-            self._refuse(entry, f"{number} is not open any more" if number else "nothing is asked")
+            self.refuse(entry, f"{number} is not open any more" if number else "nothing is asked")
         elif fault := _fault(self._open[number][0], entry.verdict):
-            self._refuse(entry, fault)
+            self.refuse(entry, fault)
         else:
             run_rule = self._open[number][0].run_rule
             self._decide(number, entry.verdict, by=entry.by, text=entry.text, message=entry.id)
@@ -212,7 +260,7 @@ class Conversation:
     def _is_refused(self, entry: Entry, why: str) -> bool:
         """Refuse what is no message."""
         if entry.kind != EntryKind.MESSAGE:
-            self._refuse(entry, why)
+            self.refuse(entry, why)
         return entry.kind != EntryKind.MESSAGE
 
     def _accept(self, entry: Entry) -> None:
@@ -220,8 +268,12 @@ class Conversation:
         text = entry.text if len(entry.text) <= CONTENT_LIMIT else entry.text[:CONTENT_LIMIT] + CUT
         self._records.event(Message(id=entry.id, state=MessageState.ACCEPTED, text=text, by=entry.by))
 
-    def _refuse(self, entry: Entry, why: str) -> None:
+    def refuse(self, entry: Entry, why: str) -> None:
         self._settle(entry, MessageState.REFUSED, why)
+
+    def settle(self, entry: Entry) -> None:
+        """Take away what was sent; the records say already what became of it."""
+        self._inbox.settle(entry.id)
 
     def _settle(self, entry: Entry, state: MessageState, reason: str = "") -> None:
         """Write down what became of something that was sent, then take it out of the inbox."""

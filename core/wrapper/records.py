@@ -18,12 +18,14 @@ from ..run.events import (
     AssistantText,
     Decision,
     Event,
+    HandedBack,
     Interrupted,
     Message,
     Notice,
     Request,
     RunEnded,
     RunStarted,
+    TakenOver,
     UnknownEvent,
     encode_event,
 )
@@ -221,6 +223,10 @@ class WritingFile:
         files.remove(self._path)
 
 
+_UNCUT = (RunStarted, Message, Request, Decision, Interrupted, TakenOver, HandedBack)
+"""Events that no cap leaves out."""
+
+
 class Records:
     """All growing files of one run, written together."""
 
@@ -287,13 +293,15 @@ class Records:
     def _numbered(self, event: Event) -> Event:
         self.seq += 1
         now = paths.now_iso()
-        if isinstance(event, RunStarted):
+        if isinstance(event, RunStarted | TakenOver):
             self.started_at = self.started_at or now
         return msgspec.structs.replace(event, seq=self.seq, ts=now)
 
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)
-        if self._is_ending or isinstance(event, RunStarted | Message | Request | Decision | Interrupted):
+        if self._is_ending or isinstance(
+            event, RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack
+        ):
             self._events.append_end(line)
             return
         was_full = self._events.is_full

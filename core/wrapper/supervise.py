@@ -66,14 +66,31 @@ def _run(
     """
     facts = StreamFacts()
     session_id = _session_to_resume(meta)
-    number, paused = 0, 0.0
-    had_child = False
+    number, handed_back, paused = 0, 0, 0.0
+    had_child, attempts = False, 1
     not_ended: tuple[str, ...] = ()
     began, began_at = time.monotonic(), paths.now_iso()
-    conversation.put_into_prompt()
+    if meta.by_hand:
+        records.event(Notice(level=NoticeLevel.INFO, text="a person goes on with the conversation"))
+    else:
+        conversation.put_into_prompt()
     while True:
         number += 1
-        start = Start(meta, run_dir, number, facts.session_id or session_id)
+        start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
+        if conversation.is_wanted or (meta.by_hand and number == 1):
+            from .hand import Hand  # most runs are never taken over
+
+            hand = Hand(start, records, signals, conversation)
+            said = hand.run()
+            paused += hand.seconds
+            had_child = had_child or records.started_at is not None
+            not_ended += hand.not_ended
+            before, facts = facts, _together(facts, hand.facts) if hand.facts else facts
+            if said is None or not _write_prompt(run_dir, records, number, said):
+                outcome = hand.outcome(before)
+                break
+            handed_back += number > 1  # before the first attempt none is to be left out
+            start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
         attempt = Attempt(
             *(records, signals, containment, conversation),
             start=start,
@@ -83,12 +100,14 @@ def _run(
         )
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
-        outcome = attempt.run()
+        outcome, attempts = attempt.run(), start.attempt
         paused += attempt.paused
         had_child = had_child or attempt.has_child
         not_ended += attempt.not_ended
         facts = _together(facts, attempt.facts)
-        if outcome.reason is not RunReason.FINALIZE_MISSING or number >= meta.max_attempts:
+        if conversation.is_wanted and not attempt.is_over:
+            continue
+        if outcome.reason is not RunReason.FINALIZE_MISSING or start.attempt >= meta.max_attempts:
             break
         if last := attempt.outcome_without_another():
             outcome = last
@@ -98,7 +117,7 @@ def _run(
     _keep_session_id(meta, facts, records)
     # by the clock of the event, so that a run that ended shows the same start as while it was running
     started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
-    return replace(result_of(meta, facts, outcome, started=started, attempts=number), not_ended=not_ended)
+    return replace(result_of(meta, facts, outcome, started=started, attempts=attempts), not_ended=not_ended)
 
 
 def _session_to_resume(meta: RunMeta) -> str | None:
@@ -148,14 +167,21 @@ def _report_before_start(meta: RunMeta, records: Records) -> None:
 def _ask_again(meta: RunMeta, run_dir: str, records: Records, number: int, facts: StreamFacts) -> bool:
     """Write what the same child session reads next; False when the disk says no."""
     _, problem = _payload(facts)
-    name = paths.prompt_name(number)
-    try:
-        files.write_whole(os.path.join(run_dir, name), feedback(problem).encode())
-    except OSError as error:
-        records.note_trouble(name, error)
+    if not _write_prompt(run_dir, records, number, feedback(problem)):
         return False
     reason = f"no result was handed over: {problem}"
     records.event(Retry(attempt=number, max_attempts=meta.max_attempts, delay_ms=0, reason=reason))
+    return True
+
+
+def _write_prompt(run_dir: str, records: Records, number: int, text: str) -> bool:
+    """Write what the child reads that is started next; False when the disk says no."""
+    name = paths.prompt_name(number)
+    try:
+        files.write_whole(os.path.join(run_dir, name), text.encode("utf-8", "replace"))
+    except OSError as error:
+        records.note_trouble(name, error)
+        return False
     return True
 
 

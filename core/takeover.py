@@ -1,0 +1,234 @@
+"""Let a person go on with a run in the agent's own program, in this terminal: `python -m subdeck.core.takeover RUN BY`.
+
+The run's wrapper keeps the run. It is asked to end its child, says how the program is started, and waits for as long as
+a lock is held here, or the program lives. So whichever of the two processes dies, the other one knows what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from . import paths
+from .errors import RunBusy, SubdeckError
+from .project.liveness import living_wrappers, reconcile
+from .project.ownership import check_own
+from .project.talk import wake
+from .run.events import EventTail, Message
+from .run.inbox import EntryKind, InboxClosed, put
+from .run.model import MessageState
+from .system import files, processes
+from .text.decoding import UNDECODABLE, decode
+from .text.plain import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+LOOK_S = 0.05
+"""Between two looks for the invitation."""
+LIFE_S = 1.0
+"""Between two looks whether the wrapper lives, or somebody wants the run stopped."""
+_LEAVE_SCREEN = b"\x1b[?1049l\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[<u\x1b[?25h\x1b[0m\r\n"
+"""What a program that was killed may have left switched on."""
+
+
+class Invitation(Struct, frozen=True):
+    """How the agent's own program is started, as the run's wrapper says it."""
+
+    id: str
+    argv: tuple[str, ...]
+    cwd: str
+    environment: dict[str, str]
+    grace: float
+
+
+def command(run_dir: str, by: str) -> tuple[str, ...]:
+    """Return the words by which this is run in another terminal."""
+    return (sys.executable, "-P", "-E", "-m", __name__, run_dir, by)
+
+
+def take_over(run_dir: str, by: str) -> int:
+    """Let a person go on with a run, until they leave the agent's program; return its exit code.
+
+    Raises SubdeckError where nobody can take the run over, or somebody else has.
+    """
+    project, run_id = _project(run_dir)
+    check_own(project, run_id)
+    try:
+        with _held(run_dir) as lock:
+            invitation = _invited(run_dir, by)
+            code = _run(invitation, run_dir, lock)
+    finally:
+        wake(run_id, run_dir)
+        if not _has_wrapper(run_dir):
+            reconcile(project, run_id, by="take-over")
+    return code
+
+
+@contextmanager
+def _held(run_dir: str) -> Generator[int]:
+    """Hold the conversation, and the run: nobody ends it below a person's hands because its wrapper has died."""
+    locks: list[int] = []
+    try:
+        locks.append(lock := files.open_lock(os.path.join(run_dir, paths.HAND)))
+        if not files.try_lock(lock) or _is_alive(lock):
+            raise RunBusy(f"run {run_dir[-6:]} is taken over already", where=run_dir, hint="leave the program there")
+        os.ftruncate(lock, 0)
+        locks.append(files.open_file(os.path.join(run_dir, paths.LOCK), os.O_RDWR))
+        files.lock(locks[-1], shared=True)
+        yield lock
+    except OSError as error:
+        raise SubdeckError(f"run {run_dir[-6:]} cannot be held: {error.strerror}", where=run_dir) from error
+    finally:
+        for held in reversed(locks):
+            os.close(held)
+
+
+def _is_alive(lock: int) -> bool:
+    """Whether the program that was started under an earlier lock lives."""
+    words = os.pread(lock, 100, 0).split()
+    return len(words) == 2 and all(map(bytes.isdigit, words)) and processes.is_alive(int(words[0]), int(words[1]))
+
+
+def _invited(run_dir: str, by: str) -> Invitation:
+    """Ask for the run, and wait until its child has ended."""
+    events = EventTail(os.path.join(run_dir, paths.EVENTS), _size(os.path.join(run_dir, paths.EVENTS)))
+    try:
+        entry = put(run_dir, EntryKind.TAKE_OVER, by=by)
+    except InboxClosed:
+        raise _too_late(run_dir) from None
+    wake(os.path.basename(run_dir), run_dir)
+    _say(f"run {run_dir[-6:]}: its agent ends its turn, then its own program opens here (ctrl+c gives up)")
+    path = os.path.join(run_dir, paths.INVITATION)
+    looked = time.monotonic()
+    while True:
+        if invitation := _read(path, entry.id):
+            files.remove(path)
+            return invitation
+        for event in events.read():
+            if isinstance(event, Message) and event.id == entry.id and event.state is not MessageState.ACCEPTED:
+                raise SubdeckError(f"run {run_dir[-6:]} was not taken over: {event.reason}", where=run_dir)
+        if time.monotonic() > looked + LIFE_S:
+            looked = time.monotonic()
+            if os.path.exists(os.path.join(run_dir, paths.RESULT)) or not _has_wrapper(run_dir):
+                raise _too_late(run_dir)
+        time.sleep(LOOK_S)
+
+
+def _read(path: str, wanted: str) -> Invitation | None:
+    try:
+        invitation = decode(files.read(path), Invitation)
+    except (OSError, *UNDECODABLE):
+        return None
+    return invitation if invitation.id == wanted else None
+
+
+def _too_late(run_dir: str) -> SubdeckError:
+    return RunBusy(f"run {run_dir[-6:]} has just ended", where=run_dir, hint="take it over as it is now")
+
+
+def _run(invitation: Invitation, run_dir: str, lock: int) -> int:
+    """Run the agent's program in this terminal; it is ended where somebody stops the run."""
+    terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+    environment = {name: value for name, value in invitation.environment.items() if name not in _TERMINAL}
+    environment |= terminal | {processes.RUN_MARK: os.path.basename(run_dir)}
+    former = {number: signal.signal(number, _pass) for number in (signal.SIGINT, signal.SIGQUIT)}
+    settings, end_with_parent = _settings(), processes.ending_with_parent(signal.SIGHUP)
+    try:
+        child = subprocess.Popen(invitation.argv, cwd=invitation.cwd, env=environment, preexec_fn=end_with_parent)
+    except OSError as error:
+        what = f"{one_line(invitation.argv[0], 200)} could not be started: {error.strerror}"
+        raise SubdeckError(what, where=run_dir) from error
+    try:
+        os.pwrite(lock, f"{child.pid} {processes.start_time(child.pid) or 0}\n".encode(), 0)
+        return _wait(child, invitation.grace, os.path.join(run_dir, paths.STOP))
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        if child.returncode and settings is not None:
+            with suppress(OSError, termios.error):
+                os.write(1, _LEAVE_SCREEN)
+                termios.tcsetattr(0, termios.TCSADRAIN, settings)
+
+
+_TERMINAL = ("TERM", "COLORTERM", "TMUX", "TMUX_PANE", "COLUMNS", "LINES", "TERM_PROGRAM", "SSH_TTY")
+"""Variables that say which terminal this is."""
+
+
+def _wait(child: subprocess.Popen[bytes], grace: float, stop: str) -> int:
+    """Wait for the program; end it, softly first, where there is a request to stop the run."""
+    kill_at: float | None = None
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return child.wait(LIFE_S if kill_at is None else LOOK_S)
+        if not os.path.exists(stop):
+            continue
+        if kill_at is None:
+            child.terminate()
+            kill_at = time.monotonic() + grace
+        elif time.monotonic() > kill_at:
+            child.kill()
+
+
+def _pass(number: int, frame: object) -> None:
+    """Leave a key to the program; a handler, unlike to ignore the signal, is not handed down."""
+
+
+def _settings() -> list[Any] | None:
+    try:
+        return termios.tcgetattr(0)
+    except termios.error:
+        return None
+
+
+def _has_wrapper(run_dir: str) -> bool:
+    try:
+        return bool(living_wrappers(os.path.basename(run_dir), run_dir))
+    except OSError:
+        return True
+
+
+def _project(run_dir: str) -> tuple[paths.Project, str]:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(run_dir))))
+    return paths.Project(root), os.path.basename(run_dir)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        os.write(1, f"{text}\r\n".encode())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do it in a window of its own, which says what went wrong before it closes."""
+    run_dir, by = arguments
+    try:
+        return take_over(run_dir, by)
+    except KeyboardInterrupt:
+        return 130
+    except SubdeckError as error:
+        _say(f"{error}\r\n[Enter closes this window]")
+        with suppress(OSError, KeyboardInterrupt):
+            os.read(0, 1)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""A child that goes on with its session file, as pi does; without `--mode` it is the program for people instead.
+
+That says into the conversation what is typed, a line at a time, and answers each with the same words, until `leave`.
+"""
+
+import json
+import os
+import sys
+import time
+
+CONVERSING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "conversing.py")
+
+if "--mode" in sys.argv:
+    with open(CONVERSING) as child:
+        exec(compile(child.read(), CONVERSING, "exec"))
+    sys.exit()
+
+path = sys.argv[sys.argv.index("--session") + 1]
+
+
+def say(role, text, **fields):
+    message = {"role": role, "content": [{"type": "text", "text": text}], **fields}
+    with open(path, "ab") as session:
+        number = f"{time.monotonic_ns():x}"
+        session.write(json.dumps({"type": "message", "id": number, "message": message}).encode() + b"\n")
+
+
+print("by hand", os.environ.get("SUBDECK_RUN_ID"), flush=True)
+for line in map(str.strip, sys.stdin):
+    if line == "leave":
+        break
+    say("user", line)
+    if not line.endswith("?"):
+        say("assistant", f"You said: {line}", stopReason="stop", provider="fake", model="hand")
+    print("said", flush=True)

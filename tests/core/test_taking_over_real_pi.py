@@ -1,0 +1,59 @@
+"""A run of the real pi is taken over in a real tmux, gone on with by keyboard in pi itself, and handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.run.events import AssistantText, HandedBack, Message, TakenOver
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.e2e.terminal import Terminal
+from tests.factories import events_of, result_of, wait_for_end
+from tests.waiting import wait_until
+
+from .real_pi import EITHER_PI, RealPi, called, real_pi, said, texts
+
+pytestmark = [pytest.mark.pi, EITHER_PI]
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
+    with real_pi(project_dir, home, pi_executable) as ready:
+        yield ready
+
+
+def standing(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
+    (now,) = pi.engine.snapshots([run.run_id])
+    return now
+
+
+def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
+    """Its turn ends, pi opens with what was said, and what is said there stands in the timeline; the run goes on."""
+    pi.preset("runner: process", prompt="Look.")
+    pi.script(called(("bash", {"command": "sleep 300"})), said("By hand."), said("Gone on."))
+    run = pi.start("Wait a while.")
+    engine = pi.engine
+    wait_until(lambda: standing(pi, run).usage.tool_uses, "the tool to run")
+    with Terminal("by-hand", engine.take_over(run.run_id), pi.project) as terminal:
+        terminal.until_shown("Wait a while.")
+        assert standing(pi, run).is_taken_over
+        terminal.type("What now?")
+        terminal.press("Enter")
+        terminal.until_shown("By hand.")
+        terminal.press("C-c")
+        terminal.press("C-c")
+        assert 0 == terminal.exit_code()
+    wait_until(lambda: standing(pi, run).is_waiting, "the question how it goes on")
+    engine.send(run.run_id, "Now you.")
+    ended = wait_for_end(engine, run.run_id)
+    assert ("done", "Gone on.") == (ended.reason, result_of(engine, ended).final_text)
+    told = [
+        event
+        for event in events_of(engine, ended)
+        if isinstance(event, TakenOver | HandedBack | Message | AssistantText)
+    ]
+    shown = [event.text if isinstance(event, AssistantText | Message) else type(event) for event in told]
+    assert [TakenOver, "What now?", "By hand.", HandedBack, "Now you.", "", "Gone on."] == shown
+    assert ["Wait a while.", "What now?", "Now you."] == texts(pi.requests[-1])
