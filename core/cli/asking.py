@@ -35,8 +35,9 @@ def how_to_reply(run: RunSnapshot, request: Request) -> str:
         case RequestKind.PERMISSION:
             more = "; --run allows it for the rest of this run" if request.run_rule else ""
             return f"{command} allow|deny answers{more}"
-        case RequestKind.CHOICE if request.choices:
-            return f"{command} {'|'.join(map(str, range(1, min(len(request.choices), 9) + 1)))}|deny answers"
+        case RequestKind.CHOICE | RequestKind.QUESTION if request.choices:
+            numbers = "|".join(map(str, range(1, min(len(request.choices), 9) + 1)))
+            return f"{command} {numbers}{'' if request.kind is RequestKind.CHOICE else '|TEXT'}|deny answers"
         case RequestKind.FORM:
             return f'{command} \'{{"NAME": "VALUE"}}\'|deny answers'
         case _:

@@ -131,10 +131,12 @@ def _leave(request: Request, verdict: Verdict) -> str:
 
 
 def _answer(request: Request, text: str) -> str:
-    """Return one of the choices for its number, and the values of a form as JSON."""
-    if request.kind is RequestKind.CHOICE and request.choices and text not in request.choices:
+    """Return what is meant by the number of a choice, and the values of a form as JSON."""
+    if request.choices and text not in request.choices:
         if text.strip().isdecimal() and 0 < int(text) <= len(request.choices):
             return request.choices[int(text) - 1]
+        if request.kind is not RequestKind.CHOICE:
+            return text  # they are suggestions
         offered = ", ".join(f"{number} {one_line(choice, 60)}" for number, choice in enumerate(request.choices, 1))
         raise _Misfit(f'"{one_line(text, 60)}" is not among the choices', f"choose: {offered}")
     if request.kind is RequestKind.FORM and request.fields:
@@ -229,7 +231,7 @@ def _goes_on(run: RunSnapshot) -> str:
     """Say how the conversation of a run that has ended goes on."""
     if not run.child_session_id:
         return "it kept no conversation to go on with"
-    whom = "--no-preset" if run.meta.preset is None else one_line(run.meta.preset, 80)
+    whom = one_line(run.meta.preset, 80) or "--no-preset"
     return f"subdeck run {whom} TASK --session-id {one_line(run.child_session_id, 200)} goes on with its conversation"
 
 

@@ -114,11 +114,11 @@ def _doing(run: RunSnapshot, limit: int) -> str:
 
 def asked(run: RunSnapshot, limit: int = 400) -> str:
     """Say in a line what the child of a run asks; empty where it asks nothing."""
-    requests = run.requests
-    if not requests:
+    first, *others = run.requests or (None,)
+    if first is None:
         return ""
-    more = f" (and {len(requests) - 1} more)" if len(requests) > 1 else ""
-    return request_line(requests[0], limit - len(more)) + more
+    more = f" (and {len(others)} more)" if others else ""
+    return request_line(first, limit - len(more)) + more
 
 
 def still_running(not_ended: Sequence[str], limit: int = 400) -> str:

@@ -287,3 +287,11 @@ def test_by_whom_it_was_said_is_in_words(project_dir: Path) -> None:
     with listening(parent.project) as run:
         parent.send(run.run_id, "faster")
         assert ["the MCP client"] == [entry.by for entry in run.take()]
+
+
+def test_suggestions_may_be_taken_by_number_or_left(engine: Engine) -> None:
+    """A question with choices takes any other text, too."""
+    with listening(engine.project, choice(1, kind=RequestKind.QUESTION)) as run:
+        for text in ("1", "MySQL", "7"):
+            engine.reply(run.run_id, "", Verdict.REPLY, text)
+        assert ["SQLite", "MySQL", "7"] == [entry.text for entry in run.take()]
