@@ -118,8 +118,9 @@ def reply(words: tuple[str, ...], for_run: bool, word: str, timeout: float, as_j
 
     REQUEST (q1, q2, …) can be left out where only one thing is asked. Leave is given with allow and refused with deny;
     any other question is answered with a text ("-" reads stdin), a choice also with its number, a form with a JSON
-    object; deny leaves it without an answer. Where several people answer, the first reply counts: the exit code is 1
-    for one that was refused, 3 for one that came too late, 124 if the run took no notice of it in time.
+    object or lines as NAME: VALUE; deny leaves it without an answer. Where several people answer, the first reply
+    counts: the exit code is 1 for one that was refused, 3 for one that came too late, 124 if the run took no notice of
+    it in time.
     """
     ref, request_id, said = _reply_words(words)
     engine = Engine.open()

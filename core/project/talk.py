@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from .. import paths
+from ..agents.forms import filled_in
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
 from ..run.snapshot import Queued, RunSnapshot
 from ..system import processes
-from ..text.decoding import UNDECODABLE, decode
 from ..text.plain import one_line
 from .liveness import living_wrappers
 from .ownership import check_own
@@ -140,27 +140,16 @@ def _answer(request: Request, text: str) -> str:
         offered = ", ".join(f"{number} {one_line(choice, 60)}" for number, choice in enumerate(request.choices, 1))
         raise _Misfit(f'"{one_line(text, 60)}" is not among the choices', f"choose: {offered}")
     if request.kind is RequestKind.FORM and request.fields:
-        names = [field.name for field in request.fields]
-        values = _form_values(text, names)
-        if values is None or not set(values) <= set(names):
-            hint = f'give a JSON object: {{"{one_line(names[0], 60)}": "…"}}; the fields: {_named(names)}'
+        values = filled_in(text, request.fields)
+        names = ", ".join(one_line(field.name, 60) for field in request.fields)
+        if not values:
+            hint = f"give a JSON object, or lines as NAME: VALUE; the fields: {names}"
             raise _Misfit("it asks for the fields of a form", hint)
         if missing := [field.name for field in request.fields if field.required and not values.get(field.name)]:
-            raise _Misfit(f"the form lacks {_named(missing)}", "give all that are required")
-        return msgspec.json.encode(values).decode()
+            lacking = ", ".join(one_line(name, 60) for name in missing)
+            raise _Misfit(f"the form lacks {lacking}", "give all that are required")
+        return msgspec.json.encode(values).decode("utf-8", "replace")
     return text
-
-
-def _form_values(text: str, names: list[str]) -> dict[str, str] | None:
-    """Read the values of a form's fields by their names; a form of one field takes the bare value, too."""
-    try:
-        return decode(text.encode("utf-8", "replace"), dict[str, str])
-    except UNDECODABLE:
-        return {names[0]: text} if len(names) == 1 else None
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(one_line(name, 60) for name in names)
 
 
 def _check_text(text: str, what: str) -> None:

@@ -183,19 +183,21 @@ def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
 
 
 def test_a_form_is_answered_by_its_fields(engine: Engine) -> None:
-    """As a JSON object with all that is required; of a single field the value is enough."""
+    """As a JSON object or in lines, with all that is required; of a single field the value is enough."""
     one, two = Field("name", required=True), Field("size", choices=("S", "L"))
     with listening(engine.project, *(form(1, one, two), form(2, one))) as run:
         for text, why in (
             ("Ann", "fields of a form"),
             ('{"nme": "Ann"}', "fields of a form"),
             ('{"size": "S"}', "name"),
+            ("size: S", "name"),
         ):
             with pytest.raises(UsageError, match=why):
                 engine.reply(run.run_id, "q1", Verdict.REPLY, text)
         engine.reply(run.run_id, "q1", Verdict.REPLY, '{ "name": "Ann" }')
+        engine.reply(run.run_id, "q1", Verdict.REPLY, "Name: Ann")
         engine.reply(run.run_id, "q2", Verdict.REPLY, "Ann")
-        assert ['{"name":"Ann"}'] * 2 == [entry.text for entry in run.take()]
+        assert ['{"name":"Ann"}'] * 3 == [entry.text for entry in run.take()]
 
 
 def form(number: int, *fields: Field) -> Request:
