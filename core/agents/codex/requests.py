@@ -308,7 +308,7 @@ def _diff(change: dict[str, Any]) -> str:
 
 
 def _json(value: dict[str, Any]) -> str:
-    return _kept(msgspec.json.encode(value).decode())
+    return _kept(msgspec.json.encode(value).decode("utf-8", "replace"))
 
 
 def _joined(*parts: str) -> str:

@@ -229,7 +229,7 @@ class TalkingStream(AppStream):
     # --- what Codex asks ---
 
     def _ask(self, id_: object, method: str, params: dict[str, Any]) -> list[Event]:
-        known_as = msgspec.json.encode(id_).decode()[:200]
+        known_as = _known_as(id_)
         change = self._changes.get(string(params.get("itemId")), {})
         question = asked(known_as, method, params, change)
         if question is None:
@@ -238,7 +238,7 @@ class TalkingStream(AppStream):
         return [question.request]
 
     def _resolved(self, params: dict[str, Any]) -> list[Event]:
-        known_as = msgspec.json.encode(params.get("requestId")).decode()[:200]
+        known_as = _known_as(params.get("requestId"))
         if self._asked.pop(known_as, None) is None:
             return []
         return [Decision(request=known_as, verdict=Verdict.WITHDRAWN)]
@@ -249,3 +249,8 @@ class TalkingStream(AppStream):
         for known_as in gone:
             del self._asked[known_as]
         return [Decision(request=known_as, verdict=Verdict.WITHDRAWN) for known_as in gone]
+
+
+def _known_as(id_: object) -> str:
+    """Return an id of Codex as text: it gives numbers and words."""
+    return msgspec.json.encode(id_).decode("utf-8", "replace")[:200]
