@@ -88,9 +88,12 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(codex: RealCodex) -> N
     (ended,) = codex.engine.wait([run.run_id], timeout=60)
     assert "done" == ended.reason
     assert "one\none\none\n" == (codex.project / "made.txt").read_text()
-    assert [(Verdict.ALLOW, "operator"), (Verdict.ALLOW_RUN, "operator"), (Verdict.DENY, "operator")] == [
-        (decision.verdict, decision.by) for decision in decisions(codex.engine, run)
-    ]
+    assert [
+        (Verdict.ALLOW, "operator"),
+        (Verdict.ALLOW_RUN, "operator"),
+        (Verdict.ALLOW, "rule"),
+        (Verdict.DENY, "operator"),
+    ] == [(decision.verdict, decision.by) for decision in decisions(codex.engine, run)]
     assert [False, False, False, True] == [result.is_error for result in of(ToolResult, codex.engine, run)]
     assert any("Keep that file." in text for text in texts(codex.requests[-1]))
 

@@ -9,7 +9,7 @@ import pytest
 from subdeck.core.agents.codex.talk import Talk
 from subdeck.core.agents.codex.talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
-from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict
 from subdeck.core.run.outcome import decide
 
 from .codex_lines import INITIALIZED, OPENED, SETTINGS, THREAD, TURN, TURN_STARTED, ended, fed, item, said, start, told
@@ -259,7 +259,7 @@ def asked(stream: TalkingStream, message: dict[str, Any], id_: object = 0) -> Re
 
 @pytest.mark.parametrize(
     ("verdict", "decision"),
-    [(Verdict.ALLOW, "accept"), (Verdict.ALLOW_RUN, "acceptForSession"), (Verdict.DENY, "decline")],
+    [(Verdict.ALLOW, "accept"), (Verdict.ALLOW_RUN, "accept"), (Verdict.DENY, "decline")],
 )
 def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, decision: str) -> None:
     """Exactly as it would be run, and where."""
@@ -311,7 +311,6 @@ def test_further_permissions_are_given_as_they_were_asked_for(working: TalkingSt
     wanted = {"fileSystem": {"write": ["/srv/data"]}, "network": {"enabled": True}}
     for verdict, result in (
         (Verdict.ALLOW, {"permissions": wanted, "scope": "turn"}),
-        (Verdict.ALLOW_RUN, {"permissions": wanted, "scope": "session"}),
         (Verdict.DENY, {"permissions": {}}),
     ):
         request = asked(working, told("item/permissions/requestApproval", permissions=wanted, cwd="/srv/shop"))
@@ -383,22 +382,53 @@ def test_a_form_of_a_server(working: TalkingStream) -> None:
 
 
 def test_a_call_of_a_server(working: TalkingStream) -> None:
-    """Codex asks by a form without fields; it can be allowed for the run where Codex offers that."""
-    schema = {"type": "object", "properties": {}}
-    for meta, has_rule in (({"persist": ["session", "always"], "tool_params": {"a": 1}}, True), ({}, False)):
-        call = told(
-            "mcpServer/elicitation/request",
-            serverName="shop",
-            mode="form",
-            message="Allow shop to sell?",
-            requestedSchema=schema,
-            _meta=meta,
-        )
+    """Codex asks by a form without fields; what the tool is called with is shown."""
+    call = told(
+        "mcpServer/elicitation/request",
+        serverName="shop",
+        mode="form",
+        message="Allow shop to sell?",
+        requestedSchema={"type": "object", "properties": {}},
+        _meta={"persist": ["session", "always"], "tool_params": {"a": 1}},
+    )
+    for verdict, action in ((Verdict.ALLOW, "accept"), (Verdict.DENY, "decline")):
         request = asked(working, call)
-        assert (RequestKind.PERMISSION, has_rule) == (request.kind, bool(request.run_rule))
-        working.reply(request.id, Verdict.ALLOW_RUN, "")
-        (sent,) = said(working)
-        assert ("accept", has_rule) == (sent["result"]["action"], "_meta" in sent["result"])
+        assert (RequestKind.PERMISSION, "mcp__shop") == (request.kind, request.tool_name)
+        assert '{"a":1}' in request.text
+        working.reply(request.id, verdict, "")
+        assert action == said(working)[0]["result"]["action"]
+
+
+def test_what_no_rule_for_commands_may_allow(working: TalkingStream) -> None:
+    """To reach a host, or to write to a command that runs, is not to run a command."""
+    params = COMMAND["params"]
+    for fields in ({"networkApprovalContext": {"host": "example.org"}}, {"kind": "writeStdin"}):
+        request = asked(working, {**COMMAND, "params": {**params, **fields}})
+        assert "bash" != request.tool_name
+        working.reply(request.id, Verdict.DENY, "")
+        said(working)
+
+
+@pytest.mark.parametrize(("sandbox", "usual"), [("dangerFullAccess", Verdict.ALLOW), ("readOnly", None)])
+def test_rules_have_codex_ask_before_each_command(tmp_path: Path, sandbox: str, usual: Verdict | None) -> None:
+    """What is allowed runs outside the sandbox: where there is one, a person is asked about what no rule mentions."""
+    stream = TalkingStream(Talk(start(tmp_path, talk=True, permissions=Permissions(deny=("bash(git push *)",)))))
+    said(stream)
+    fed(stream, INITIALIZED, SETTINGS)
+    opening = said(stream)[-1]
+    assert ("untrusted", "user") == (opening["params"]["approvalPolicy"], opening["params"]["approvalsReviewer"])
+    opened = {"id": 3, "result": {**OPENED["result"], "sandbox": {"type": sandbox}}}
+    fed(stream, opened, TURN_STARTED)
+    said(stream)
+    assert usual is asked(stream, COMMAND).usual
+
+
+def test_a_sandbox_stays_where_rules_have_codex_ask(tmp_path: Path) -> None:
+    tools = Tools(policy="allow", resolved=("read",))
+    stream = TalkingStream(Talk(start(tmp_path, talk=True, tools=tools, permissions=Permissions(ask=("bash",)))))
+    fed(stream, INITIALIZED, SETTINGS)
+    opening = said(stream)[-1]
+    assert ("untrusted", "read-only") == (opening["params"]["approvalPolicy"], opening["params"]["sandbox"])
 
 
 def test_what_codex_takes_back(working: TalkingStream) -> None:

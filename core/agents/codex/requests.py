@@ -26,7 +26,7 @@ class Asked(Struct, frozen=True):
     request: Request
     denied: dict[str, Any]
     allowed: dict[str, Any] | None = None
-    for_run: dict[str, Any] | None = None
+    """Once, and always so: what is allowed for the run is a rule of the wrapper's, which then decides on each."""
     filled: Callable[[str], dict[str, Any] | None] | None = None
     """Makes a result of a reply; None for a reply that does not fit."""
 
@@ -40,10 +40,8 @@ class Asked(Struct, frozen=True):
         """Return what Codex is answered; what does not fit is denied."""
         chosen: dict[str, Any] | None = None
         match verdict:
-            case Verdict.ALLOW:
+            case Verdict.ALLOW | Verdict.ALLOW_RUN:
                 chosen = self.allowed
-            case Verdict.ALLOW_RUN:
-                chosen = self.for_run or self.allowed
             case Verdict.REPLY:
                 chosen = self.filled(text) if self.filled else None
             case _:
@@ -71,24 +69,22 @@ def asked(id_: str, method: str, params: dict[str, Any], change: dict[str, Any])
 def _command(id_: str, params: dict[str, Any]) -> Asked:
     command = command_of(params)
     host = string(mapping(params.get("networkApprovalContext")).get("host"))
-    rule = f"bash({command})" if command and "\n" not in command else ""
     if host:
-        title = f"wants to reach {host}"
-    elif params.get("kind") == "writeStdin":
-        title = "wants to write to a command that runs"
+        tool, title = "network", f"wants to reach {host}"
+    elif params.get("kind") in ("command", None):
+        tool, title = "bash", "wants to run a command"
     else:
-        title = "wants to run a command"
+        tool, title = "write_stdin", "wants to write to a command that runs"
     further = mapping(params.get("additionalPermissions"))
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
         title=one_line(title, _TITLE),
-        tool_name="bash",
+        tool_name=tool,
         text=_joined(string(params.get("reason")), _json(further) if further else ""),
         command=_kept(command),
         cwd=string(params.get("cwd"))[:4096],
         tool_call_id=string(params.get("itemId")),
-        run_rule=_kept(rule),
     )
     return _decided(request)
 
@@ -106,18 +102,12 @@ def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> As
         paths=tuple(paths[:_MOST]),
         diff=_kept("\n".join(map(_diff, changes))),
         tool_call_id=string(params.get("itemId")),
-        run_rule=_kept(f"edit({paths[0]})") if len(paths) == 1 else "",
     )
     return _decided(request)
 
 
 def _decided(request: Request) -> Asked:
-    return Asked(
-        request,
-        denied={"decision": "decline"},
-        allowed={"decision": "accept"},
-        for_run={"decision": "acceptForSession"},
-    )
+    return Asked(request, denied={"decision": "decline"}, allowed={"decision": "accept"})
 
 
 def _permissions(id_: str, params: dict[str, Any]) -> Asked:
@@ -134,14 +124,8 @@ def _permissions(id_: str, params: dict[str, Any]) -> Asked:
         cwd=string(params.get("cwd"))[:4096],
         paths=tuple(filter(None, paths))[:_MOST],
         tool_call_id=string(params.get("itemId")),
-        run_rule="these permissions",
     )
-    return Asked(
-        request,
-        denied={"permissions": {}},
-        allowed={"permissions": wanted, "scope": "turn"},
-        for_run={"permissions": wanted, "scope": "session"},
-    )
+    return Asked(request, denied={"permissions": {}}, allowed={"permissions": wanted, "scope": "turn"})
 
 
 # --- questions ---
@@ -233,8 +217,6 @@ def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
 def _call(id_: str, params: dict[str, Any]) -> Asked:
     """Take the question whether a tool of a server may be called, which is a form without fields."""
     meta = mapping(params.get("_meta"))
-    kept_for = meta.get("persist")
-    for_run = kept_for == "session" or "session" in items(kept_for)
     server = string(params.get("serverName"))
     arguments = mapping(meta.get("tool_params"))
     request = Request(
@@ -243,11 +225,8 @@ def _call(id_: str, params: dict[str, Any]) -> Asked:
         title=one_line(f"wants to use the server {server}", _TITLE),
         tool_name=one_line(f"mcp__{server}", _TITLE),
         text=_joined(string(params.get("message")), _json(arguments) if arguments else ""),
-        run_rule=one_line(f"mcp__{server}", _TITLE) if for_run else "",
     )
-    accepted: dict[str, Any] = {"action": "accept", "content": {}}
-    persisting = {**accepted, "_meta": {"persist": "session"}} if for_run else None
-    return Asked(request, denied={"action": "decline"}, allowed=accepted, for_run=persisting)
+    return Asked(request, denied={"action": "decline"}, allowed={"action": "accept", "content": {}})
 
 
 def _page(id_: str, params: dict[str, Any]) -> Asked:

@@ -109,9 +109,20 @@ def thread_params(start: Start, servers: dict[str, Any]) -> dict[str, Any]:
     elif meta.project_resources is False:
         # For a project that is not trusted Codex would ask before each command, whatever the user has set.
         params |= {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
+    if asks_by_rules(meta):
+        params |= {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
     if prompt := system_prompt(start):
         params["baseInstructions" if meta.prompt_mode == PromptMode.REPLACE else "developerInstructions"] = prompt
     return params
+
+
+def asks_by_rules(meta: RunMeta) -> bool:
+    """Tell whether Codex has to ask before what it does, as rules of the run are to decide on that."""
+    if not meta.talk or meta.permissions is None:
+        return False
+    from ...run.permissions import asked_tools  # few runs have rules
+
+    return bool(asked_tools(meta.permissions))
 
 
 def settings_of(meta: RunMeta) -> dict[str, Any]:

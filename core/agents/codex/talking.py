@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ...run.events import Decision, Event, Interrupted, Message
 from ...run.model import MessageState, RunReason, Verdict
@@ -18,7 +19,7 @@ from .app_stream import AppStream
 from .faults import fault_words
 from .requests import Asked, asked
 from .stream import warning
-from .talk import FIRST_FREE, Talk, message_params, request
+from .talk import FIRST_FREE, Talk, asks_by_rules, message_params, request as line_of
 
 _MOST_CHANGES = 1000
 """Edits that were begun and are remembered, so that a question about one can show it."""
@@ -45,6 +46,7 @@ class TalkingStream(AppStream):
 
     def __init__(self, talk: Talk, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(talk, clock)
+        self._talking = talk
         self._numbers = count(FIRST_FREE)
         self._state = Turn.COMING
         self._takes_messages = True
@@ -59,6 +61,9 @@ class TalkingStream(AppStream):
         """Requests of ours that are not answered: the method, and the id of the message."""
         self._asked: dict[str, tuple[object, str, Asked]] = {}
         """What Codex asks: its own id and turn, by the id under which that is known here."""
+        self._usual: Verdict | None = None
+        """What holds for a call that no rule mentions; None has a person asked. What is allowed runs outside the
+        sandbox (0.169), so that only where there is none it may go on as if it had not been asked about."""
         self._changes: dict[str, dict[str, Any]] = {}
         """Edits that were begun, by the ids of their items."""
         self._readers |= {
@@ -136,7 +141,7 @@ class TalkingStream(AppStream):
     def _send(self, method: str, message_id: str, params: dict[str, Any]) -> None:
         number = next(self._numbers)
         self._sent[number] = method, message_id
-        self.say(request(number, method, params))
+        self.say(line_of(number, method, params))
 
     def _leave(self) -> None:
         """Have it go: nothing more is said."""
@@ -174,6 +179,12 @@ class TalkingStream(AppStream):
             self._unsaid = {message_id: text, **self._unsaid}
             self._takes_messages = False
         return []
+
+    def _thread_opened(self, thread: dict[str, Any], result: dict[str, Any]) -> list[Event]:
+        is_free = mapping(result.get("sandbox")).get("type") == "dangerFullAccess"
+        if is_free and asks_by_rules(self._talking.start.meta):
+            self._usual = Verdict.ALLOW
+        return super()._thread_opened(thread, result)
 
     def _turn_started(self, params: dict[str, Any]) -> list[Event]:
         events = super()._turn_started(params)
@@ -235,7 +246,8 @@ class TalkingStream(AppStream):
         if question is None:
             return super()._ask(id_, method, params)
         self._asked[known_as] = id_, string(params.get("turnId")), question
-        return [question.request]
+        request = question.request
+        return [replace(request, usual=self._usual) if request.tool_name else request]
 
     def _resolved(self, params: dict[str, Any]) -> list[Event]:
         known_as = _known_as(params.get("requestId"))
