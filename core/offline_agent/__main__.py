@@ -1,4 +1,4 @@
-"""Run the offline agent as pi is run: flags, a prompt on stdin, events on stdout, pi's exit codes."""
+"""Run the offline agent as pi is run: flags, prompt or commands on stdin, events on stdout, pi's exit codes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import sys
 
 from .answer import Answer
 from .directory import TOOL_NAMES, Directory
+from .host import Aborted, Host
+from .lines import emit
 from .stream import FINALIZE_TOOL, Conversation, Session
 from .task import Task
 
-FINALIZE_EXTENSION = "finalize.ts"
-"""The one extension of pi that has a meaning here; every other is accepted without effect."""
+FINALIZE_EXTENSION, ASK_EXTENSION = "finalize.ts", "ask.ts"
+"""The extensions of pi that have a meaning here; every other is accepted without effect."""
+
+ASKED_TOOLS = "SUBDECK_ASKED_TOOLS"
+"""The variable with the tools that it asks leave for, separated by commas."""
 
 USUAL_PACE_S = 0.01
 """Seconds between two pieces of text."""
@@ -21,25 +26,60 @@ LONGEST_PACE_S = 60
 
 
 def main() -> None:
-    """Do what the prompt asks; raise SystemExit where it cannot be done."""
+    """Do what the prompt asks, or in rpc mode each of them; raise SystemExit where it cannot be done."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os._exit(128 + number))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.umask(0o077)  # it writes its session only
     flags = _parse_flags()
     cwd = os.getcwd()
+    if flags.mode == "rpc":
+        session = Session(None if flags.no_session else flags.session, cwd)
+        host = Host({"sessionId": session.header["id"], "sessionFile": flags.session})
+        work = _Work(flags, cwd, session, host)
+        while True:
+            work.on(host.prompt())
     prompt = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     session = Session(None if flags.no_session else flags.session, cwd)
-    conversation = Conversation(session, _pace())
-    if not prompt:
-        return
-    conversation.begin(prompt)
-    listed = [*TOOL_NAMES, FINALIZE_TOOL] if flags.tools is None else flags.tools.split(",")
-    tools = [] if flags.no_tools else [name for name in TOOL_NAMES if name in listed]
-    directory = Directory(cwd)
-    answer = Answer(Task(prompt, directory.kind), directory, tools, conversation)
-    hands_over = os.path.basename(flags.extension) == FINALIZE_EXTENSION and FINALIZE_TOOL in listed
-    conversation.answer(answer.write(session.earlier_tasks), hands_over)
+    emit(**session.header)
+    if prompt:
+        _Work(flags, cwd, session, None).on(prompt)
+
+
+class _Work:
+    """What is done for each prompt of a session."""
+
+    def __init__(self, flags: argparse.Namespace, cwd: str, session: Session, host: Host | None) -> None:
+        listed = [*TOOL_NAMES, FINALIZE_TOOL] if flags.tools is None else flags.tools.split(",")
+        extensions = {os.path.basename(path) for path in flags.extensions}
+        self._cwd = cwd
+        self._session = session
+        self._tools = [] if flags.no_tools else [name for name in TOOL_NAMES if name in listed]
+        self._hands_over = FINALIZE_EXTENSION in extensions and FINALIZE_TOOL in listed
+        asked = os.environ.get(ASKED_TOOLS, "").split(",") if ASK_EXTENSION in extensions else []
+        self._conversation = Conversation(session, _pace(), host, asked)
+        self._earlier = session.earlier_tasks
+
+    def on(self, prompt: str) -> None:
+        conversation = self._conversation
+        conversation.begin(prompt)
+        try:
+            answers = [self._answer(prompt)]
+            while answers:
+                while message := conversation.further():
+                    answers.append(self._answer(message))
+                conversation.answer("\n\n".join(answers), self._hands_over)
+                answers = [self._answer(message)] if (message := conversation.further()) else []
+        except Aborted:
+            conversation.end(aborted=True)
+        else:
+            conversation.end()
+
+    def _answer(self, prompt: str) -> str:
+        directory = Directory(self._cwd)
+        answer = Answer(Task(prompt, directory.kind), directory, self._tools, self._conversation)
+        earlier, self._earlier = self._earlier, self._earlier + 1
+        return answer.write(earlier)
 
 
 def _pace() -> float:
@@ -54,19 +94,20 @@ def _parse_flags() -> argparse.Namespace:
     """Parse those of pi's flags that the engine passes; exits with code 2 when they cannot be used."""
     parser = argparse.ArgumentParser(
         prog="python -P -E -m subdeck.core.offline_agent",
-        usage="%(prog)s --mode json [options] <prompt.md",
+        usage="%(prog)s --mode json [options] <prompt.md\n       %(prog)s --mode rpc [options]",
         description="Reads the working directory for the task on stdin, without a model, a key or the network. "
         "Flags of pi that mean nothing without a model are accepted and have no effect.",
         epilog="SUBDECK_OFFLINE_PACE: seconds between two pieces of text (default 0.01; 0 for none, at most 60)",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--mode", choices=["json"], required=True, help="the only output mode is json")
+    add("--mode", choices=["json", "rpc"], required=True, help="json: one prompt on stdin; rpc: commands")
     add("--session", metavar="PATH", help="write the session to this file, or continue it")
     add("--no-session", action="store_true", help="keep no session, as without --session")
     add("--tools", help=f"comma-separated allowlist of {', '.join(TOOL_NAMES)}; other names are ignored")
     add("--no-tools", action="store_true", help="no tools: nothing is read")
-    add("-e", dest="extension", metavar="PATH", default="", help=f"{FINALIZE_EXTENSION} makes it hand its answer over")
+    says = f"{FINALIZE_EXTENSION} makes it hand its answer over, {ASK_EXTENSION} ask leave for its tools"
+    add("-e", dest="extensions", metavar="PATH", action="append", default=[], help=says)
     for flag in ("--model", "--thinking", "--system-prompt", "--append-system-prompt"):
         add(flag, help=argparse.SUPPRESS)
     add("-nc", action="store_true", help=argparse.SUPPRESS)

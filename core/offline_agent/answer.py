@@ -100,6 +100,9 @@ class Answer:
         matches = _count(sum(map(len, ranked.values())), "matching line")
         found = f": {matches} in {_count(len(paths), 'file')}." if paths else ". No line of a file matches."
         self._sections.append(f"It looked for {said}{found}")
+        if self._task.asks_back and len(paths) > 1:
+            chosen = self._conversation.choose("Which file shall I read?", paths[:SHOWN])
+            paths = [chosen] if chosen else paths
         best = {path: max(1, ranked[path][0].number - LINES_READ // 3) for path in paths[:FILES_READ]}
         read = self._read("I read what fits best", best)
         if paths and (hits := read.get(paths[0])):

@@ -1,23 +1,30 @@
-"""What the agent writes: pi's JSON mode on stdout, and a session file in pi's form (JSONL version 3)."""
+"""What the agent writes: pi's events on stdout, and a session file in pi's form (JSONL version 3)."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 from .directory import Call, Outcome
+from .host import Host
+from .lines import emit, encoded
 
 PROVIDER, MODEL = "offline", "reader"
 """What answers, whatever model was asked for: no model is behind it."""
 
 FINALIZE_TOOL = "subagent_finalize"
 """What a result is handed over to, where an extension of pi offers it."""
+
+PERMISSION, ALLOW = "subdeck: may this tool be called?", "allow"
+"""The title of the dialog by which a child of subdeck asks leave, and the answer that gives it; any other is a reason
+why not."""
 
 PIECE = 24
 """Characters of one `text_delta`."""
@@ -53,7 +60,7 @@ class Session:
         self.header = {"type": "session", "version": 3, "id": session_id, "timestamp": _iso_now(), "cwd": cwd}
         self._ids = [found.decode() for found in _ENTRY.findall(data)]
         self.earlier_tasks = data.count(b'"message":{"role":"user"')
-        self._pending = (b"" if data.endswith(b"\n") else b"\n") if data else _encoded(self.header)
+        self._pending = (b"" if data.endswith(b"\n") else b"\n") if data else encoded(self.header)
         """What goes to the file before the next entry: the header of a new one, the end of a torn line."""
 
     def add(self, message: dict[str, Any]) -> None:
@@ -65,7 +72,7 @@ class Session:
         try:
             os.makedirs(os.path.dirname(os.path.abspath(self._path)), exist_ok=True)
             with open(self._path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                file.write(self._pending + _encoded(entry))
+                file.write(self._pending + encoded(entry))
         except OSError as error:
             print(f"Warning: session {self._path} is not written: {error.strerror}", file=sys.stderr)
             self._path = None
@@ -73,78 +80,129 @@ class Session:
 
 
 class Conversation:
-    """One prompt's exchange: what is said, piece by piece, the calls that go with it, and their results."""
+    """What is said, piece by piece, the calls that go with it, and their results."""
 
-    def __init__(self, session: Session, pace: float) -> None:
-        """Write the header; `pace`: seconds between two pieces of text, so that a sentence is seen being written."""
+    def __init__(self, session: Session, pace: float, host: Host | None = None, asked: Sequence[str] = ()) -> None:
+        """`pace`: seconds between two pieces of text, so that a sentence is seen being written; `host` is asked before
+        each call of the tools `asked`.
+        """
         self._session = session
         self._pace = pace
+        self._host = host
+        self._asked = asked
         self._waiting_left = MAX_WAITING_S
         self._turns = 0
-        _emit(**session.header)
+        self._calls = 0
+        self._heard: deque[str] = deque()
+        self._written = ""
+        """What was said so far of a message that is being written."""
 
     def begin(self, prompt: str) -> None:
-        _emit(type="agent_start")
-        _emit(type="turn_start")
+        self._turns = 0
+        self._heard.clear()
+        emit(type="agent_start")
+        emit(type="turn_start")
         self._add({"role": "user", "content": _text(prompt)})
+
+    def further(self) -> str:
+        """Return the next thing that was said meanwhile, empty where nothing was."""
+        self._hear()
+        return self._heard.popleft() if self._heard else ""
+
+    def choose(self, question: str, choices: Sequence[str]) -> str:
+        """Ask which of several is meant; empty where nobody can be asked, or says so."""
+        answer = self._host.ask("select", question, options=[*choices]) if self._host else {}
+        return next((choice for choice in choices if choice == answer.get("value")), "")
 
     def turn(self, said: str, calls: Sequence[Call], carry_out: Callable[[Call], Outcome]) -> list[Outcome]:
         """Say something and carry out calls; return their outcomes."""
         if self._turns:
-            _emit(type="turn_start")
+            emit(type="turn_start")
+            self._hear()
         self._turns += 1
-        named = {f"call_{self._session.earlier_tasks + 1}_{self._turns}_{n}": call for n, call in enumerate(calls, 1)}
+        named = {f"call_{self._session.earlier_tasks + 1}_{self._calls + n}": call for n, call in enumerate(calls, 1)}
+        self._calls += len(calls)
         content = _text(said)
         content += [
             {"type": "toolCall", "id": key, "name": call.name, "arguments": call.args} for key, call in named.items()
         ]
-        message = {"role": "assistant", "content": content, "provider": PROVIDER, "model": MODEL, "usage": _USAGE}
-        self._add({**message, "stopReason": "toolUse" if calls else "stop"}, said)
+        self._add({**_message(content), "stopReason": "toolUse" if calls else "stop"}, said)
         outcomes: list[Outcome] = []
         for call_id, call in named.items():
             about = {"toolCallId": call_id, "toolName": call.name}
-            _emit(type="tool_execution_start", **about, args=call.args)
-            outcome = carry_out(call)
+            emit(type="tool_execution_start", **about, args=call.args)
+            outcome = self._carry_out(call_id, call, carry_out)
             result = {"content": _text(outcome.text), "details": call.args}
-            _emit(type="tool_execution_end", **about, result=result, isError=outcome.is_error)
+            emit(type="tool_execution_end", **about, result=result, isError=outcome.is_error)
             self._add({"role": "toolResult", **about, "content": result["content"], "isError": outcome.is_error})
             outcomes.append(outcome)
-        _emit(type="turn_end")
+        emit(type="turn_end")
         return outcomes
 
     def answer(self, text: str, hands_over: bool) -> None:
-        """Say the answer, or give it to the tool that ends a conversation; then end."""
+        """Say the answer, or give it to the tool that hands over a result."""
         calls = [Call(FINALIZE_TOOL, {"status": "SUCCESS", "result": text})] if hands_over else []
         self.turn("" if hands_over else text, calls, lambda _: Outcome("The result is handed over."))
-        _emit(type="agent_end", willRetry=False)
-        _emit(type="agent_settled", aborted=False)
+
+    def end(self, *, aborted: bool = False) -> None:
+        if aborted:
+            message = {**_message(_text(self._written)), "stopReason": "aborted"}
+            if not self._written:
+                emit(type="message_start", message=message)
+            emit(type="message_end", message=message)
+            self._session.add(message)
+            self._written = ""
+        emit(type="agent_end", willRetry=False)
+        emit(type="agent_settled", aborted=aborted)
+
+    def _hear(self) -> None:
+        """Take what was said meanwhile into the conversation."""
+        if self._host is None:
+            return
+        self._host.look()
+        for message in self._host.steered():
+            self._add({"role": "user", "content": _text(message)})
+            self._heard.append(message)
+
+    def _carry_out(self, call_id: str, call: Call, carry_out: Callable[[Call], Outcome]) -> Outcome:
+        if self._host is None:
+            return carry_out(call)
+        self._host.look()
+        if not any(fnmatchcase(call.name, name) for name in self._asked):
+            return carry_out(call)
+        about = encoded({"id": call_id, "tool": call.name, "args": call.args}).decode().rstrip()
+        answer = self._host.ask("input", PERMISSION, placeholder=about).get("value")
+        if answer == ALLOW:
+            return carry_out(call)
+        return Outcome(f"Denied: {answer}" if answer else "Denied.", is_error=True)
 
     def _add(self, message: dict[str, Any], said: str = "") -> None:
         """Write a message; `said`: its text, where that comes piece by piece."""
-        _emit(type="message_start", message={**message, "content": []} if said else message)
+        emit(type="message_start", message={**message, "content": []} if said else message)
         for start in range(0, len(said), PIECE):
             delta = {"type": "text_delta", "contentIndex": 0, "delta": said[start : start + PIECE]}
-            _emit(type="message_update", assistantMessageEvent=delta)
-            if 0 < self._pace <= self._waiting_left:
-                time.sleep(self._pace)
-                self._waiting_left -= self._pace
-        _emit(type="message_end", message=message)
+            emit(type="message_update", assistantMessageEvent=delta)
+            self._written = said[: start + PIECE]
+            self._wait()
+        self._written = ""
+        emit(type="message_end", message=message)
         self._session.add(message)
 
+    def _wait(self) -> None:
+        pause = self._pace if 0 < self._pace <= self._waiting_left else 0.0
+        self._waiting_left -= pause
+        if self._host:
+            self._host.look(pause)
+        elif pause:
+            time.sleep(pause)
 
-def _emit(**event: Any) -> None:
-    data = memoryview(_encoded(event))
-    while data:
-        data = data[os.write(1, data) :]
+
+def _message(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, "provider": PROVIDER, "model": MODEL, "usage": _USAGE}
 
 
 def _text(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}] if text else []
-
-
-def _encoded(value: dict[str, Any]) -> bytes:
-    """Return one line of JSON, with its newline."""
-    return f"{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n".encode("utf-8", "replace")
 
 
 def _iso_now() -> str:

@@ -23,6 +23,7 @@ _NAME = re.compile(r"\w[.:/>_-]+\w|_|\d{3}|[a-z][A-Z]|[A-Z]{2}|^--")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _WORD_START = r"(?:(?<![^\W\d_])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))"
 _ENDING = re.compile(r"(?:(?<=.{5})ations?|(?<=.{3})(?:ings?|ie[sd]|e[sd]?|(?<!s|u|i)s))$")
+_ASKS_BACK = re.compile(r"\bask me\b[^.?!\n]*", re.IGNORECASE)
 _CHANGE = re.compile(
     r"(?:please |(?:can|could|would) you )*(?:fix|add|implement|write|create|change|update|edit|remove|delete|rename"
     r"|refactor|replace|move|make|build|install|run|migrate|upgrade|convert|generate)\b",
@@ -61,6 +62,8 @@ class Task:
             prompt = prompt[block.end() :]
         self.text = prompt[:_READ_CHARACTERS].strip()
         self.asks_for_change = _CHANGE.match(self.text) is not None
+        self.asks_back = _ASKS_BACK.search(self.text) is not None
+        """Whether it wants to be asked what to read."""
         self.files: dict[str, int] = {}
         """Paths of files that exist, each with the line that is named, or 1."""
         self.directories: dict[str, None] = {}
@@ -68,7 +71,7 @@ class Task:
         names: dict[str, Term] = {}
         words: Counter[str] = Counter()
         quoted = [match[0][1:-1] for match in _QUOTED.finditer(self.text)]
-        others = _QUOTED.sub(" ", _CHANGE.sub("", self.text, 1)).split()
+        others = _QUOTED.sub(" ", _CHANGE.sub("", _ASKS_BACK.sub("", self.text), 1)).split()
         for token in [*quoted, *others]:
             is_quoted = token in quoted
             name = token if is_quoted else token.strip(",;!?()[]{}<>\"'`“”‘’…").rstrip(".:").removesuffix("(")

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +72,38 @@ def read(
         **popen,
     )
     return Reading(ended.returncode, ended.stdout, ended.stderr.decode())
+
+
+@contextmanager
+def talking(
+    cwd: Path, *flags: str, **variables: str
+) -> Iterator[tuple[Callable[..., None], Callable[[str], dict[str, Any]]]]:
+    """Run the offline agent in rpc mode; give what says a command, and what waits for the next line of a type."""
+    with subprocess.Popen(
+        [*COMMAND, "--mode", "rpc", "--no-session", *flags],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=cwd,
+        env=environment(**variables),
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        said, heard = child.stdin, child.stdout
+
+        def say(**command: Any) -> None:
+            said.write(json.dumps(command).encode() + b"\n")
+            said.flush()
+
+        def hear(kind: str) -> dict[str, Any]:
+            lines = map(json.loads, iter(heard.readline, b""))
+            return next(line for line in lines if line["type"] == kind)
+
+        try:
+            yield say, hear
+            said.close()
+            assert 0 == child.wait(30)
+        finally:
+            child.kill()
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.offline_agent.answer import FILES_READ
 
-from .offline_reader import COMMAND, SHOP, environment, read, write_tree
+from .offline_reader import COMMAND, SHOP, environment, read, talking, write_tree
 
 TASK = "Where are requests authenticated?"
 
@@ -75,7 +76,7 @@ def test_pis_flags_are_accepted(shop: Path, flags: tuple[str, ...]) -> None:
     [
         (("--bogus",), 2, "error: unrecognized arguments: --bogus"),
         (("--model",), 2, "error: argument --model: expected one argument"),
-        (("--mode", "rpc"), 2, "error: argument --mode: invalid choice: 'rpc'"),
+        (("--mode", "text"), 2, "error: argument --mode: invalid choice: 'text'"),
         (("a message",), 2, "error: unrecognized arguments: a message"),
         (("--session", "README.md/x.jsonl"), 1, "Error: cannot open session README.md/x.jsonl: "),
     ],
@@ -267,3 +268,45 @@ def test_it_starts_with_little(shop: Path) -> None:
     ours = {name for name in loaded if name.startswith("subdeck.") and "offline_agent" not in name}
     assert {"subdeck.core", "subdeck.core.text", "subdeck.core.text.plain"} == ours
     assert {"msgspec", "asyncio", "subprocess"}.isdisjoint(loaded)
+
+
+def test_it_asks_leave_where_it_is_told_to(shop: Path) -> None:
+    """With our extension each call of the tools named waits for an answer; any other than `allow` says why not."""
+    with talking(shop, "-e", "/x/ask.ts", SUBDECK_ASKED_TOOLS="re*") as (say, hear):
+        say(type="prompt", id="p", message=TASK)
+        asked = hear("extension_ui_request")
+        about = json.loads(asked["placeholder"])
+        assert ("input", "subdeck: may this tool be called?", "read") == (
+            asked["method"],
+            asked["title"],
+            about["tool"],
+        )
+        say(type="extension_ui_response", id=asked["id"], value="allow")
+        allowed = hear("tool_execution_end")
+        assert (about["id"], False) == (allowed["toolCallId"], allowed["isError"])
+        denied = hear("extension_ui_request")
+        say(type="extension_ui_response", id=denied["id"], value="not that one")
+        assert "Denied: not that one" == hear("tool_execution_end")["result"]["content"][0]["text"]
+        for _ in range(FILES_READ - 2):
+            say(type="extension_ui_response", id=hear("extension_ui_request")["id"], cancelled=True)
+            assert "Denied." == hear("tool_execution_end")["result"]["content"][0]["text"]
+        hear("agent_settled")
+
+
+def test_commands_are_answered_as_pi_answers_them(shop: Path) -> None:
+    """What is no command is told so; a prompt without a word of what it does meanwhile is refused."""
+    with talking(shop) as (say, hear):
+        say(type="get_state", id="s")
+        assert not hear("response")["data"]["isStreaming"]
+        say(type="dance", id="d")
+        assert "Unknown command: dance" == hear("response")["error"]
+        say(type="steer", id="q", message="later")
+        assert "queued" == hear("response")["data"]["disposition"]
+        say(type="clear_queue", id="c")
+        assert ["later"] == hear("response")["data"]["steering"]
+        say(type="prompt", id="p1", message=TASK)
+        say(type="prompt", id="p2", message=TASK)
+        assert [True, False] == [hear("response")["success"] for _ in range(2)]
+        say(type="abort", id="a")
+        assert hear("agent_settled")["aborted"]
+        assert "a" == hear("response")["id"]

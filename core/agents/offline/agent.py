@@ -22,6 +22,7 @@ class OfflineAgent:
             kind="offline",
             env=env,
             own_model=MODEL,
+            talks=True,
         )
 
     def credentials(self, choice: AgentChoice) -> None:

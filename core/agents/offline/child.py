@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...run.model import RunMeta
-from ..child import Child, Command, Start, child_environment
-from ..pi.program import COPILOT_INITIATOR, flags_of
+from ..child import Child, Command, Start
+from ..pi.program import COPILOT_INITIATOR, environment_of, flags_of
 from ..pi.stream import PiStream
 from .program import offline_command
 
@@ -16,12 +16,16 @@ class OfflineChild:
         return False  # what it writes is told as pi's
 
     def command(self, start: Start) -> Command:
-        program = start.meta.agent_command or offline_command()
-        flags = flags_of(start.meta, start.run_dir)
-        return Command((*program, *flags), child_environment(start.meta), unset=(COPILOT_INITIATOR,))
+        meta = start.meta
+        argv = (*(meta.agent_command or offline_command()), *flags_of(meta, start.run_dir))
+        return Command(argv, environment_of(meta), unset=(COPILOT_INITIATOR,), pipe=bool(meta.talk))
 
     def stream(self, start: Start | None = None) -> PiStream:
-        return PiStream()
+        if start is None or not start.meta.talk:
+            return PiStream()
+        from ..pi.rpc_stream import RpcStream
+
+        return RpcStream(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         return ""

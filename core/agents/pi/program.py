@@ -52,6 +52,9 @@ COPILOT_INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 _EXTENSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "extension")
 COPILOT_EXTENSION = os.path.join(_EXTENSIONS, "copilot.ts")
 FINALIZE_EXTENSION = os.path.join(_EXTENSIONS, "finalize.ts")
+ASK_EXTENSION = os.path.join(_EXTENSIONS, "ask.ts")
+ASKED_TOOLS = "SUBDECK_ASKED_TOOLS"
+"""The variable that tells this extension, and the offline agent, which tools to ask for; each may end with a `*`."""
 
 
 class _Settings(Struct, rename="camel"):
@@ -108,13 +111,14 @@ def node_problem(command: Sequence[str], said: str) -> str:
 def child_command(meta: RunMeta, run_dir: str) -> Command:
     """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
 
-    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else.
+    The task comes by stdin, because pi reads a leading `-` or `@` in argv as something else: in rpc mode as the first
+    command, else as it is.
     """
-    env, flags = child_environment(meta), flags_of(meta, run_dir, _without_project(meta))
+    env, flags = environment_of(meta), flags_of(meta, run_dir, _without_project(meta))
     if _is_copilot(meta):
         flags += ("-e", existing(COPILOT_EXTENSION, "install subdeck again"))
         env[COPILOT_INITIATOR] = "agent"
-    return Command((*meta.agent_command, *flags), env, unset=(COPILOT_INITIATOR,))
+    return Command((*meta.agent_command, *flags), env, unset=(COPILOT_INITIATOR,), pipe=bool(meta.talk))
 
 
 def _is_copilot(meta: RunMeta) -> bool:
@@ -136,10 +140,25 @@ def _default_provider(cwd: str) -> str | None:
     return None
 
 
+def asked_of(meta: RunMeta) -> tuple[str, ...]:
+    """Return the tools that the child has to ask for before each call: those of the run's rules, where it can ask."""
+    if not meta.talk or meta.permissions is None:
+        return ()
+    from ...run.permissions import asked_tools  # most wrappers do without
+
+    return asked_tools(meta.permissions)
+
+
+def environment_of(meta: RunMeta) -> dict[str, str]:
+    """Return the variables of a child of pi, or of the offline agent."""
+    asked = asked_of(meta)
+    return child_environment(meta) | ({ASKED_TOOLS: ",".join(asked)} if asked else {})
+
+
 def flags_of(meta: RunMeta, run_dir: str, without_project: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what pi is told about a run, and the offline agent, which takes the same flags but those of a project."""
     return (
-        *("--mode", "json"),
+        *("--mode", "rpc" if meta.talk else "json"),
         *(("--model", meta.resolved_model) if meta.resolved_model else ()),
         *(("--session", os.path.join(run_dir, meta.session_path)) if meta.session_path else ("--no-session",)),
         *(("--thinking", meta.thinking) if meta.thinking else ()),
@@ -148,6 +167,7 @@ def flags_of(meta: RunMeta, run_dir: str, without_project: tuple[str, ...] = ())
         *(() if _reads_context_files(meta) else ("-nc",)),
         *without_project,
         *(("-e", existing(FINALIZE_EXTENSION, "install subdeck again")) if meta.finalize else ()),
+        *(("-e", existing(ASK_EXTENSION, "install subdeck again")) if asked_of(meta) else ()),
     )
 
 

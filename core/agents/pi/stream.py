@@ -73,7 +73,7 @@ class PiStream(AgentStream):
             return self.not_understood(line)
         event_type, role = name
         if event_type in ("message_start", "message_end") and role not in ("assistant", ""):
-            return []
+            return self.user_said(line) if role == "user" and event_type == "message_end" else []
         if event_type == "agent_end":
             return self._agent_ended(will_retry(line))
         if event_type == "message_start":
@@ -83,6 +83,10 @@ class PiStream(AgentStream):
             return []
         fields = decode(line)
         return self.not_understood(line) if fields is None else reader(fields)
+
+    def user_said(self, line: bytes) -> list[Event]:
+        """Take a message of the user."""
+        return []
 
     def _resume(self) -> None:
         self.finished_after = None

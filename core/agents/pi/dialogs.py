@@ -1,0 +1,118 @@
+"""The dialogs that extensions of pi open in its rpc mode, as requests of the child, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...run.events import CONTENT_LIMIT, CUT, Request, kept_args
+from ...run.model import RequestKind, Verdict
+from ...text.plain import one_line
+from ..diffs import diff_of_texts
+from ..json_lines import decode, items, mapping, string
+
+PERMISSION = "subdeck: may this tool be called?"
+"""The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
+
+ALLOWED = "allow"
+"""What that dialog is answered with where the call may go on; all else says why not."""
+
+_YES, _NO = "Yes", "No"
+_CONFIRM = "asks for a yes or no"
+_REASON = 2000
+"""Characters of a reason why not."""
+_TITLES = {"bash": "wants to run a command", "edit": "wants to change a file", "write": "wants to write a file"}
+_WITH_PATH = frozenset({"read", "grep", "find", "ls", "edit", "write"})
+_SHOWN = {
+    "bash": ("command",),
+    "edit": ("path", "file_path", "edits", "oldText", "newText"),
+    "write": ("path", "file_path", "content"),
+    **dict.fromkeys(("read", "grep", "find", "ls"), ("path", "file_path")),
+}
+"""The arguments that a request shows in a place of their own."""
+
+
+def request_of(fields: dict[str, Any]) -> Request | None:
+    """Return what is asked; None where no answer is waited for, or nobody would know what to say."""
+    own_id, title = string(fields.get("id")), string(fields.get("title"))
+    match fields.get("method"):
+        case "input" if title == PERMISSION:
+            return _permission(own_id, string(fields.get("placeholder")))
+        case "select":
+            choices = tuple(map(string, items(fields.get("options"))))
+            return Request(id=own_id, kind=RequestKind.CHOICE, title="asks", text=title, choices=choices)
+        case "confirm":
+            text = "\n\n".join(filter(None, (title, string(fields.get("message")))))
+            return Request(id=own_id, kind=RequestKind.CHOICE, title=_CONFIRM, text=text, choices=(_YES, _NO))
+        case "input":
+            text = "\n\n".join(filter(None, (title, string(fields.get("placeholder")))))
+            return Request(id=own_id, kind=RequestKind.QUESTION, title="asks", text=text)
+        case "editor":
+            text = "\n\n".join(filter(None, (title, string(fields.get("prefill")))))
+            return Request(id=own_id, kind=RequestKind.QUESTION, title="asks for a text", text=text)
+        case _:
+            return None
+
+
+def answer_to(request: Request, verdict: Verdict, text: str) -> dict[str, Any]:
+    """Return what is answered; where a reply does not fit, that the dialog was closed."""
+    answer: dict[str, Any] = {"type": "extension_ui_response", "id": request.id}
+    if request.kind is RequestKind.PERMISSION:
+        is_allowed = verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
+        return answer | {"value": ALLOWED if is_allowed else one_line(text, _REASON)}
+    if verdict is not Verdict.REPLY:
+        return answer | {"cancelled": True}
+    if request.kind is RequestKind.QUESTION:
+        return answer | {"value": text}
+    wanted = text.strip().casefold()
+    chosen = next((choice for choice in request.choices if choice.strip().casefold() == wanted), None)
+    if chosen is None:
+        return answer | {"cancelled": True}
+    return answer | ({"confirmed": chosen == _YES} if is_confirm(request) else {"value": chosen})
+
+
+def is_confirm(request: Request) -> bool:
+    return request.title == _CONFIRM
+
+
+def _permission(own_id: str, about: str) -> Request:
+    """Read the call that `ask.ts` tells of. What is too long to be shown whole is not told as a command or a path, so
+    that no pattern allows it.
+    """
+    call = decode(about.encode("utf-8", "replace")) or {}
+    name, args = string(call.get("tool")), mapping(call.get("args"))
+    command = string(args.get("command")) if name == "bash" else ""
+    path = string(args.get("path")) or string(args.get("file_path"))
+    is_long = max(len(command), len(path)) > CONTENT_LIMIT
+    return Request(
+        id=own_id,
+        kind=RequestKind.PERMISSION,
+        title=_TITLES.get(name) or one_line(f"wants to use {name}", 80),
+        tool_name=one_line(name, 200),
+        text=_cut(command or path) if is_long else _args(name, args),
+        command="" if is_long else command,
+        paths=(path or ".",) if name in _WITH_PATH and not is_long else (),
+        diff=_diff(name, path, args),
+        tool_call_id=string(call.get("id")),
+        usual=Verdict.ALLOW,
+    )
+
+
+def _diff(name: str, path: str, args: dict[str, Any]) -> str:
+    if name == "write":
+        return diff_of_texts([{"path": path, "oldText": "", "newText": string(args.get("content"))}])
+    if name != "edit":
+        return ""
+    edits = [mapping(edit) for edit in items(args.get("edits"))] or [args]
+    texts = [{name: string(edit.get(name)) for name in ("oldText", "newText")} for edit in edits]
+    return diff_of_texts([{"path": path if not number else "", **text} for number, text in enumerate(texts)])
+
+
+def _args(name: str, args: dict[str, Any]) -> str:
+    """Return what else a call says, a line for each argument."""
+    known = _SHOWN.get(name, ())
+    rest = ((key, value) for key, value in kept_args(args, CONTENT_LIMIT).items() if key not in known)
+    return "\n".join(f"{key}: {value}" for key, value in rest)
+
+
+def _cut(text: str) -> str:
+    return text[:CONTENT_LIMIT] + CUT

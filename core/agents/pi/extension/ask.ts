@@ -1,0 +1,23 @@
+// Has a child session ask subdeck before each call of the tools that the run's permissions are about. It is loaded in
+// children only, and imports nothing, so that one file serves every npm scope under which pi is published.
+const TITLE = "subdeck: may this tool be called?";
+const OWN_TOOL = "subagent_finalize";
+
+export default function (pi: any) {
+	if (process.env.PI_SUBAGENTS_CHILD !== "1") return;
+	const asked = (process.env.SUBDECK_ASKED_TOOLS ?? "").split(",").filter(Boolean);
+	const isAsked = (tool: string) =>
+		tool !== OWN_TOOL && asked.some((name) => (name.endsWith("*") ? tool.startsWith(name.slice(0, -1)) : tool === name));
+	pi.on("tool_call", async (event: any, ctx: any) => {
+		if (!isAsked(event.toolName)) return;
+		let answer: string | undefined;
+		try {
+			const about = JSON.stringify({ id: event.toolCallId, tool: event.toolName, args: event.input });
+			answer = await ctx.ui.input(TITLE, about, { signal: ctx.signal });
+		} catch (error: any) {
+			return { block: true, reason: `Denied: it could not be asked for (${error?.message ?? error})` };
+		}
+		if (answer === "allow") return;
+		return { block: true, reason: answer ? `Denied: ${answer}` : "Denied." };
+	});
+}

@@ -1,0 +1,393 @@
+"""Talk to a pi in its rpc mode: commands go to its stdin, and what it writes is read as that of its JSON mode.
+
+A command that asks for a turn while another one is about to begin is lost in pi, and one that steers a pi that has just
+stopped waits in its queue for ever. So there is never more than one prompt on its way, what is said meanwhile waits
+here, and a turn is over only when nothing that was said is left in pi's queue.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from ...run.events import Decision, Event, Interrupted, Message, Notice, Request
+from ...run.model import MessageState, NoticeLevel, RunReason, Verdict
+from ...system.files import open_regular
+from ...text.plain import one_line
+from ..child import Start
+from ..json_lines import count, decode, error_words, items, mapping, string
+from .dialogs import answer_to, request_of
+from .stream import QUIET_AFTER_END, PiStream
+
+_NUDGE = "One more message from the user follows."
+"""Said where a message has come too late for the last turn, and pi before 1.0 has it in its queue."""
+
+_LEVELS = {"warning": NoticeLevel.WARNING, "error": NoticeLevel.WARNING}
+_COMPLETE = frozenset({"stop", "length"})
+"""Stop reasons of a turn that was not broken off by an interrupt that came at its end."""
+
+_PROMPT, _STEER, _ABORT, _QUEUE = "prompt-", "steer-", "abort", "queue"
+_STATE, _UNSAID, _ENDING = "state-", "unsaid-", "ending-"
+"""What the ids of commands begin with; after it follows the id of a message, or a number. The state is asked for what
+it tells; or to know if a turn begins, or is over, where pi does not say so by itself."""
+
+
+class _At(Enum):
+    """Where the conversation is."""
+
+    BEGINNING = "beginning"
+    """A prompt was said, and its turn has not begun."""
+    WORKING = "working"
+    ENDING = "ending"
+    """The turn is over, unless a retry or a compaction follows."""
+    WAITING = "waiting"
+    """It was interrupted, and waits for what is said next."""
+    FINISHED = "finished"
+
+
+class RpcStream(PiStream):
+    """The stream of one pi process in rpc mode; without a start the recorded one of either mode."""
+
+    talks = True
+
+    def __init__(self, start: Start | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(clock)
+        self.is_stdin_done = start is None
+        self._is_recorded = start is None
+        self._at = _At.BEGINNING
+        self._began = False
+        """Whether there was a turn."""
+        self._begins: str | None = ""
+        """The id of the message that the next turn is about; empty for the prompt of the run, None once it was seen."""
+        self._held: dict[str, str] = {}
+        """What was said and is not told yet, by its id."""
+        self._told: dict[str, str] = {}
+        """What pi was told while it worked, and has not shown."""
+        self._is_nudged = False
+        self._interrupts = False
+        """Whether this turn is to be ended."""
+        self._stays = True
+        self._was_interrupted = False
+        """Whether the last turn was."""
+        self._asked = 0
+        self._asks_end = False
+        """Whether pi is to be asked if the turn is over."""
+        self._announces = True
+        """Whether pi says by itself when all is over."""
+        self._is_quiet = False
+        """Whether it has said nothing for so long after a turn that it is over whatever it says."""
+        self._heard_at = 0.0
+        self._dialogs: dict[str, tuple[Request, float | None]] = {}
+        """Open ones by their ids, and when they close by themselves."""
+        self._later: list[Event] = []
+        """What is to be told with the next line."""
+        self._readers |= {
+            "response": self._answered,
+            "extension_ui_request": self._dialog,
+            "extension_error": self._extension_failed,
+        }
+        if start is not None:
+            with open(open_regular(start.prompt_path)[0], "rb") as file:
+                self._prompt("", file.read().decode("utf-8", "replace").strip())
+
+    # --- what is said to it ---
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._at is _At.WAITING
+
+    def tell(self, message_id: str, text: str) -> None:
+        if self._at is _At.WORKING:
+            self._steer(message_id, text)
+            return
+        self._held[message_id] = text
+        if self._at is _At.WAITING:
+            self._say_next()
+
+    def interrupt(self, *, stays: bool) -> None:
+        self._stays = stays
+        if not stays and (self._at is _At.WAITING or not self._began):
+            self._finish()
+        elif self._at not in (_At.WAITING, _At.FINISHED):
+            self._interrupts = True
+            if self._at is not _At.BEGINNING:
+                self._abort()
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
+        if dialog := self._dialogs.pop(request_id, None):
+            self._command(answer_to(dialog[0], verdict, text))
+
+    def close(self) -> None:
+        if self._at is _At.WAITING:
+            self.note(ended=RunReason.INTERRUPTED)
+            self._finish()
+
+    def replies(self) -> bytes:
+        quiet = self.finished_after
+        if quiet and self._at is _At.ENDING and self._clock() >= self._heard_at + quiet and not self._is_quiet:
+            self._is_quiet = self._asks_end = True
+        if self._asks_end:
+            self._asks_end = False
+            self._ask_state(_ENDING)
+        return super().replies()
+
+    def _prompt(self, message_id: str, text: str) -> None:
+        self._at = _At.BEGINNING
+        self._begins = message_id
+        self._command({"type": "prompt", "id": f"{_PROMPT}{message_id}", "message": text})
+
+    def _steer(self, message_id: str, text: str) -> None:
+        self._told[message_id] = text
+        self._command({"type": "steer", "id": f"{_STEER}{message_id}", "message": text})
+
+    def _abort(self) -> None:
+        """End the turn; dialogs that no signal of pi closes would keep it from ending."""
+        for request_id in tuple(self._dialogs):
+            self._command({"type": "extension_ui_response", "id": request_id, "cancelled": True})
+            self._withdraw(request_id)
+        if not self._stays:
+            self._command({"type": "clear_queue"})  # pi goes on with what is in it
+        self._command({"type": "abort", "id": _ABORT})
+
+    def _ask_state(self, why: str) -> None:
+        self._asked += 1
+        self._command({"type": "get_state", "id": f"{why}{self._asked}"})
+
+    def _command(self, command: dict[str, Any]) -> None:
+        if not self._is_recorded:
+            self.say(msgspec.json.encode(command) + b"\n")
+
+    # --- what it writes ---
+
+    def take(self, line: bytes) -> list[Event]:
+        self._heard_at = self._clock()
+        events = super().take(line)
+        for request_id, (_, closes) in tuple(self._dialogs.items()):
+            if closes is not None and self._heard_at >= closes:
+                self._withdraw(request_id)
+        if self._later:
+            events = [*self._later, *events]
+            self._later.clear()
+        return events
+
+    def end(self) -> list[Event]:
+        events = [*self._later, *super().end()]
+        self._later.clear()
+        return events
+
+    def user_said(self, line: bytes) -> list[Event]:
+        """Know that a message was delivered: it stands in pi's conversation now."""
+        if self._begins is not None:
+            delivered, self._begins = self._begins, None
+        elif self._told:
+            said = _text_of(mapping((decode(line) or {}).get("message")))
+            # What begins with a slash may be the name of a template, in whose place its text stands.
+            known = (key for key, text in self._told.items() if text == said or text.startswith("/"))
+            delivered = next(known, "")
+            self._told.pop(delivered, None)
+        else:
+            return []
+        return [Message(id=delivered, state=MessageState.DELIVERED)] if delivered else []
+
+    def _agent_started(self, fields: dict[str, Any]) -> list[Event]:
+        if self._at is _At.FINISHED:
+            return []
+        events = super()._agent_started(fields)
+        if self._interrupts and self._at is _At.ENDING:
+            self._interrupts = False  # it goes on by itself with what was said before
+            events.append(Interrupted())
+        if self._at is _At.BEGINNING and self._interrupts:
+            self._abort()
+        self._work()
+        return events
+
+    def _work(self) -> None:
+        self._at = _At.WORKING
+        self._began = True
+        self._was_interrupted = self._asks_end = self._is_quiet = False
+        held, self._held = self._held, {}
+        for message_id, text in held.items():
+            self._steer(message_id, text)
+
+    def _agent_ended(self, announced: bool | None) -> list[Event]:
+        events = super()._agent_ended(announced)
+        if announced is not True and self._at is not _At.FINISHED:
+            self._at = _At.ENDING
+            self._announces = announced is not None
+            self._asks_end = True
+        return events
+
+    def _retry_started(self, fields: dict[str, Any]) -> list[Event]:
+        events = super()._retry_started(fields)
+        if self._at is _At.ENDING:
+            self._work()
+        return events
+
+    def _compaction_started(self, fields: dict[str, Any]) -> list[Event]:
+        self._asks_end = False
+        return super()._compaction_started(fields)
+
+    def _compaction_ended(self, fields: dict[str, Any]) -> list[Event]:
+        events = super()._compaction_ended(fields)
+        self._asks_end = self._at is _At.ENDING
+        return events
+
+    def _agent_settled(self, fields: dict[str, Any]) -> list[Event]:
+        events = super()._agent_settled(fields)
+        self._asks_end = False
+        return [*events, *self._over()]
+
+    def _over(self) -> list[Event]:
+        """Go on with what was said, else wait for more or finish: nothing follows the last turn by itself."""
+        if self._is_recorded or self._at is _At.FINISHED:
+            return []
+        self._at = _At.ENDING
+        self.finished_after = None
+        if self._interrupts:
+            self._interrupts = False
+            self._was_interrupted = not self._is_complete
+            self.note(finished=not self._was_interrupted)
+            if not self._stays:
+                self._finish()
+                return []
+        if self._told:
+            self._command({"type": "clear_queue", "id": _QUEUE})
+        elif self._held:
+            self._say_next()
+        elif self._was_interrupted:
+            self._at = _At.WAITING
+            return [Interrupted()]
+        else:
+            self._finish()
+        return []
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether the last turn came to its own end."""
+        facts = self.facts
+        return facts.stop_reason in _COMPLETE or (facts.handing_over and facts.finalized is not None)
+
+    def _say_next(self) -> None:
+        message_id = next(iter(self._held))
+        self.note(finished=False)
+        self._prompt(message_id, self._held.pop(message_id))
+
+    def _finish(self) -> None:
+        self._at = _At.FINISHED
+        self.finished_after = 0
+        self.is_stdin_done = True
+
+    # --- its responses ---
+
+    def _answered(self, fields: dict[str, Any]) -> list[Event]:
+        own_id, data = string(fields.get("id")), mapping(fields.get("data"))
+        fault = "" if fields.get("success") is True else error_words(string(fields.get("error"))) or "it says not why"
+        match fields.get("command"):
+            case "prompt":
+                return self._prompted(own_id.removeprefix(_PROMPT), data.get("disposition"), fault)
+            case "steer":
+                return self._steered(own_id.removeprefix(_STEER), data.get("disposition"), fault)
+            case "get_state" if not fault:
+                return self._state_told(own_id, data)
+            case "clear_queue" if own_id == _QUEUE or (fault and not own_id):
+                return self._queue_told(data, fault)
+            case "abort" if self._interrupts and self._at is _At.WORKING:
+                self._at, self._announces, self._asks_end = _At.ENDING, False, True
+                return []
+            case _:
+                return []
+
+    def _prompted(self, message_id: str, disposition: object, fault: str) -> list[Event]:
+        if self._begins != message_id or self._at is not _At.BEGINNING:
+            return []
+        if fault:
+            return self._refused(message_id, fault)
+        if disposition == "handled":
+            return self._handled(message_id)
+        if disposition is None or self.facts.session_id is None:
+            self._ask_state(_UNSAID if disposition is None else _STATE)
+        return []
+
+    def _refused(self, message_id: str, fault: str) -> list[Event]:
+        """Take it that no turn begins: of the first prompt nothing follows then."""
+        self._begins = None
+        if not self._began:
+            self.note(ended=RunReason.AGENT_EXIT, error_message=fault)
+            self._finish()
+            return []
+        refused = Message(id=message_id, state=MessageState.REFUSED, reason=one_line(fault, 400))
+        return [*([refused] if message_id else []), *self._over()]
+
+    def _handled(self, message_id: str) -> list[Event]:
+        """Take it that an extension has done what was said, and no turn begins."""
+        self._begins = None
+        events: list[Event] = [Message(id=message_id, state=MessageState.DELIVERED)] if message_id else []
+        return [*events, *self._over()]
+
+    def _steered(self, message_id: str, disposition: object, fault: str) -> list[Event]:
+        if message_id not in self._told or not (fault or disposition == "handled"):
+            return []
+        del self._told[message_id]
+        state = MessageState.REFUSED if fault else MessageState.DELIVERED
+        return [Message(id=message_id, state=state, reason=one_line(fault, 400))]
+
+    def _state_told(self, own_id: str, data: dict[str, Any]) -> list[Event]:
+        self.note(session_id=string(data.get("sessionId")) or self.facts.session_id)
+        is_idle = data.get("isStreaming") is not True and data.get("isCompacting") is not True
+        if own_id == f"{_UNSAID}{self._asked}" and self._at is _At.BEGINNING and is_idle:
+            return self._handled(self._begins or "")  # a command of an extension was carried out, and no turn begins
+        if own_id != f"{_ENDING}{self._asked}" or self._at is not _At.ENDING or not (is_idle or self._is_quiet):
+            return []
+        if self._announces and not self._is_quiet:
+            self.finished_after = QUIET_AFTER_END
+            return []
+        return self._over()
+
+    def _queue_told(self, data: dict[str, Any], fault: str) -> list[Event]:
+        """Say again what had come too late for the last turn."""
+        if self._at is not _At.ENDING or not self._told:
+            return []
+        if fault and not self._is_nudged:
+            self._is_nudged = True
+            self._prompt("", _NUDGE)
+            return []
+        queued = [*items(data.get("steering")), *items(data.get("followUp"))]
+        self._is_nudged = False
+        told, self._told = self._told, {}
+        self._held = {key: text for key, text in told.items() if text in queued} | self._held
+        lost = [key for key in told if key not in self._held]
+        why = "pi has not taken it into its conversation"
+        return [*(Message(id=key, state=MessageState.REFUSED, reason=why) for key in lost), *self._over()]
+
+    # --- its dialogs ---
+
+    def _dialog(self, fields: dict[str, Any]) -> list[Event]:
+        if fields.get("method") == "notify":
+            text = one_line(string(fields.get("message")), 600)
+            level = _LEVELS.get(string(fields.get("notifyType")), NoticeLevel.INFO)
+            return [Notice(level=level, text=text)] if text else []
+        request = request_of(fields)
+        if request is None or self._at is _At.FINISHED:
+            return []
+        limit = count(fields.get("timeout"))
+        self._dialogs[request.id] = (request, self._clock() + limit / 1000 if limit else None)
+        return [request]
+
+    def _withdraw(self, request_id: str) -> None:
+        del self._dialogs[request_id]
+        self._later.append(Decision(request=request_id, verdict=Verdict.WITHDRAWN))
+
+    def _extension_failed(self, fields: dict[str, Any]) -> list[Event]:
+        words = one_line(f"an extension of pi failed: {string(fields.get('error'))}", 600)
+        return [Notice(level=NoticeLevel.WARNING, text=words)]
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(string(mapping(block).get("text")) for block in items(content))
