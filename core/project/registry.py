@@ -327,8 +327,9 @@ def count(snapshots: Iterable[RunSnapshot]) -> Counts:
 def _add(tally: Counter[RunStatus | None], snapshot: RunSnapshot, step: int) -> None:
     """Count a run under its status, and one that waits for a person under None, too; a foreign one not at all."""
     if not snapshot.foreign:
-        tally[snapshot.status] += step
-        if snapshot.is_waiting:
+        status = snapshot.status
+        tally[status] += step
+        if status is RunStatus.RUNNING and snapshot.is_waiting:
             tally[None] += step
 
 
