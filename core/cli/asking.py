@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from ..run.describe import INTERRUPTED
 from ..run.events import Request
 from ..run.model import RequestKind
 from ..run.requests import request_line
@@ -11,17 +12,25 @@ from ..run.snapshot import RunSnapshot
 
 
 class Asking:
-    """Names each request once."""
+    """Names once what a person has to say for a run to go on."""
 
     def __init__(self) -> None:
-        self._named: set[tuple[str, str]] = set()
+        self._named: dict[str, set[str]] = {}
+        """By run the requests that were named, and that it is interrupted, while it is."""
 
-    def new(self, runs: Iterable[RunSnapshot]) -> list[tuple[RunSnapshot, Request]]:
-        """Return the open requests of these runs that were not named before."""
-        found = [(run, request) for run in runs if run.is_waiting for request in run.requests]
-        new = [(run, request) for run, request in found if (run.run_id, request.id) not in self._named]
-        self._named.update((run.run_id, request.id) for run, request in new)
-        return new
+    def new(self, runs: Iterable[RunSnapshot]) -> Iterator[tuple[str, str]]:
+        """Yield what each run waits for that was not named before, and the command that lets it go on."""
+        for run in runs:
+            waits = {request.id: (asks_line(run, request), how_to_reply(run, request)) for request in run.requests}
+            if run.is_interrupted:
+                name = run.meta.short_id
+                waits[INTERRUPTED] = (
+                    f"{name} is interrupted and waits for what is said next",
+                    f"subdeck send {name} TEXT lets it go on",
+                )
+            before = self._named.get(run.run_id, set())
+            self._named[run.run_id] = (before | waits.keys()) - ({INTERRUPTED} - waits.keys())
+            yield from (said for waiting, said in waits.items() if waiting not in before)
 
 
 def asks_line(run: RunSnapshot, request: Request) -> str:

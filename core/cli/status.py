@@ -61,13 +61,13 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     """
     engine = Engine.open()
     run_ids = engine.find(refs)
-    from .asking import Asking, asks_line, how_to_reply
+    from .asking import Asking
 
     asking = Asking()
 
     def tell(update: Update) -> None:
-        for run, request in asking.new(update.runs):
-            note(f"{asks_line(run, request)}\n  {how_to_reply(run, request)}")
+        for waits, command in asking.new(update.runs):
+            note(f"{waits}\n  {command}")
 
     try:
         runs = engine.wait(run_ids, timeout=timeout, on_update=tell)

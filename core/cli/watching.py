@@ -14,7 +14,7 @@ from ..run.model import RunResult, RunStatus, StopReason
 from ..run.progress import ProgressFormatter
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
-from .asking import Asking, how_to_reply
+from .asking import Asking
 from .output import report
 from .stdio import Canceller
 
@@ -69,9 +69,9 @@ class _Progress:
     def take(self, update: Update) -> None:
         """Show what is new, and how to reply to what the child asks."""
         self.show()
-        for run, request in self._asking.new(update.runs):
+        for _, command in self._asking.new(update.runs):
             self._release()
-            self.tell(f"  {how_to_reply(run, request)}")
+            self.tell(f"  {command}")
 
     def show(self) -> None:
         for event in self._events.read():
