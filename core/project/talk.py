@@ -196,24 +196,11 @@ def refused(run: RunSnapshot) -> SubdeckError | None:
 
 def not_by_hand(run: RunSnapshot) -> SubdeckError | None:
     """Say why nobody can take over a run that is this user's; None where somebody can, also one that has ended."""
-    name, where = f"run {run.meta.short_id}", run.run_id
-    if run.newer_schema or (run.meta.talk is not None and not run.has_ended and (run.unwritable or run.elsewhere)):
+    name, why = f"run {run.meta.short_id}", run.why_not_by_hand
+    if run.newer_schema or (run.unwritable and not run.has_ended):
         return refused(run)
-    if why := run.meta.why_not_by_hand:
-        return SubdeckError(f"{name} cannot be taken over: {why}", where=where, hint="let it end, or stop it")
-    if run.has_ended:
-        what = f"{name} kept no conversation to go on with"
-        return None if run.child_session_id else SubdeckError(what, where=where, hint="start it again")
-    if run.meta.talk is None:
-        hint = "let it end, or stop it; then take it over"
-        return SubdeckError(
-            f"{name} was started by an earlier subdeck, and cannot be taken over", where=where, hint=hint
-        )
-    if isinstance(run.state, Queued):
-        return SubdeckError(f"{name} has not started yet", where=where, hint="wait until it runs")
-    if run.is_taken_over:
-        return RunBusy(f"{name} is taken over already", where=where, hint="leave the agent's program to hand it back")
-    return None
+    kind = RunBusy if run.is_taken_over else SubdeckError
+    return kind(f"{name} cannot be taken over: {why}", where=run.run_id) if why else None
 
 
 def _goes_on(run: RunSnapshot) -> str:

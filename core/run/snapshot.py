@@ -152,6 +152,23 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
         return isinstance(self.state, Running) and self.state.taken_over
 
     @property
+    def why_not_by_hand(self) -> str:
+        """Why nobody can take it over, to go on with its conversation in the agent's own program; empty where somebody
+        can, also where it has ended.
+        """
+        if why := self.meta.why_not_by_hand:
+            return why
+        if self.has_ended:
+            return "" if self.child_session_id else "it kept no conversation"
+        if self.elsewhere:
+            return "another machine holds it"
+        if self.meta.talk is None:
+            return "an earlier subdeck started it; it can be taken over when it has ended"
+        if isinstance(self.state, Queued):
+            return "it has not started yet"
+        return "somebody has taken it over already" if self.is_taken_over else ""
+
+    @property
     def can_talk(self) -> bool:
         """Whether something can be said to it: its child listens, or it has none now and begins with what was said."""
         if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None:

@@ -149,6 +149,8 @@ class FakeEngine:
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
         self.attach: AttachInfo | SubdeckError = SubdeckError("it has no pane")
+        self.hand: tuple[str, ...] = ("by-hand",)
+        self.taken_over: list[str] = []
         self.deaf = False
         self.held = False
         self.moved: list[tuple[str, int]] = []
@@ -293,6 +295,10 @@ class FakeEngine:
         if isinstance(self.attach, SubdeckError):
             raise self.attach
         return self.attach
+
+    def take_over(self, run_id: str) -> tuple[str, ...]:
+        self.taken_over.append(run_id)
+        return self.hand
 
     def claim(self, run: RunSnapshot) -> bool:
         self.claimed.append(run.run_id)

@@ -227,6 +227,16 @@ def needs_session(context: ActionContext) -> str:
     return "" if context.run.child_session_id else NO_CONVERSATION
 
 
+def needs_hand(context: ActionContext) -> str:
+    """Refuse a run that nobody can go on with in the agent's own program."""
+    if (obstacle := needs_own(context) or needs_terminal_to_lend(context)) or context.run is None:
+        return obstacle
+    if context.run.newer_schema:
+        return "This run was written by a newer subdeck: take it over with that version."
+    why = context.run.why_not_by_hand
+    return f"This run cannot be taken over: {why}." if why else ""
+
+
 def needs_preset_file(context: ActionContext) -> str:
     return "" if context.preset or context.problem else "No preset is selected: {create_preset} creates one."
 

@@ -17,6 +17,7 @@ from .palette import PaletteCommands
 from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
+from .taking_over import TakeOverCommands
 from .tiles import TileCommands
 from .transcript import TranscriptCommands
 
@@ -27,6 +28,7 @@ def handlers(deck: MainScreen) -> Handlers:
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
     detail = DetailCommands(deck, runs, launch, around)
+    by_hand = TakeOverCommands(deck)
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
@@ -61,6 +63,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "hold_queue": lambda: queue.spawn(queue.hold_or_release),
         "copy_id": runs.copy_ids,
         "attach": runs.attach_or_zoom,
+        "take_over": lambda: by_hand.with_run(by_hand.take_over),
         "detail": lambda: detail.with_run(detail.show),
         "clean_up": lambda: runs.spawn(runs.clean_up),
         "open_entry": view.toggle_at_cursor,

@@ -1,0 +1,45 @@
+"""Going on with a run by hand, in a window of the tmux around the app and in its own terminal, and back."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.core.command_line import SUBDECK
+from tests.factories import CHILDREN, write_settings
+
+from .acts import launch, quit_app
+from .conftest import OpenApp
+from .test_attaching import OUTSIDE
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture(autouse=True)
+def interactive(home: Path) -> None:
+    write_settings((sys.executable, "-I", "-S", str(CHILDREN / "interactive.py")))
+
+
+@pytest.mark.parametrize("before", [OUTSIDE, ()], ids=["outside tmux", "inside tmux"])
+def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) -> None:
+    """What is said in the agent's own program is in the transcript, and the operator says how the run goes on."""
+    app = open_app(argv=(*before, *SUBDECK))
+    launch(app, "parts\nsay I am looking at the shop\nhang", preset="repo-scout")
+    app.until_shown("I am looking at the shop")
+    app.press("A")
+    app.until_shown("Take over repo-scout")
+    app.press("y")
+    app.until_shown("by hand 2")
+    app.type("Say it.")
+    app.press("Enter")
+    app.until_shown("said")
+    app.type("leave")
+    app.press("Enter")
+    app.until_shown("subdeck  ~/src/shop", "You said: Say it.", "? was handed back", "1 finish here")
+    app.press("x")
+    app.until_shown("Stop this run?")
+    app.press("y")
+    app.until_shown("✓ completed: done")
+    assert 0 == quit_app(app)
