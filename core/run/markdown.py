@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ..text.plain import one_line, plain
 from .describe import clock, cost_words, moment, state, tokens, unreadable_lines
 from .edits import diff_of, diff_text
@@ -17,7 +19,9 @@ from .events import (
     ErrorReported,
     Event,
     EventTail,
+    Message,
     Notice,
+    Request,
     RunEnded,
     RunStarted,
     SessionTold,
@@ -29,6 +33,7 @@ from .events import (
 )
 from .model import NoticeLevel, RunResult
 from .progress import ProgressFormatter, arguments_text, tool_word
+from .requests import request_line, request_text
 from .snapshot import RunSnapshot
 
 TITLE_LENGTH = 100
@@ -131,6 +136,11 @@ def _said(event: Event, formatter: ProgressFormatter) -> str:
         case ToolResult():
             cut = "\n[the run kept no more of it]" if event.truncated else ""
             return f"{_line(event, formatter)}\n\n{fenced((plain(event.content).strip() or '(no output)') + cut)}"
+        case Message() if event.text:
+            state = _line(replace(event, text=""), formatter)
+            return f"{state} {escaped(one_line(event.by, 60))}:\n\n{quoted(event.text)}"
+        case Request():
+            return f"{_time(event.ts)}**?** {escaped(request_line(event))}\n\n{fenced(request_text(event))}"
         case RunStarted():
             tries = f", attempt {event.attempt} of {event.max_attempts}" if event.max_attempts > 1 else ""
             return f"{_time(event.ts)}*started{tries}*"

@@ -13,10 +13,12 @@ from mcp import Client
 from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from subdeck.core.engine import Engine
+from subdeck.core.run.events import Interrupted, Message
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.command_line import write_preset
 from tests.core.mcp_client import ERAS, TOOLS, connected, make_project
+from tests.core.offline_reader import SHOP, write_tree
 from tests.factories import write_settings
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
@@ -130,6 +132,34 @@ async def test_background_run_outlives_the_server(era: str, project: Path) -> No
     (project / "go").touch()
     engine = Engine.open(str(project))
     assert ["completed"] == [run.status for run in engine.wait([run.run_id], timeout=30)]
+
+
+async def test_a_client_steers_its_run(era: str, project_dir: Path) -> None:
+    """It sees what its run asks, may not answer, and gives it another task in the middle of its turn."""
+    write_preset(project_dir)
+    write_tree(project_dir, SHOP)
+    async with connected(project_dir, era, SUBDECK_OFFLINE_PACE="0") as client:
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+        task = {"preset": "scout", "task": "Where is the token checked? Ask me which file."}
+        started = await client.call_tool("background_agent", task)
+        (run,) = runs_of(project_dir)
+        asked: dict[str, Any] = {}
+        while not asked.get("requests"):
+            status = await client.call_tool("background_agent_status", {"runId": run.run_id})
+            (asked,) = (status.structured_content or {})["runs"]
+        assert ["asks: Which file shall I read?"] == [request["asks"] for request in asked["requests"]]
+        assert 1 == (status.structured_content or {})["counts"]["waiting"]
+        steer = {"runId": run.run_id, "message": "Where is `total`?", "interrupt": True}
+        sent = await client.call_tool("background_agent_send", steer)
+    assert not (started.is_error or sent.is_error)
+    jsonschema.validate(sent.structured_content, schemas["background_agent_send"] or {})
+    jsonschema.validate(status.structured_content, schemas["background_agent_status"] or {})
+    assert "delivered" == (sent.structured_content or {})["delivery"]
+    engine = Engine.open(str(project_dir))
+    engine.wait([run.run_id], timeout=30)
+    assert "src/prices.py" in str(engine.result(run.run_id))
+    said = [event for event in engine.events(run.run_id).read() if isinstance(event, Message | Interrupted)]
+    assert {"the MCP client"} == {event.by for event in said}
 
 
 async def test_sessions_are_apart(era: str, project: Path) -> None:

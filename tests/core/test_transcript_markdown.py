@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from subdeck.core.run.events import (
     AssistantText,
+    Decision,
     ErrorReported,
     Event,
     EventTail,
+    Message,
     Notice,
+    Request,
     RunEnded,
     RunStarted,
     SessionTold,
@@ -24,7 +27,7 @@ from subdeck.core.run.events import (
     encode_event,
 )
 from subdeck.core.run.markdown import closed, fenced, run_markdown
-from subdeck.core.run.model import RunReason, Usage
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, Usage, Verdict
 
 from ..factories import make_meta, make_result, make_snapshot
 
@@ -82,6 +85,21 @@ def test_the_head_has_the_facts() -> None:
         "```text\nfind\nit\n```",
     ):
         assert fact in head
+
+
+def test_what_is_said_and_asked_has_its_form() -> None:
+    """A message is quoted, a request fenced; neither can be anything else in the document."""
+    hostile = "# head\n```\n<b>"
+    shown = document(
+        Message(ts=TS, id="1", state=MessageState.ACCEPTED, by="*me*", text=hostile),
+        Message(ts=TS, id="1", state=MessageState.DELIVERED),
+        Request(ts=TS, id="q1", kind=RequestKind.PERMISSION, title="wants to run a command", command=hostile),
+        Decision(ts=TS, request="q1", verdict=Verdict.DENY, by="operator", subject="# head"),
+    )
+    assert "*▸ queued* \\*me\\*:\n\n> # head\n> ```\n> <b>\n" in shown
+    assert "\n````text\nwants to run a command\n  # head\n  ```\n  <b>\n````\n" in shown
+    assert "*Denied by operator: \\# head*" in shown
+    assert "\n# head" not in outside_fences(shown)
 
 
 def test_every_event_has_its_form() -> None:
