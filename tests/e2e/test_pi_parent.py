@@ -45,7 +45,7 @@ def ended(parent: Parent) -> Any:
 
 
 @EITHER_PI
-def test_a_session_with_all_three_tools(here: Lab) -> None:
+def test_a_session_that_delegates(here: Lab) -> None:
     """The model runs a task and sees its answer, starts another in the background, and asks how that one stands."""
     status = called(("background_agent_status", {"includeCompleted": True}))
     here.script(called(("subagent", LOOK)), called(("background_agent", LOOK)), said("Wait."), status, said("Done."))
@@ -75,6 +75,27 @@ def test_a_session_with_all_three_tools(here: Lab) -> None:
     for run in here.runs:
         launched_by = json.loads((run / "meta.json").read_text())["launchedBy"]
         assert {"session": header["id"], "kind": "pi"} == launched_by
+
+
+@EITHER_PI
+def test_a_session_steers_its_run(here: Lab) -> None:
+    """The footer counts the run that waits for a person; the model gives it another task in the middle of its turn."""
+    for number in (1, 2):
+        (here.project / f"more{number}.md").write_text("The token is checked here, too.\n")
+    asks = {"preset": "looker", "task": "Where is the token checked? Ask me which file."}
+    here.script(called(("background_agent", asks)), said("Wait."))
+    with here.parent() as parent:
+        parent.prompt("Go.")
+        parent.until(lambda: "bg: 1 running (1 waiting) / 1 total" in parent.footers(), "the footer")
+        (run,) = here.runs
+        steer = {"runId": run.name, "message": "Where is `auth.py` named?", "interrupt": True}
+        here.script(called(("background_agent_send", steer)), said("Steered."))
+        parent.prompt("Another question.")
+        assert TOOLS <= offered(here.requests[0])
+        sent = parent.result("background_agent_send")
+        assert (False, "delivered") == (sent["isError"], sent["result"]["details"]["delivery"])
+        assert len(ended(parent)) == 1
+    assert "done" == result_of(run)["reason"]
 
 
 @EITHER_PI
