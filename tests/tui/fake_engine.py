@@ -24,8 +24,10 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Stop, Update
 from subdeck.core.project.registry import count
+from subdeck.core.project.talk import Sent
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
-from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult
+from subdeck.core.run.inbox import EntryKind
+from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.search import scan
@@ -148,6 +150,10 @@ class FakeEngine:
         self.launch_error: Exception | None = None
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
+        self.told: list[tuple[str, ...]] = []
+        """What was said to runs: kind, run, and what is told with it."""
+        self.talk_errors: dict[str, SubdeckError] = {}
+        """By run: why nothing can be said to it."""
         self.attach: AttachInfo | SubdeckError = SubdeckError("it has no pane")
         self.hand: tuple[str, ...] = ("by-hand",)
         self.taken_over: list[str] = []
@@ -233,6 +239,21 @@ class FakeEngine:
         told = tuple(name for name in names if not self.runs[name].has_ended)
         self.stopped.append((told, force))
         return told
+
+    def send(self, name: str, text: str) -> Sent:
+        return self._sent(EntryKind.MESSAGE, name, text)
+
+    def interrupt(self, name: str) -> Sent:
+        return self._sent(EntryKind.INTERRUPT, name)
+
+    def reply(self, name: str, request_id: str, verdict: Verdict, text: str = "") -> Sent:
+        return self._sent(EntryKind.REPLY, name, request_id, verdict, text)
+
+    def _sent(self, kind: EntryKind, name: str, *what: str) -> Sent:
+        if error := self.talk_errors.get(name):
+            raise error
+        self.told.append((kind, name, *what))
+        return Sent(name, f"m{len(self.told)}", kind, 0)
 
     def move_in_queue(self, name: str, step: int) -> int:
         self.moved.append((name, step))

@@ -62,7 +62,7 @@ REFUSED = [
     (
         lambda: FakeEngine(a_run(1, meta_session_path="/s", meta_child_session_id="s")),
         "s",
-        "you can follow up when it has",
+        "takes no messages",
     ),
     (lambda: FakeEngine(a_run(1)), "C", "is nothing to continue"),
     (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is foreign"),

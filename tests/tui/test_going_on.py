@@ -139,10 +139,10 @@ async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
 
 
 async def test_a_running_run_is_not_followed_up() -> None:
-    """Its session is in use; the refusal says so."""
+    """One that takes no messages is followed up when it has ended; the refusal says so."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
-        await deck.until_text("This run has not ended yet; you can follow up when it has.")
+        await deck.until_text("it takes no messages")
 
 
 async def test_follow_up_without_its_preset() -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import project_key, state_file
 from subdeck.core.project.registry import finished_snapshot
-from subdeck.core.run.model import RunReason, RunResult, RunStatus
+from subdeck.core.run.events import Request
+from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
 from subdeck.core.run.outcome import ends_with_question
-from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.run.snapshot import Counts, RunSnapshot
 from subdeck.tui.runs.store import Need
+from subdeck.tui.terminal.escapes import title
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run, run_id
@@ -135,3 +137,61 @@ def test_an_answer_that_asks(answer: str, asks: bool) -> None:
     )
     end = finished_snapshot(a_run(1).meta, result).end
     assert end and asks == end.asks
+
+
+def asking(number: int, *asked: str, **fields: object) -> RunSnapshot:
+    """A run whose child has asked these things."""
+    requests = tuple(
+        Request(
+            id=f"q{place}",
+            kind=RequestKind.PERMISSION,
+            title="wants to run a command",
+            tool_name="bash",
+            command=command,
+        )
+        for place, command in enumerate(asked, 1)
+    )
+    return a_run(number, requests=requests, meta_talk=True, **fields)
+
+
+async def test_who_waits_comes_first() -> None:
+    """A run that waits for a reply stands first, is counted by itself, and `]` goes to it before all others."""
+    engine = four_running()
+    async with opened(engine, (200, 50)) as deck:
+        await began(deck)
+        await some_ends(deck, engine)
+        engine.tell(asking(2, "rm -rf build"))
+        await deck.until_text("1 waiting · 2 failed · 1 new")
+        first = deck.rows(deck.main.runs)[1]
+        assert "?" in first
+        assert "wants to run a" in first
+        assert "bg: 2 running (1 waiting) / 5 total" in deck.screen_text
+        await deck.press("]")
+        assert deck.main.runs.selected == run_id(2)
+        assert "3 need you" in deck.screen_text
+
+
+async def test_who_waits_is_not_ticked_off() -> None:
+    """Only a reply takes it off; what is asked goes with the run."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        engine.tell(asking(2, "rm -rf build"))
+        await deck.until_text("1 waiting")
+        await deck.press("]", "m")
+        await deck.until(lambda: any("until somebody replies" in toast for toast in deck.toasts), "the refusal")
+        assert "1 waiting" in deck.screen_text
+        engine.tell(a_run(2, meta_talk=True))
+        await deck.until(lambda: "1 waiting" not in deck.screen_text, "the count to go")
+
+
+async def test_a_group_says_that_one_of_it_waits() -> None:
+    """The head of a group has the state of its run that waits, and counts it."""
+    both = [{"meta_group": Group("g", index, 2, 2)} for index in range(2)]
+    engine = FakeEngine(asking(1, "make", **both[0]), a_run(2, **both[1]))
+    async with opened(engine) as deck:
+        await deck.until_text("1 waiting  2 running")
+
+
+def test_the_window_says_who_waits() -> None:
+    """The title of the window begins with how many wait."""
+    assert title(Counts(running=2, waiting=1), "/src/shop") == "subdeck – 1 waiting – 2 running – /src/shop"

@@ -28,6 +28,10 @@ class KeyContext(StrEnum):
     TRANSCRIPT = "transcript"
     SEARCH = "searching a transcript"
     """A mode of the transcript."""
+    REQUEST = "answering what a run asks"
+    """The block at the foot of the transcript that shows what it asks."""
+    TALK = "saying something to a run"
+    """The line at the foot of the transcript."""
     FILTER = "writing a filter or a search"
     """The one-line field in which either is written."""
     FIND = "searching all runs"
@@ -51,13 +55,15 @@ class KeyContext(StrEnum):
         """The places whose keys work here too."""
         if self is KeyContext.SEARCH:
             return (KeyContext.TRANSCRIPT, KeyContext.DECK, KeyContext.APP)
+        if self is KeyContext.REQUEST:
+            return (KeyContext.DECK, KeyContext.APP)
         if self in PANES:
             return (KeyContext.DECK, KeyContext.APP)
         return () if self is KeyContext.APP else (KeyContext.APP,)
 
 
 PANES = (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT)
-ON_DECK = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH)
+ON_DECK = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH, KeyContext.REQUEST)
 """Where no dialog is open and no line is typed."""
 
 
@@ -72,6 +78,8 @@ class ActionContext(Struct, frozen=True):
     """The highlighted run, which is also the one the transcript shows."""
     marked: int = 0
     """Runs that are marked; what acts on runs acts on them instead of the highlighted one."""
+    listening: int = 0
+    """Of the marked runs: how many can be talked to now."""
     undoable: bool = False
     zoomed: bool = False
     shown: frozenset[KeyContext] = frozenset(PANES)
@@ -134,7 +142,7 @@ class Action(Struct, frozen=True):
 
     @property
     def in_palette(self) -> bool:
-        return not self.do and any(place in (KeyContext.DECK, *PANES) for place in self.places)
+        return not self.do and any(place in (KeyContext.DECK, *PANES, KeyContext.REQUEST) for place in self.places)
 
 
 NO_RUN = "No run is selected."
@@ -218,13 +226,50 @@ def needs_conversation(context: ActionContext) -> str:
 
 
 def needs_session(context: ActionContext) -> str:
+    """Refuse a finished run whose conversation cannot go on, and one that takes no messages while it runs."""
+    if context.listening:
+        return ""
     if not context.run or context.run.foreign:
         return needs_own(context)
-    if not context.run.meta.keeps_session:
-        return NO_CONVERSATION
     if not context.run.has_ended:
-        return "This run has not ended yet; you can follow up when it has."
-    return "" if context.run.child_session_id else NO_CONVERSATION
+        return _deafness(context.run)
+    return "" if context.run.meta.keeps_session and context.run.child_session_id else NO_CONVERSATION
+
+
+def _deafness(run: RunSnapshot) -> str:
+    """Say why nothing can be said to a run that has not ended; empty where something can."""
+    if run.can_talk:
+        return ""
+    later = "; you can follow up when it has ended." if run.meta.keeps_session else "."
+    if run.newer_schema:
+        return f"This run was {newer_schema(run.newer_schema)}."
+    if run.elsewhere:
+        return f"Another machine holds this run: it takes no messages from here{later}"
+    if run.meta.talk is None:
+        return f"This run was started by an earlier subdeck: it takes no messages{later}"
+    return f"This run is one-way: its child takes no messages while it runs{later}"
+
+
+def needs_turn(context: ActionContext) -> str:
+    """Refuse a run that has no turn to be interrupted."""
+    if context.listening:
+        return ""
+    if (obstacle := needs_own(context)) or context.run is None:
+        return obstacle
+    if context.run.has_ended:
+        return f"This run has already ended ({context.run.status})."
+    if context.run.status == "queued":
+        return "This run has not started yet: {stop} takes it out of the queue."
+    if context.run.is_interrupted:
+        return "This run is interrupted already: {follow_up} says what it goes on with."
+    return _deafness(context.run)
+
+
+def needs_request(context: ActionContext) -> str:
+    """Refuse a run that asks nothing."""
+    if obstacle := needs_own(context):
+        return obstacle
+    return "" if context.run and context.run.is_waiting else "This run asks nothing now."
 
 
 def needs_hand(context: ActionContext) -> str:

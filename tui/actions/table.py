@@ -28,6 +28,7 @@ from .model import (
     needs_session,
     needs_terminal,
     needs_terminal_to_lend,
+    needs_turn,
     needs_undoable,
     needs_unseen,
     needs_usable_preset,
@@ -38,6 +39,7 @@ PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
 FIND, PALETTE, TILES = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES
+REQUEST, TALK = KeyContext.REQUEST, KeyContext.TALK
 
 _CLOSED_BY_ESCAPE = (
     LAUNCH,
@@ -94,6 +96,11 @@ def _attach_name(context: ActionContext) -> str:
     return "" if context.zoomed and context.place is TRANSCRIPT else "zoom"
 
 
+def _follow_up_name(context: ActionContext) -> str:
+    is_told = context.listening or (context.run is not None and not context.run.has_ended)
+    return "say" if is_told else "follow up"
+
+
 # fmt: off
 # A table: what an action is in one line, its sentence in the next where both do not fit.
 ACTIONS: tuple[Action, ...] = (
@@ -125,8 +132,10 @@ ACTIONS: tuple[Action, ...] = (
            help="Launch the run again; all marked runs as a group, after asking."),
     Action("rerun_edited", at(DECK, "R"), "rerun with edits", needs=needs_readable_record, changes=True, writes=True,
            help="Open the launch dialog, filled in as for this run."),
-    Action("follow_up", at(DECK, "s"), "follow up", needs=needs_session, footer=8, changes=True, writes=True,
-           help="Continue the conversation of a finished run with another task, in the same place."),
+    Action("follow_up", at(DECK, "s"), "say, follow up", needs=needs_session, footer=8, changes=True, writes=True,
+           name_here=_follow_up_name,
+           help="Say something to the run, or to all marked ones, while it works; of a finished run, continue the "
+                "conversation with another task."),
     Action("with_context", at(DECK, "C"), "use as context", needs=needs_conversation, footer=9, changes=True,
            writes=True, help="Launch the highlighted preset with the conversation of the highlighted run as context."),
     Action("start", at(LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1,
@@ -155,7 +164,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("fold", at(RUNS, "left"), "fold", "Fold the group: show it as one row.", needs_run),
     Action("unfold", at(RUNS, "right"), "unfold", "Unfold the group: show each of its runs.", needs_run),
     Action("next_unseen", at(DECK, "]"), "next for me", needs=needs_unseen, footer=7,
-           help="Go to the next run that needs you: what failed, answers that ask, silent runs, other unseen ends."),
+           help="Go to the next run that needs you: it waits for your reply, it failed, its answer asks, it is silent, "
+                "or you have not seen its end."),
     Action("previous_unseen", at(DECK, "["), "previous for me", needs=needs_unseen,
            help="Go to the previous run that needs you."),
     Action("mark_seen", at(DECK, "m"), "seen", needs=needs_run,
@@ -175,6 +185,9 @@ ACTIONS: tuple[Action, ...] = (
            help="Stop the run, or all marked ones, gracefully; each keeps what it has done."),
     Action("take_over", at(DECK, "A"), "take over", needs=needs_hand, changes=True,
            help="Go on with the run by hand, in the agent's own program; leave that to hand the run back."),
+    Action("interrupt", at(DECK, "I"), "interrupt", needs=needs_turn, changes=True,
+           help="Interrupt the run, or all marked ones: its turn ends, and it waits for what you say next "
+                "({follow_up})."),
     Action("kill", at(DECK, "X"), "kill", needs=needs_active, changes=True,
            help="Kill the run, or all marked ones, and all their processes, after asking."),
     Action("delete", (*at(RUNS, "d"), *at(TRANSCRIPT, "d")), "delete", needs=needs_run, changes=True,
@@ -201,9 +214,9 @@ ACTIONS: tuple[Action, ...] = (
            do="screen.act('previous_unseen')"),
     Action("detail_stop", at(DETAIL, "x"), "stop", needs=needs_active, footer=6, do="screen.act('stop')", changes=True,
            help="Stop the run that is shown, gracefully; it keeps what it has done."),
-    Action("detail_follow_up", at(DETAIL, "s"), "follow up", needs=needs_session, footer=7,
-           do="screen.act('follow_up')", changes=True, writes=True,
-           help="Continue the conversation of the run that is shown."),
+    Action("detail_follow_up", at(DETAIL, "s"), "say, follow up", needs=needs_session, footer=7,
+           name_here=_follow_up_name, do="screen.act('follow_up')", changes=True, writes=True,
+           help="Say something to the run that is shown, or continue its conversation."),
     Action("detail_attach", at(DETAIL, "a"), "attach", needs=needs_terminal, footer=5, name_here=_attach_name,
            do="screen.act('attach')", help="Attach to the run's tmux pane, or show its transcript full screen."),
     Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
@@ -238,6 +251,14 @@ ACTIONS: tuple[Action, ...] = (
            do="screen.follow"),
     Action("help_on_tiles", at(TILES, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
     *(_move(where, (TILES,), "screen.move", "tile_") for where in _MOVES),
+
+    # --- talking to a run ---
+    Action("say", at(TALK, "enter", "ctrl+s"), "send", "Send what is written.", do="say", footer=1, changes=True),
+    Action("new_line", at(TALK, "ctrl+j", "shift+enter"), "new line", "Begin a new line.", do="new_line", footer=3),
+    Action("edit_message", at(TALK, "ctrl+e"), "editor", "Continue writing in your editor ($EDITOR).",
+           do="edit_message", footer=4),
+    Action("leave_unsaid", at(TALK, "escape"), "cancel", "Leave without sending; what is written is kept.",
+           do="leave_unsaid", footer=2),
 
     # --- the transcript ---
     Action("open_entry", at(TRANSCRIPT, "enter", "space"), "open", needs=needs_run, footer=6,

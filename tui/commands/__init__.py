@@ -18,6 +18,7 @@ from .presets import PresetCommands
 from .queue import QueueCommands
 from .runs import RunCommands
 from .taking_over import TakeOverCommands
+from .talk import TalkCommands
 from .tiles import TileCommands
 from .transcript import TranscriptCommands
 
@@ -27,8 +28,9 @@ def handlers(deck: MainScreen) -> Handlers:
     presets, launch, runs = PresetCommands(deck), LaunchCommands(deck), RunCommands(deck)
     transcript, around = TranscriptCommands(deck), DeckCommands(deck)
     queue, palette, tiles = QueueCommands(deck), PaletteCommands(deck, launch), TileCommands(deck, runs)
-    detail = DetailCommands(deck, runs, launch, around)
     by_hand = TakeOverCommands(deck)
+    talk = TalkCommands(deck, launch)
+    detail = DetailCommands(deck, runs, talk, around)
     finding, answers = FindCommands(deck, detail), AnswerCommands(deck, transcript.copy)
     view, panes, search = deck.transcript, deck.panes, deck.search
     return OwnCommands(deck).handlers() | {
@@ -40,7 +42,8 @@ def handlers(deck: MainScreen) -> Handlers:
         "launch": lambda: launch.ask(deck.presets.preset),
         "ad_hoc": lambda: launch.ask(None),
         "with_context": launch.with_context,
-        "follow_up": launch.follow_up,
+        "follow_up": talk.say,
+        "interrupt": talk.interrupt,
         "rerun": launch.rerun,
         "rerun_edited": launch.rerun_edited,
         "open": around.open,

@@ -94,6 +94,9 @@ class DeckCommands(Commands):
         self._mark_seen(runs)
         if not runs:
             self._say("You have already seen it.")
+        elif waiting := self._deck.run_store.waiting.intersection(run.run_id for run in runs):
+            what = "It waits" if len(waiting) == 1 else f"{runs_word(len(waiting))} wait"
+            self._say(f"{what} until somebody replies; {self._key('open')} shows what is asked.")
 
     def go_back(self) -> None:
         """Show all runs again where a filter hides some, else leave the zoom or the pane."""

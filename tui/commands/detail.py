@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from ..detail.page import Tab
     from ..detail.screen import RunDetailScreen
     from .deck import DeckCommands
-    from .launch import LaunchCommands
     from .runs import RunCommands
+    from .talk import TalkCommands
 
 
 class DetailCommands(Commands):
-    def __init__(self, deck: MainScreen, runs: RunCommands, launch: LaunchCommands, around: DeckCommands) -> None:
+    def __init__(self, deck: MainScreen, runs: RunCommands, talk: TalkCommands, around: DeckCommands) -> None:
         super().__init__(deck)
         self._runs = runs
-        self._launch = launch
+        self._talk = talk
         self._around = around
 
     async def show(self, run: RunSnapshot, tab: Tab | None = None) -> None:
@@ -55,7 +55,11 @@ class DetailCommands(Commands):
                 self.spawn(self._runs.stop, (run,))
             case "follow_up":
                 self._mark_seen((run,))
-                self._launch.follow_up()
+                if run.can_talk:
+                    screen.dismiss(False)
+                    deck.call_after_refresh(self._talk.say_to, run)
+                else:
+                    self._talk.say_to(run)
             case "attach" if run.meta.runner == RunnerKind.TMUX:
                 self._runs.attach_or_zoom()
             case "attach":

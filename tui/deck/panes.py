@@ -15,7 +15,6 @@ from textual.worker import Worker
 
 from ..actions import PANES, KeyContext
 from ..text.format import notify_failure
-from ..transcript.search import SearchLine
 from .shape import (
     ONE_STEP_COLUMNS,
     ONE_STEP_ROWS,
@@ -61,7 +60,7 @@ class Panes(Vertical):
         self.left = Vertical(id="left")
         """What holds that, and the line that filters."""
         self.right = Vertical(id="right")
-        """What holds the transcript, and the line that searches it: below that, or beside it."""
+        """What holds the transcript, and what stands at its foot: below that, or beside it."""
         self.zoomed: KeyContext | None = None
         """The pane to which the operator gave the whole screen."""
         self.shown: frozenset[KeyContext] = frozenset()
@@ -78,9 +77,8 @@ class Panes(Vertical):
     def place(self) -> KeyContext:
         """The pane that has the focus, or lends it to a line of its own."""
         focused = self._deck.focused
-        ancestors = focused.ancestors if focused else ()
-        is_searching = any(isinstance(node, SearchLine) for node in ancestors)
-        lent = KeyContext.TRANSCRIPT if is_searching else KeyContext.RUNS
+        is_at_transcript = focused is not None and self.right in focused.ancestors
+        lent = KeyContext.TRANSCRIPT if is_at_transcript else KeyContext.RUNS
         return next((place for place, pane in self._panes.items() if pane.has_focus), lent)
 
     @property
@@ -113,12 +111,16 @@ class Panes(Vertical):
 
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and give it the keys; a zoom goes with them."""
+        self.show(place)
+        self._panes[place].focus()
+
+    def show(self, place: KeyContext) -> None:
+        """Show a pane, to which the keys go next; a zoom goes with them."""
         if self.zoomed is not None:
             self.zoomed = place
         self._laid_out = None
         self._panes[place].display = True
         self.left.display = self.right.display = True
-        self._panes[place].focus()
 
     def go_round(self, step: int) -> None:
         self.go_to(PANES[(PANES.index(self.place) + step) % len(PANES)])

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from ...core.paths import STDERR
 from ...core.run.snapshot import Counts, RunSnapshot
 from ...core.text.plain import plain
-from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, said
+from ..actions import Action, ActionContext, KeyContext, bindings, footer_hints, key_of, keys_line, said
 from ..actions.own import PREFIX as OWN_PREFIX
 from ..feed.bridge import Bridge
 from ..feed.messages import (
@@ -37,6 +37,7 @@ from ..runs.list import RunList
 from ..runs.list_layout import list_layout_file
 from ..runs.seen import SeenFile
 from ..runs.store import RunStore
+from ..talk.line import Saying, TalkLine
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import LeanScreen, bind
@@ -106,6 +107,9 @@ class MainScreen(LeanScreen):
         self.undo = Undo(self.bridge, self.runs.select)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
+        self.talk = TalkLine(self.bridge, keys_line(KeyContext.TALK, actions), self._leave_talk)
+        self._talk_from = KeyContext.TRANSCRIPT
+        """The pane that had the keys before something was said."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
         self.panes = Panes(self, panes, readonly=readonly)
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
@@ -133,6 +137,7 @@ class MainScreen(LeanScreen):
             with self.panes.right:
                 yield self.transcript
                 yield self.search
+                yield self.talk
         yield self._status
         yield self.bridge
 
@@ -193,13 +198,23 @@ class MainScreen(LeanScreen):
         return self.focused is not None and isinstance(self.focused.parent, PromptLine)
 
     @property
+    def _place(self) -> KeyContext:
+        """Where the keys are."""
+        if self._is_prompting:
+            return KeyContext.FILTER
+        if self.talk.is_open and self.focused is not None and self.talk in self.focused.ancestors:
+            return KeyContext.TALK
+        return self.search.place(self.panes.place)
+
+    @property
     def action_context(self) -> ActionContext:
         return ActionContext(
-            place=KeyContext.FILTER if self._is_prompting else self.search.place(self.panes.place),
+            place=self._place,
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,
             marked=len(self.run_store.marked),
+            listening=sum(run.can_talk for run in map(self.run_store.get, self.run_store.marked) if run),
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed is not None,
             unseen=len(self.run_store.needs),
@@ -367,6 +382,16 @@ class MainScreen(LeanScreen):
     def watched(self) -> Sequence[str]:
         """The runs that the app is for; none where it is for all."""
         return self._watched
+
+    def open_talk(self, saying: Saying) -> None:
+        """Open the line at the foot of the transcript in which something is said."""
+        if not self.talk.is_open:
+            self._talk_from = self.panes.place
+        self.panes.show(KeyContext.TRANSCRIPT)
+        self.talk.open(saying)
+
+    def _leave_talk(self) -> None:
+        self.panes.go_to(self._talk_from)
 
     def open_palette(self) -> None:
         self._handlers["palette"]()

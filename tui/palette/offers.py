@@ -47,6 +47,8 @@ class Offer(NamedTuple):
 _FILTERS = (
     *((f"status:{status}", f"Show only runs that are {status}.") for status in RunStatus),
     ("is:unseen", "Show only runs that ended and were not looked at."),
+    ("is:waiting", "Show only runs that wait for a reply of yours."),
+    ("is:interrupted", "Show only runs that were interrupted, and wait for what is said next."),
     ("is:silent", "Show only runs that are working, but have written nothing for a while."),
     ("is:foreign", "Show only runs that your subdeck did not make."),
     ("is:marked", "Show only marked runs."),

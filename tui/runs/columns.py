@@ -41,7 +41,7 @@ GUTTER = 1
 """Blank cells before each column but a state that comes first: whatever the width, no text touches another one."""
 LEAD = 2
 """Before all columns: whether it needs attention; the mark, or the place in a group."""
-GLYPH, WORD = 1, 11
+GLYPH, WORD = 1, 13
 """Cells of a state as a glyph alone, and with its word."""
 
 _FIXED = {

@@ -176,6 +176,8 @@ _IS: dict[str, Test] = {
     "marked": lambda _, flags: flags.marked,
     "silent": lambda _, flags: flags.silent,
     "foreign": lambda run, _: run.foreign,
+    "waiting": lambda run, _: run.is_waiting,
+    "interrupted": lambda run, _: run.is_interrupted,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
 TEXT = "text"

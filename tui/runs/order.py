@@ -1,4 +1,4 @@
-"""The order of runs and groups in the list: running, then queued, then finished, whatever the sort; pure."""
+"""The order of runs and groups in the list: waiting, running, queued, then finished, whatever the sort; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ...core.run.describe import ELSEWHERE_GLYPH, GLYPHS, NEWER, NOTHING, clock, moment, span
+from ...core.run.describe import (
+    ELSEWHERE_GLYPH,
+    GLYPHS,
+    NEWER,
+    NOTHING,
+    WAITS,
+    WAITS_GLYPH,
+    clock,
+    moment,
+    span,
+)
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -21,6 +31,8 @@ SortKey = tuple[int, Value, str]
 
 
 class Section(IntEnum):
+    WAITING = -1
+    """For a reply of a person, in the order of the running ones."""
     RUNNING = 0
     """Newest first."""
     QUEUED = 1
@@ -81,7 +93,7 @@ def age_of(run: RunSnapshot) -> str:
 
 def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, backwards: bool = False) -> SortKey:
     """Return where a run stands, or the runs of a group as a whole, whose status is this; queued ones are in turn."""
-    section = Section.FINISHED if all(run.foreign for run in runs) else section_of(status)
+    section = _section(runs, status)
     value: Value = 0.0
     match sort:
         case Sort.AGE:
@@ -94,7 +106,7 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
             value = -float(_longest_ms(runs))
         case Sort.ELAPSED:
             # Those that are running are compared by when they began, so that their order holds while time passes.
-            value = _began(runs) if section is Section.RUNNING else ""
+            value = "" if section is Section.QUEUED else _began(runs)
         case Sort.PRESET:
             value = _title(runs).casefold()
         case Sort.TASK:
@@ -110,6 +122,12 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
     age = min(map(age_of, runs))
     oldest_first = section is Section.QUEUED or (backwards and sort is Sort.AGE)
     return (int(section), value, age if oldest_first else age.translate(_FLIPPED))
+
+
+def _section(runs: Sequence[RunSnapshot], status: RunStatus) -> Section:
+    if all(run.foreign for run in runs):
+        return Section.FINISHED
+    return Section.WAITING if any(run.is_waiting for run in runs) else section_of(status)
 
 
 def _cost(runs: Sequence[RunSnapshot]) -> float:
@@ -189,12 +207,16 @@ class GroupFacts(Struct, frozen=True):
     """Characters with which the tasks of all begin; 0 where their beginnings are not alike."""
     launched: str
     """When the first one was launched."""
+    waiting: int = 0
+    """Of those that are running: how many wait for a reply."""
 
     @property
     def state(self) -> str:
         """Glyph and word."""
         if not self.counts:
             return f"{ELSEWHERE_GLYPH} {NEWER}"
+        if self.waiting:
+            return f"{WAITS_GLYPH} {WAITS}"
         return f"{ELSEWHERE_GLYPH if self.elsewhere else GLYPHS[self.status]} {self.status.value}"
 
     @property
@@ -207,7 +229,8 @@ class GroupFacts(Struct, frozen=True):
     def tally(self) -> str:
         """`2 running  1 ✗  1 ✓`: the unfinished in words, the finished by their glyphs."""
         counts = dict(self.counts)
-        parts = [f"{counts[status]} {status.value}" for status in _IN_WORDS if status in counts]
+        parts = [f"{self.waiting} {WAITS}"] if self.waiting else []
+        parts += [f"{counts[status]} {status.value}" for status in _IN_WORDS if status in counts]
         parts += [f"{counts[status]} {GLYPHS[status]}" for status in _IN_GLYPHS if status in counts]
         if newer := len(self.members) - sum(counts.values()):
             parts.append(f"{newer} {NEWER}")
@@ -216,7 +239,8 @@ class GroupFacts(Struct, frozen=True):
     @property
     def short_tally(self) -> str:
         """`2● 1✗ 1✓`, for where there is no room for words."""
-        parts = [f"{count}{GLYPHS[status]}" for status in _PRECEDENCE if (count := dict(self.counts).get(status))]
+        parts = [f"{self.waiting}{WAITS_GLYPH}"] if self.waiting else []
+        parts += [f"{count}{GLYPHS[status]}" for status in _PRECEDENCE if (count := dict(self.counts).get(status))]
         if newer := len(self.members) - sum(dict(self.counts).values()):
             parts.append(f"{newer}{ELSEWHERE_GLYPH}")
         return " ".join(parts)
@@ -257,6 +281,7 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         about=texts[0] if is_same or not common else f"{common}…",
         common=len(common),
         launched=min(run.meta.created_at for run in runs),
+        waiting=sum(run.is_waiting for run in runs),
     )
 
 

@@ -46,6 +46,7 @@ class RowPainter:
             tree=" " if group is None else LAST_MEMBER if group.members[-1] == run_id else MEMBER,
             asks=need is Need.ASKS,
             silence=None if silence is None else int(silence),
+            waiting=need is Need.WAITING,
             common=group.common if group else 0,
         )
 
@@ -60,6 +61,7 @@ class RowPainter:
             tree=FOLDED if group_key in self._listing.folded else UNFOLDED,
             asks=any(store.need(run_id) is Need.ASKS for run_id in store.unread.intersection(members)),
             silence=0 if is_silent and not is_failed else None,
+            waiting=not store.waiting.isdisjoint(members),
         )
 
     def _row_of(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> RunRow:

@@ -32,6 +32,7 @@ MEMBER, LAST_MEMBER = "│", "╰"
 
 _MUTED = "row-list--muted"
 _SILENT = "row-list--silent"
+_WAITING = "row-list--waiting"
 
 _CALM = {False: (UNREAD, _MUTED), True: (ASKS, "row-list--aborted")}
 """The sign of an end that was not looked at, by whether it asks."""
@@ -49,14 +50,22 @@ class RowFlags(NamedTuple):
     """Whether its answer, not looked at yet, is a question."""
     silence: int | None = None
     """Seconds for which it is silent; None for one that is not."""
+    waiting: bool = False
+    """Whether it waits for a reply."""
     common: int = 0
     """Characters at the beginning of its task that the head of its group says."""
 
     def cells(self) -> list[Cell]:
+        if self.waiting:
+            return [(ASKS, _WAITING), self._place]
         calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
         loud = "row-list--failed" if self.silence is None else _SILENT
         attention = (NEEDS_YOU, loud) if self.needs_you else calm
-        return [attention, (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)]
+        return [attention, self._place]
+
+    @property
+    def _place(self) -> Cell:
+        return (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)
 
 
 class RunRow:
@@ -67,9 +76,8 @@ class RunRow:
         self._cells = flags.cells()
         self._times: list[tuple[int, Place]] = []
         """Where among the cells those are that change by themselves."""
-        silence = flags.silence
-        colour = _MUTED if run.foreign else _colour(run.status) if silence is None else _SILENT
-        loud = colour if run.status is RunStatus.FAILED or silence is not None else _MUTED
+        colour = _colour_of(run, flags)
+        loud = colour if run.status is RunStatus.FAILED or colour in (_SILENT, _WAITING) else _MUTED
         colours = {Column.STATE: colour, Column.NOW: loud, Column.PRESET: "", Column.TASK: ""}
         for place in layout.places:
             if place.column in (Column.AGE, Column.ELAPSED):
@@ -89,6 +97,14 @@ class RunRow:
             else:
                 cells[index] = (cell(elapsed(self.shows[0], now), width, column), "")
         return cells
+
+
+def _colour_of(run: RunSnapshot, flags: RowFlags) -> str:
+    if run.foreign:
+        return _MUTED
+    if flags.waiting:
+        return _WAITING
+    return _colour(run.status) if flags.silence is None else _SILENT
 
 
 def _state(run: RunSnapshot, flags: RowFlags, _: Layout) -> str:
@@ -142,7 +158,7 @@ _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
 
 def head_cells(group: GroupFacts, flags: RowFlags, layout: Layout, now: datetime) -> list[Cell]:
     """Return the row of a group as a whole."""
-    colour = _colour(group.status)
+    colour = _WAITING if group.waiting else _colour(group.status)
     colours = {Column.STATE: colour, Column.PRESET: "", Column.TASK: "", Column.ELAPSED: ""}
     cells = flags.cells()
     for column, _, width in layout.places:
@@ -214,7 +230,7 @@ def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] 
     if run_store.marked:
         hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
         parts.append(f"{len(run_store.marked)} marked" + (f", {hidden} not shown" if hidden else ""))
-    if unseen := len(run_store.unseen) + len(run_store.silence.needing):
+    if unseen := len(run_store.unseen | run_store.silence.needing | run_store.waiting):
         verb = "needs" if unseen == 1 else "need"
         parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
     return " · ".join(parts)

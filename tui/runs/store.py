@@ -24,6 +24,8 @@ _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
 class Need(IntEnum):
     """What a run needs a person for, the most urgent first."""
 
+    WAITING = 0
+    """Its child asks something, and does nothing until somebody replies."""
     FAILED = 1
     ASKS = 2
     """Its answer is a question."""
@@ -73,6 +75,10 @@ class RunStore:
         """Runs that ended badly and were not looked at since: they need the operator."""
         self.unread: set[str] = set()
         """Runs that ended otherwise and were not looked at since."""
+        self.waiting: set[str] = set()
+        """Runs whose children wait for a reply."""
+        self.asked: list[RunSnapshot] = []
+        """Those that asked something with the last update."""
         self.silence = SilenceWatch()
         self.marked: set[str] = set()
         """Runs that the operator has marked."""
@@ -103,6 +109,7 @@ class RunStore:
     def apply(self, update: Update) -> None:
         """Take what changed."""
         self._begin_day()
+        self.asked = []
         for run_id in update.removed:
             self._forget(run_id)
         for run in update.runs:
@@ -132,7 +139,7 @@ class RunStore:
         return run_id in self.unseen or run_id in self.unread
 
     def needs_look(self, run_id: str) -> bool:
-        return self.is_unseen(run_id) or run_id in self.silence.needing
+        return self.is_unseen(run_id) or run_id in self.waiting or run_id in self.silence.needing
 
     def take_marks(self, content: bytes) -> set[str]:
         """Follow marks, of this window or another one; return the runs that are news now, or no more."""
@@ -145,6 +152,8 @@ class RunStore:
 
     def need(self, run_id: str) -> Need | None:
         """Return what a run needs a person for; None for one that needs nobody."""
+        if run_id in self.waiting:
+            return Need.WAITING
         if run_id in self.unseen:
             return Need.FAILED
         if run_id in self.silence.needing:
@@ -157,13 +166,19 @@ class RunStore:
     @property
     def needs(self) -> dict[str, Need]:
         """What each run that needs a person needs one for."""
-        ids = self.unseen | self.unread | self.silence.needing
-        return {run_id: need for run_id in ids if (need := self.need(run_id))}
+        ids = self.waiting | self.unseen | self.unread | self.silence.needing
+        return {run_id: need for run_id in ids if (need := self.need(run_id)) is not None}
 
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
         self._runs[run.run_id] = run
         self.silence.put(run)
+        if run.is_waiting:
+            self.waiting.add(run.run_id)
+            if old is None or run.requests[-1].id not in [request.id for request in old.requests]:
+                self.asked.append(run)
+        else:
+            self.waiting.discard(run.run_id)
         if (old is None or not old.has_ended) and self.marks.is_news(run):
             self.mark_unseen((run,))
         for snapshot, step in ((old, -1), (run, +1)):
@@ -174,7 +189,7 @@ class RunStore:
         if run is None:
             return
         self.silence.forget(run_id)
-        for noted in (self.unseen, self.unread, self.marked):
+        for noted in (self.unseen, self.unread, self.marked, self.waiting):
             noted.discard(run_id)
         self._add_up(run, -1)
 

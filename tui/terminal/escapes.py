@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
+from ...core.run.describe import WAITS
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..text.format import short_path
@@ -57,8 +58,9 @@ def has_title(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def title(counts: Counts, project: str) -> str:
-    """`subdeck – 2 running – ~/src/shop`."""
-    return one_line(f"subdeck – {counts.running} running – {short_path(project, PROJECT_WIDTH)}", 200)
+    """`subdeck – 1 waiting – 2 running – ~/src/shop`."""
+    waiting = f"{counts.waiting} {WAITS} – " if counts.waiting else ""
+    return one_line(f"subdeck – {waiting}{counts.running} running – {short_path(project, PROJECT_WIDTH)}", 200)
 
 
 class WindowTitle:

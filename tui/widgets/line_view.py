@@ -91,6 +91,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         "row-list--failed",
         "row-list--aborted",
         "row-list--silent",
+        "row-list--waiting",
     }
     DEFAULT_CSS = """
     RowList {
@@ -102,6 +103,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         & > .row-list--failed { color: $text-error; }
         & > .row-list--aborted { color: $text-warning; }
         & > .row-list--silent { color: $text-accent; }
+        & > .row-list--waiting { color: $text-warning; }
     }
     """
 

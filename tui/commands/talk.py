@@ -1,0 +1,109 @@
+"""The commands that talk to runs: say something, interrupt, reply to what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...core.errors import SubdeckError
+from ...core.run.describe import runs_word
+from ..deck.screen import MainScreen
+from ..talk.line import Saying
+from ..text.format import brief_error
+from .base import Commands, name_of
+from .launch import LaunchCommands
+
+if TYPE_CHECKING:
+    from ...core.run.snapshot import RunSnapshot
+    from ..engine_api import EngineApi
+
+MOST_FAULTS = 2
+"""Runs that refused something and are named with why; more are counted."""
+
+
+class TalkCommands(Commands):
+    def __init__(self, deck: MainScreen, launch: LaunchCommands) -> None:
+        super().__init__(deck)
+        self._launch = launch
+
+    def say(self) -> None:
+        """Open the line in which something is said to the marked runs that listen, else to the highlighted one; one
+        that has ended goes on in a dialog.
+        """
+        if runs := self._listening():
+            self._open(runs)
+        else:
+            self._launch.follow_up()
+
+    def say_to(self, run: RunSnapshot) -> None:
+        """Do the same for one run, whatever is marked."""
+        if run.can_talk:
+            self._open([run])
+        else:
+            self._launch.follow_up()
+
+    def _open(self, runs: Sequence[RunSnapshot]) -> None:
+        if len(runs) == 1:
+            self._deck.runs.select(runs[0].run_id)
+        to = name_of(runs[0]) if len(runs) == 1 else f"{runs_word(len(runs))} that are marked"
+        queued = " (it goes into the prompt)" if all(run.status == "queued" for run in runs) else ""
+        ids = tuple(run.run_id for run in runs)
+        self._deck.open_talk(Saying(" ".join(ids), f"to {to}{queued}", partial(self._send, runs)))
+
+    async def _send(self, runs: Sequence[RunSnapshot], text: str) -> None:
+        faults = await self._bridge.call(_send_all, self._bridge.engine, [run.run_id for run in runs], text)
+        self._say_faults("Not sent", runs, faults)
+        if len(runs) > 1 and len(faults) < len(runs):
+            self._say(f"Sent to {runs_word(len(runs) - len(faults))}")
+
+    def interrupt(self) -> None:
+        self.spawn(self._interrupt, [run for run in self._listening() if run.status == "running"])
+
+    async def _interrupt(self, runs: Sequence[RunSnapshot]) -> None:
+        """Interrupt them, after asking where there are several."""
+        if len(runs) > 1:
+            question = f"Interrupt {runs_word(len(runs))}?"
+            detail = f"Their turns end; each waits for what you say next ({self._key('follow_up')})."
+            if not await self._confirmed(question, detail, "Interrupt"):
+                return
+        faults = await self._bridge.call(_interrupt_all, self._bridge.engine, [run.run_id for run in runs])
+        self._say_faults("Not interrupted", runs, faults)
+        if len(faults) < len(runs):
+            whom = name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs) - len(faults))
+            self._say(f"Interrupting {whom}; {self._key('follow_up')} says what comes next")
+
+    def _listening(self) -> list[RunSnapshot]:
+        """Return the marked runs that can be talked to, else the highlighted one, if it can."""
+        runs = [run for run in self._deck.runs.targets if run.can_talk] if self._deck.run_store.marked else []
+        run = self._deck.run
+        return runs or ([run] if run and run.can_talk else [])
+
+    def _say_faults(self, what: str, runs: Sequence[RunSnapshot], faults: dict[str, SubdeckError]) -> None:
+        """Say why something was refused. Raises the error where there is one run alone."""
+        if len(runs) == 1 and faults:
+            raise next(iter(faults.values()))
+        named = [f"{what}: {brief_error(error)}" for error in list(faults.values())[:MOST_FAULTS]]
+        if len(faults) > MOST_FAULTS:
+            named.append(f"and {runs_word(len(faults) - MOST_FAULTS)} more")
+        if named:
+            self._say("\n".join(named), error=True)
+
+
+def _send_all(engine: EngineApi, run_ids: Sequence[str], text: str) -> dict[str, SubdeckError]:
+    """Say this to each of these runs; return by run why it could not be said."""
+    return _for_each(run_ids, lambda run_id: engine.send(run_id, text))
+
+
+def _interrupt_all(engine: EngineApi, run_ids: Sequence[str]) -> dict[str, SubdeckError]:
+    return _for_each(run_ids, engine.interrupt)
+
+
+def _for_each(run_ids: Sequence[str], tell: Callable[[str], object]) -> dict[str, SubdeckError]:
+    faults: dict[str, SubdeckError] = {}
+    for run_id in run_ids:
+        try:
+            tell(run_id)
+        except SubdeckError as error:
+            faults[run_id] = error
+    return faults

@@ -1,0 +1,169 @@
+"""The line at the foot of a transcript in which something is said to runs; it grows with what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from msgspec import Struct
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import DescendantBlur
+from textual.widgets import Static
+
+from ...core.errors import SubdeckError
+from ...core.text.plain import plain
+from ..actions import KeyContext, bindings
+from ..terminal.handover import edit_text
+from ..text.format import brief_error
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from ..feed.bridge import Bridge
+    from ..widgets.form import PlainTextArea
+
+MOST_ROWS = 8
+"""Of the text that are shown at once."""
+
+
+class Saying(Struct, frozen=True):
+    """What is being written, and what becomes of it."""
+
+    key: str
+    """Of the text: what was written under it and not sent is there again."""
+    title: str
+    """To whom it is said, or what it answers."""
+    send: Callable[[str], Awaitable[None]]
+    """Raises SubdeckError, which leaves the line open."""
+    may_be_empty: bool = False
+
+
+class TalkLine(Vertical):
+    """Visible only while somebody writes; what is left unsent is kept for each run as long as the app is open."""
+
+    # Before those of the field: it takes Enter for a new line.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        replace(binding, priority=True) for binding in bindings(KeyContext.TALK) if isinstance(binding, Binding)
+    ]
+    DEFAULT_CSS = f"""
+    TalkLine {{
+        display: none;
+        height: auto;
+        padding: 0 1;
+        background: $surface;
+        & > #talk-title {{ color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; height: 1; }}
+        & > #talk-problem {{ color: $text-error; height: auto; display: none; }}
+        & > PlainTextArea {{
+            height: auto; max-height: {MOST_ROWS}; border: none; padding: 0; background: $surface;
+        }}
+    }}
+    """
+
+    def __init__(self, bridge: Bridge, keys: str, give_back: Callable[[], None]) -> None:
+        """`keys` says which keys send and leave; `give_back` gives the keys back to where they were."""
+        super().__init__(id="talk")
+        self._bridge = bridge
+        self._keys = keys
+        self._give_back = give_back
+        self._saying: Saying | None = None
+        self._is_sending = False
+        self._unsent: dict[str, str] = {}
+        """What was written and not sent, by the keys of `Saying`."""
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.display)
+
+    @property
+    def _field(self) -> PlainTextArea:
+        from ..widgets.form import PlainTextArea
+
+        return self.query_one(PlainTextArea)
+
+    def open(self, saying: Saying) -> None:
+        """Take the keys for something to be said."""
+        if not self.children:  # a field would cost the first paint more than the line is worth there
+            from ..widgets.form import PlainTextArea
+
+            field = PlainTextArea(id="message", compact=True, show_line_numbers=False, highlight_cursor_line=False)
+            self.mount(Static(id="talk-title"), field, Static(id="talk-problem"))
+        self._keep()
+        self._saying = saying
+        self.display = True
+        self.query_one("#talk-title", Static).update(Content(f"▸ {saying.title}   {self._keys}"))
+        self._show_problem("")
+        field = self._field
+        field.load_text(self._unsent.pop(saying.key, ""))
+        field.move_cursor(field.document.end)
+        field.focus()
+
+    def close(self) -> None:
+        """Leave; what was written is kept."""
+        if self.is_open:
+            self._keep()
+            self._saying = None
+            had_keys = self._field.has_focus
+            self.display = False
+            if had_keys:
+                self._give_back()
+
+    def _keep(self) -> None:
+        if self._saying and (text := self._field.text).strip():
+            self._unsent[self._saying.key] = text
+
+    def _show_problem(self, text: str) -> None:
+        problem = self.query_one("#talk-problem", Static)
+        problem.update(Content(text))
+        problem.display = bool(text)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_say(self) -> None:
+        text = self._field.text
+        if self._saying is None or self._is_sending:
+            return
+        if not text.strip() and not self._saying.may_be_empty:
+            self._show_problem("Say something, or leave with esc.")
+            return
+        self._is_sending = True
+        self._bridge.spawn(self._send, self._saying, text.strip("\n"))
+
+    async def _send(self, saying: Saying, text: str) -> None:
+        try:
+            await saying.send(text)
+        except (SubdeckError, OSError) as error:
+            if self._saying is saying:
+                self._show_problem(brief_error(error))
+            else:
+                self._unsent.setdefault(saying.key, text)
+                self.app.notify(f"Not sent: {brief_error(error)}", severity="error", markup=False)
+        else:
+            if self._saying is saying:
+                self._field.load_text("")
+                self.close()
+        finally:
+            self._is_sending = False
+
+    def action_new_line(self) -> None:
+        self._field.insert("\n")
+
+    def action_edit_message(self) -> None:
+        """Hand what is written to the operator's editor."""
+        field = self._field
+        text, problem = edit_text(cast("App[Any]", self.app), field.text, name="message.md")
+        if problem:
+            self._show_problem(problem)
+        elif (text := text.rstrip("\n")) != field.text:
+            field.put(plain(text))
+        field.focus()
+
+    def action_leave_unsaid(self) -> None:
+        self.close()
+
+    def on_descendant_blur(self, _: DescendantBlur) -> None:
+        """Leave when another pane took the keys: a dialog or another window gives them back."""
+        if self.is_open and self.app.app_focus and self.app.screen is self.screen:
+            self.close()
