@@ -12,9 +12,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from ..models.catalog import LEVELS, Catalog, Listing, Model
-from ..run.model import PromptMode, Tools
+from ..run.model import Permissions, PromptMode, Tools
 from ..run.tool_policy import Offer
 from .model_list import TIMEOUT_S, ModelList
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ..run.permissions import Rule
 
 
 class Naming(StrEnum):
@@ -58,6 +62,8 @@ class AgentChoice(Struct, frozen=True):
     """What it answers as, whatever model it is asked for; empty where a model has to be chosen."""
     talks: bool = False
     """Whether its children take messages and ask while they run."""
+    takes_tools: bool = True
+    """Whether it can be told which tools its child has."""
     has_default_model: bool = False
     """Whether it takes a model by its own settings where none is named."""
 
@@ -95,6 +101,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
     keeps_session: bool = True
     finalize: bool = False
     max_turns: int | None = None
+    talk: bool = False
+    """Whether its child takes messages and asks while it runs."""
+    permissions: Permissions | None = None
 
 
 class Agent(Protocol):
@@ -128,6 +137,10 @@ class Agent(Protocol):
         Raises UsageError for what cannot be had from it and must not be dropped: a tool that is denied, a model of
         another provider. The error says which field, which agent, and what to do.
         """
+        ...
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        """Say why it cannot be made to ask about all that a rule of permissions names; empty where it can."""
         ...
 
     def offers(self, choice: AgentChoice, model: str) -> bool:

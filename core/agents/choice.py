@@ -91,7 +91,12 @@ def _setting(name: str) -> str:
 
 def settled(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     """Return what of a wish is only advice to the agent, or has no effect. Raises UsageError for what it cannot do."""
-    return launching_side(choice.kind).settle(choice, wanted)
+    side = launching_side(choice.kind)
+    if wanted.permissions is None:
+        return side.settle(choice, wanted)
+    from .rules import check_rules
+
+    return (*check_rules(choice, wanted, side.fault_of_rule), *side.settle(choice, wanted))
 
 
 def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:

@@ -24,7 +24,7 @@ from ..models.catalog import Catalog, Model
 from ..models.resolvers import provider_roles
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
-from ..run.describe import limits_words, prompt_mode_words
+from ..run.describe import limits_words, permissions_words, prompt_mode_words
 from ..text.plain import one_line, plain
 from .options import json_option
 from .output import document, note, say, terminal_width
@@ -51,6 +51,10 @@ SHOWN_FIELDS = (
         "agent",
         "runner",
         "limits",
+        "talk",
+        "permissions",
+        "answer_timeout",
+        "idle_timeout",
     ),
     *("warnings", "prompt"),
 )
@@ -118,6 +122,8 @@ def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
         "thinking": view.model.thinking if view.model else None,
         "tools": view.tools,
         "limits": view.limits,
+        "permissions": view.permissions,
+        "talk": view.talk,
         "maxAttempts": view.max_attempts,
         "warnings": view.warnings,
         "problems": view.problems,
@@ -145,6 +151,8 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
         "Finalize": f"yes, asked for {view.max_attempts} times at most" if preset.finalize else None,
         "Limits": limits_words(view.limits),
+        "Permissions": permissions_words(view.permissions),
+        "Talk": "no: it runs one-way" if view.talk is False else None,
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
     }

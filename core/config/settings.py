@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
-from ..run.model import Limits, LogCaps, RunnerKind
+from ..run.model import Limits, LogCaps, Permissions, RunnerKind
 from .values import (
     Count,
     CountOrZero,
@@ -23,6 +23,7 @@ from .values import (
     Duration,
     Megabytes,
     Name,
+    Rules,
     Seconds,
     Spelling,
     Switch,
@@ -126,6 +127,23 @@ class LimitSettings(Limits, frozen=True):
     stall: Annotated[
         Duration | None, Setting("Ends a run whose child is silent that long while no tool runs.", "10m", _LOWERS)
     ] = None
+
+
+class PermissionSettings(Permissions, frozen=True):
+    allow: Annotated[
+        Rules,
+        Setting(
+            "What children may do without asking, as rules: a tool, or what it is called with. A pattern of bash covers"
+            " one simple command, one of edit files below the run's directory.",
+            "[read, 'bash(git diff *)', edit(src/**)]",
+        ),
+    ] = ()
+    ask: Annotated[
+        Rules, Setting("What they have to ask for, whatever is allowed.", "['bash(git push *)']", _ADDS)
+    ] = ()
+    deny: Annotated[
+        Rules, Setting("What they may not do, whatever is allowed.", "['bash(sudo *)', edit(.git/**)]", _ADDS)
+    ] = ()
 
 
 class Inheritance(Struct, frozen=True):
@@ -260,6 +278,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     limits: LimitSettings = LimitSettings()
+    talk: Annotated[
+        Switch,
+        Setting("Whether children that can do so take messages and ask while they run; a preset may say otherwise."),
+    ] = True
+    permissions: PermissionSettings = PermissionSettings()
+    answer_timeout: Annotated[
+        Duration,
+        Setting(
+            "How long a request of a child waits for a reply; then it is denied, and the child goes on.", "10m", _LOWERS
+        ),
+    ] = 600.0
+    idle_timeout: Annotated[
+        Duration,
+        Setting("How long an interrupted child waits for what is said next; then its run ends.", "30m", _LOWERS),
+    ] = 1800.0
     max_attempts: Annotated[
         Count, Setting("How often at most a child is asked for its result, with finalize: true.", "", _LOWERS)
     ] = 3

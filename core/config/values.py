@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import EnumType
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
-from ..errors import ContentError
+from ..errors import ContentError, UsageError
 from ..run.kinds import MOST_SECONDS
 from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
@@ -44,6 +44,16 @@ def _whole(text: str) -> int:
     if not re.fullmatch(r"\+?[0-9]{1,9}", text.strip()):
         raise ValueError
     return int(text)
+
+
+def _rules(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules. Raises ContentError that says what is wrong with one."""
+    from ..run.permissions import checked_rules  # which most files do not need
+
+    try:
+        return checked_rules(texts)
+    except UsageError as error:
+        raise ContentError(error.what, hint=error.hint) from error
 
 
 _SWITCH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -75,6 +85,13 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]+$"), Spelling("letters, digi
 Texts = Annotated[
     tuple[Annotated[str, Meta(min_length=1), Spelling("a text")], ...], Spelling("a list of texts", tuple)
 ]
+Rules = Annotated[
+    tuple[Annotated[str, Meta(min_length=1), Spelling("a rule")], ...],
+    Spelling(
+        "a list of rules like [bash(git *), edit(src/**), read]", _rules, {"type": "array", "items": {"type": "string"}}
+    ),
+]
+"""Of permissions, each as `parse_rule` reads it."""
 Switch = Annotated[bool, Spelling("true or false", _switch)]
 Count = Annotated[int, Meta(ge=1, le=MOST_COUNT), Spelling(f"a whole number from 1 to {MOST_COUNT:,}", _whole)]
 CountOrZero = Annotated[int, Meta(ge=0, le=MOST_COUNT), Spelling(f"a whole number up to {MOST_COUNT:,}", _whole)]
@@ -113,6 +130,10 @@ def read_value(key: str, kind: Any, node: Node) -> Any:
         return fit(spelling.parse(_parts(key, kind, node)), kind)
     except UNDECODABLE:
         raise unexpected(key, spelling.expected, node) from None
+    except ContentError as error:
+        if error.line is not None:
+            raise
+        raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

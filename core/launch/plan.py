@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from .. import paths
 from ..agents.agent import AgentChoice, Wanted
@@ -25,6 +25,7 @@ from ..run.model import (
     LaunchedBy,
     Limits,
     Origin,
+    Permissions,
     PresetSource,
     PromptMode,
     RunMeta,
@@ -34,7 +35,7 @@ from ..run.model import (
     effective_limits,
 )
 from ..run.outcome import INSTRUCTION
-from ..run.tool_policy import checked_tools, resolve_tools, with_finalize
+from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
 from ..text.plain import one_line
 from .child_session import OURS, ChildSession, Keeper, own_session, sticky_session
@@ -142,7 +143,10 @@ class Plan:
             limits=limits,
             grace_seconds=settings.grace_seconds,
             log_caps=settings.logs.caps,
-            talk=agent.talks,
+            talk=self.talk,
+            permissions=self.permissions,
+            answer_timeout=(preset and preset.answer_timeout) or settings.answer_timeout,
+            idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
             by_hand=request.by_hand,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
@@ -246,7 +250,29 @@ class Plan:
         deny = preset.denied_tools if preset else None
         active, has = self._request.parent_tools, self._request.parent_has
         tools = resolve_tools(allow, deny, offer=self.agent.offer, parent=active, parent_has=has)
+        if self.permissions and self.agent.takes_tools:
+            from ..run.permissions import denied_tools
+
+            tools = without(tools, denied_tools(self.permissions), self.agent.offer)
         return with_finalize(tools) if preset and preset.finalize else tools
+
+    @cached_property
+    def talk(self) -> bool:
+        """Whether the child takes messages and asks while it runs."""
+        preset = self.preset
+        wanted = self._settings.talk if preset is None or preset.talk is None else preset.talk
+        return wanted and self.agent.talks
+
+    @cached_property
+    def permissions(self) -> Permissions | None:
+        """The rules of the settings and of the preset; None where there are none."""
+        preset = self.preset
+        several = (self._settings.permissions, preset.permissions if preset else Permissions())
+        if not any(any(astuple(rules)) for rules in several):
+            return None
+        from ..run.permissions import merged
+
+        return merged(*several)
 
     @cached_property
     def keeper(self) -> Keeper:
@@ -315,6 +341,8 @@ class Plan:
             keeps_session=preset is None or preset.keeps_session,
             finalize=preset is not None and preset.finalize,
             max_turns=self.limits[0].max_turns,
+            talk=self.talk,
+            permissions=self.permissions,
         )
         return settled(self.agent, wanted)
 

@@ -16,7 +16,7 @@ from ..presets.catalog import PresetCatalog, Tier, parsed_in, tiers
 from ..presets.file import SUFFIX, Preset, name_line
 from ..presets.places import Place, place_of, preset_places
 from ..presets.write import stem_of
-from ..run.model import Limits, PresetSource, RunRequest, Tools
+from ..run.model import Limits, Permissions, PresetSource, RunRequest, Tools
 from ..system import files
 from ..text.plain import one_line
 from .model import ResolvedModel
@@ -33,6 +33,10 @@ class Preview(Struct, frozen=True):
     model: ResolvedModel | None
     tools: Tools | None
     limits: Limits
+    permissions: Permissions | None
+    """Its rules and those of the settings; None where there are none."""
+    talk: bool | None
+    """Whether its child can be talked to."""
     max_attempts: int
     warnings: tuple[str, ...]
     problems: tuple[str, ...]
@@ -51,6 +55,8 @@ def preview(preset: Preset, workspace: Workspace) -> Preview:
         model=model,
         tools=tools,
         limits=limits,
+        permissions=_part(lambda: plan.permissions),
+        talk=_part(lambda: plan.talk),
         max_attempts=plan.max_attempts,
         warnings=(*(model.notices if model else ()), *(tools.warnings if tools else ()), *limit_warnings, *resources),
         problems=tuple(str(problem).replace("\n  ", "; ") for problem in plan.problems),

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Struct
 
 from ..agent_kinds import KINDS
-from ..config.settings import AgentName
-from ..config.values import Count, Duration, Spelling, Switch, Verbatim, Words, schema_of
+from ..config.settings import AgentName, PermissionSettings
+from ..config.values import Count, Duration, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
@@ -34,6 +34,19 @@ TOOLS = Annotated[
 ]
 """Read by `read_tools`, because the keys of tools are looked at together."""
 
+PERMISSIONS = Annotated[
+    PermissionSettings,
+    Spelling(
+        'lists of rules below "allow:", "ask:" and "deny:"',
+        dict,
+        {
+            "type": "object",
+            "properties": {name: schema_of(Rules) for name in PermissionSettings.__struct_fields__},
+            "additionalProperties": False,
+        },
+    ),
+]
+
 ALLOWING = ("tools", "approved_tools", "allowed_tools")
 """One thing under three names."""
 DENYING = "denied_tools"
@@ -57,6 +70,18 @@ FIELDS: dict[str, PresetField] = {
     "allowed_tools": PresetField(TOOLS, _SAME),
     "denied_tools": PresetField(
         TOOLS, "All the active tools of the parent, or else all that the agent offers, but these. Not with tools."
+    ),
+    "permissions": PresetField(
+        PERMISSIONS,
+        "Rules for what the child does without asking (allow), has to ask for (ask) and may not do (deny), as"
+        " bash(git *), edit(src/**) or read; beside those of the settings.",
+    ),
+    "talk": PresetField(Switch, "Whether the child takes messages and asks while it runs, where its agent can."),
+    "answer_timeout": PresetField(
+        Duration, "How long what it asks waits for a reply before it is denied; instead of the settings' time."
+    ),
+    "idle_timeout": PresetField(
+        Duration, "How long it waits after an interrupt for what is said next; instead of the settings' time."
     ),
     "prompt": PresetField(Verbatim, "The system prompt; used instead of the text below the frontmatter."),
     "prompt_mode": PresetField(PromptMode, "Whether the prompt follows the agent's own or replaces it."),

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ..config.values import is_blank, read_value, unexpected
 from ..config.yaml_tree import Fields, Items, Node, Text, read_text
 from ..errors import ContentError, UsageError, nearest
-from ..run.model import Limits, PresetSource, PromptMode
+from ..run.model import Limits, Permissions, PresetSource, PromptMode
 from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
 from .fields import ALLOWING, DENYING, FIELDS, TOOLS
@@ -102,6 +102,14 @@ class Preset(Struct, frozen=True, kw_only=True):
     runner: str | None = None
     limits: Limits = Limits()
     """As written; only what is below the settings' own limits counts."""
+    talk: bool | None = None
+    """Whether the child takes messages and asks while it runs; None: as the settings have it."""
+    permissions: Permissions = Permissions()
+    """Its own rules; those of the settings go with them."""
+    answer_timeout: float | None = None
+    """Seconds that what it asks waits for a reply; None: as the settings have it."""
+    idle_timeout: float | None = None
+    """Seconds that it waits after an interrupt; None: as the settings have it."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -192,6 +200,8 @@ def _values(fields: Fields) -> dict[str, Any]:
     }
     values["keeps_session"] = values.pop("session", None) is None
     values["tools"], values["denied_tools"] = read_tools(fields)
+    if rules := values.pop("permissions", None):
+        values["permissions"] = Permissions(*structs.astuple(rules))
     values["limits"] = Limits(**{key: values.pop(key, None) for key in Limits.__struct_fields__})
     return values
 

@@ -92,6 +92,9 @@ def _checked_text(preset: Preset) -> str:
         "thinking": preset.thinking,
         "context_files": preset.context_files,
         "max_turns": preset.limits.max_turns,
+        "talk": preset.talk,
+        "permissions": {name: list(rules) for name, rules in structs.asdict(preset.permissions).items() if rules}
+        or None,
     }
     said = {key: value for key, value in fields.items() if value is not None}
     lines: str = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)

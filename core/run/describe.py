@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from msgspec.structs import asdict
+
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
-from .model import Limits, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
 from .requests import request_line
 from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
 
@@ -280,6 +282,12 @@ def limits_words(limits: Limits) -> str:
 def undelivered_words(count: int) -> str:
     """`2 messages were not delivered`; empty for none."""
     return f"{count} message{' was' if count == 1 else 's were'} not delivered" if count else ""
+
+
+def permissions_words(permissions: Permissions | None) -> str:
+    """`allow read, bash(git *); ask bash(git push *); deny edit(.git/**)`; empty where there are no rules."""
+    lists = asdict(permissions) if permissions else {}
+    return "; ".join(f"{name} {', '.join(rules)}" for name, rules in lists.items() if rules)
 
 
 def prompt_mode_words(mode: PromptMode) -> str:

@@ -102,6 +102,25 @@ def resolve_tools(
     return replace(tools, starts_servers=reaches_servers or not offer.leaves_servers)
 
 
+def without(tools: Tools, denied: Sequence[str], offer: Offer) -> Tools:
+    """Take away what is denied whatever it is called with; an agent that cannot be told so is not told.
+
+    Raises UsageError where nothing is left.
+    """
+    if tools.resolved is not None:
+        left = tuple(name for name in tools.resolved if name not in denied)
+        if tools.resolved and not left:
+            raise UsageError(
+                f"permissions deny every tool of the list {', '.join(tools.resolved)}",
+                where="permissions",
+                hint="take the rules out, or write tools: [] for no tools",
+            )
+        return replace(tools, resolved=left)
+    if not denied or not offer.excludes:
+        return tools
+    return replace(tools, policy=ToolPolicy.DENY, excluded=tuple(dict.fromkeys((*tools.excluded, *denied))))
+
+
 def left_out(tools: Tools) -> str:
     """Return in one line which tools the child does not get although its preset lists them; empty where it gets all."""
     return "; ".join(warning for warning in tools.warnings if _LEFT_OUT in warning)

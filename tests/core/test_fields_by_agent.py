@@ -103,6 +103,11 @@ TOLD, OURS, WARNED, REFUSED, ANYWAY = "told", "ours", "warned", "refused", "anyw
 """The child is told; launcher or wrapper see to it; a warning says what is less; the launch is refused; the agent does
 so without being told."""
 
+ASKED = "asked"
+"""The wrapper sees to it where the child can be asked, so it is refused where it cannot."""
+LISTENS = "listens"
+"""The wrapper sees to it where the child can be talked to, and anyway where it cannot."""
+
 CASES: dict[str, dict[str, str]] = {
     "model: x/y": {"": TOLD, "claude codex codex-exec": REFUSED, "offline": ANYWAY},  # it uses none, and says so
     "thinking: high": {"": TOLD, "claude": WARNED},
@@ -134,13 +139,22 @@ CASES: dict[str, dict[str, str]] = {
     "session: none": {"": TOLD, "acp": REFUSED},
     "timeout: 5": {"": OURS},
     "stall: 5": {"": OURS},
+    "talk: true": {"": ANYWAY},
+    "talk: false": {"": LISTENS},
+    "answer_timeout: 5": {"": OURS},
+    "idle_timeout: 5": {"": OURS},
+    "permissions: {allow: [read]}": {"": OURS},
+    "permissions: {deny: [edit]}": {"": OURS, "pi offline": ASKED, "codex codex-exec acp": WARNED},
+    "permissions: {deny: ['edit(x/**)']}": {"": ASKED, "acp": WARNED, "codex-exec": REFUSED},
+    "permissions: {ask: ['bash(make *)']}": {"": ASKED, "codex acp": WARNED, "codex-exec": REFUSED},
+    "permissions: {ask: [read]}": {"": ASKED, "codex codex-exec acp": REFUSED},
     "max_turns: 5": {"": OURS, "codex-exec acp": REFUSED},
 }
 """By field: what becomes of it, for all agents but those that are named."""
 
 OF_THE_PRESET = {"name", "description", "agent", "runner", "approved_tools", "allowed_tools"}
 """Not the agent's affair, or another name of `tools`."""
-SEEN_TO = ("limits", "session_lock", "max_attempts")
+SEEN_TO = ("limits", "session_lock", "max_attempts", "talk", "permissions", "answer_timeout", "idle_timeout")
 """Of the record, by which the wrapper sees to a field."""
 
 
@@ -165,6 +179,11 @@ def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
     table = CASES[fields]
     expected = next((what for names, what in table.items() if bench.name in names.split()), table[""])
     what, words = became(bench, fields)
+    if "permissions" in fields and not bench.plan("").meta.talk:
+        one_way = {ASKED: REFUSED, OURS: WARNED if "allow" in fields else OURS}
+        is_left_out = fields == "permissions: {deny: [edit]}" and bench.name != "acp"
+        expected = one_way.get(expected, expected if is_left_out else REFUSED)
+    expected = {ASKED: OURS, LISTENS: OURS if bench.plan("").meta.talk else ANYWAY}.get(expected, expected)
     assert expected == what, words
     field, _, value = fields.splitlines()[-1].partition(": ")
     if what is REFUSED:
@@ -172,7 +191,11 @@ def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
         assert bench.name in words and way_out, words
         assert any(name in refusal for name in (field, *fields.replace(":", "").split())), words
     elif what is WARNED:
-        names = (field, *(name.strip("[],") for name in value.split()), *(("prompt",) if "finalize" in fields else ()))
+        names = (
+            field,
+            *(name.strip("[]{},") for name in value.split()),
+            *(("prompt",) if "finalize" in fields else ()),
+        )
         assert any(name in words for name in names), words
 
 

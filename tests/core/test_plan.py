@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.config.settings import AgentSettings, Settings
+from subdeck.core.agents.offline.agent import AGENT
+from subdeck.core.config.settings import AgentSettings, PermissionSettings, Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.engine import Engine
 from subdeck.core.errors import ModelError, SettingsError, SubdeckError, UsageError
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover
-from subdeck.core.run.model import LaunchedBy, Limits, Origin, RunMeta, RunRequest, effective_limits
+from subdeck.core.run.model import LaunchedBy, Limits, Origin, Permissions, RunMeta, RunRequest, effective_limits
 from subdeck.core.run.outcome import FINALIZE_TOOL
 
 from tests.factories import write_settings
@@ -134,6 +135,48 @@ def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> Non
     decided = meta(project, "timeout: 2m", replace(PI, limits=Limits(timeout=60)))
 
     assert ("timeout 120 of the preset is above the 60 of the settings, which applies",) == decided.warnings
+
+
+def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
+    """A run has the rules of both; a tool that is denied whole is not offered, whatever the preset lists."""
+    own = PermissionSettings(allow=("read",), deny=("bash",))
+    decided = meta(
+        project,
+        "tools: [read, bash, edit]\npermissions: {allow: ['edit(src/**)', read]}",
+        replace(PI, permissions=own),
+    )
+    assert Permissions(allow=("read", "edit(src/**)"), deny=("bash",)) == decided.permissions
+    assert ("read", "edit") == decided.tools.resolved
+    assert meta(project, "").permissions is None
+    with pytest.raises(UsageError, match="deny every tool of the list bash"):
+        meta(project, "tools: [bash]", replace(PI, permissions=own))
+
+
+def test_how_long_a_run_waits_for_people(project: Project) -> None:
+    """The times are those of the preset, else of the settings; both may have a run go one-way."""
+    usual = meta(project, "")
+    assert (600, 1800, False) == (usual.answer_timeout, usual.idle_timeout, usual.talk)
+    decided = meta(project, "answer_timeout: 1h\nidle_timeout: 5", replace(PI, answer_timeout=7.0))
+    assert (3600, 5) == (decided.answer_timeout, decided.idle_timeout)
+    assert 7 == meta(project, "", replace(PI, answer_timeout=7.0)).answer_timeout
+
+
+@pytest.mark.parametrize(
+    ("fields", "settings", "expected"),
+    [
+        ("", OFFLINE, True),
+        ("talk: false", OFFLINE, False),
+        ("", replace(OFFLINE, talk=False), False),
+        ("talk: true", replace(OFFLINE, talk=False), True),
+    ],
+)
+def test_preset_and_settings_say_whether_a_child_is_talked_to(
+    project: Project, monkeypatch: pytest.MonkeyPatch, fields: str, settings: Settings, expected: bool
+) -> None:
+    """The preset's word counts, then the settings', of an agent that can be talked to."""
+    choose = AGENT.choose
+    monkeypatch.setattr(AGENT, "choose", lambda *of: replace(choose(*of), talks=True))
+    assert expected is meta(project, fields, settings).talk
 
 
 def test_a_role_must_resolve_offline(project: Project) -> None:

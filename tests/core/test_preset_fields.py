@@ -13,7 +13,7 @@ from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.errors import ContentError
 from subdeck.core.presets.fields import FIELDS, preset_schema
 from subdeck.core.presets.file import Preset, PresetProblem, parse_preset, read_preset
-from subdeck.core.run.model import Limits, PresetSource
+from subdeck.core.run.model import Limits, Permissions, PresetSource
 
 HEAD = "name: scout\ndescription: d\n"
 
@@ -42,6 +42,13 @@ runner: tmux
 timeout: 10m
 max_turns: 30
 stall: 90
+talk: no
+permissions:
+  allow: [read, bash(git *)]
+  ask: [bash(git push *)]
+  deny: ["edit(.git/**)"]
+answer_timeout: 5m
+idle_timeout: 1h
 """,
         body="",
     )
@@ -66,6 +73,10 @@ stall: 90
             agent="offline",
             runner="tmux",
             limits=Limits(timeout=600, max_turns=30, stall=90),
+            talk=False,
+            permissions=Permissions(("read", "bash(git *)"), ("bash(git push *)",), ("edit(.git/**)",)),
+            answer_timeout=300,
+            idle_timeout=3600,
         )
         == read
     )
@@ -98,6 +109,12 @@ stall: 90
         ("stall: '2 m'", "limits", Limits(stall=120)),
         ("stall:", "limits", Limits()),
         ("max_turns: 7", "limits", Limits(max_turns=7)),
+        ("talk: yes", "talk", True),
+        ("talk:", "talk", None),
+        ("permissions:", "permissions", Permissions()),
+        ("permissions: {}", "permissions", Permissions()),
+        ("permissions: {deny: []}", "permissions", Permissions()),
+        ("permissions: {ask: [' read ', read]}", "permissions", Permissions(ask=("read",))),
     ],
 )
 def test_a_value(field: str, attribute: str, expected: object) -> None:
@@ -144,6 +161,14 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
         ("denied_tools: [[a]]", "denied_tools: the name of a tool was expected, found a list"),
         ("denied_tools: {bash: true}", "denied_tools: a list of tools was expected, found keys below it"),
         ("approved_tools:", "approved_tools is blank"),
+        ("permissions: read", 'permissions: lists of rules below "allow:", "ask:" and "deny:" was expected'),
+        ("permissions: {allow: read}", "permissions.allow: a list of rules"),
+        ("permissions: {deny: [Bash]}", 'permissions.deny: "Bash" names no tool: it is called bash here'),
+        ("permissions: {ask: ['bash(a | b)']}", "has more in its brackets than the words of one command"),
+        ("permissions: {ask: [[read]]}", "permissions.ask: a list of rules"),
+        ("permissions: {may: [read]}", '"permissions.may" is not a setting'),
+        ("talk: maybe", "talk: true or false was expected"),
+        ("answer_timeout: never", "answer_timeout: a number of seconds above 0"),
     ],
 )
 def test_a_wrong_value(field: str, what: str) -> None:

@@ -15,6 +15,7 @@ from subdeck.core.config.settings import (
     LimitSettings,
     Logs,
     Notifications,
+    PermissionSettings,
     ProjectMay,
     Retention,
     Settings,
@@ -181,7 +182,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
     [
         ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is not a setting', "max_parallel"),
         ("tmux:\n  soket: x\n", 2, '"tmux.soket" is not a setting', "tmux.socket"),
-        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, bundled_presets"),
+        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, answer_timeout, bundled_presets"),
         ("logs: {zz: 1}\n", 1, '"logs.zz" is not a setting', "known here: stdout_mb, stderr_mb"),
         ("roles: [fast]\n", 1, "roles: lines of the form", ""),
         ("roles:\n  fast:\n", 2, "roles.fast: a model like provider/id was expected, found nothing", ""),
@@ -369,6 +370,8 @@ def test_a_project_has_roles_and_switches(project: Project, user_file: Path, pro
         "notifications: {bell: true}",
         "retention: {keep: 1}",
         "expose_isolated: true",
+        "permissions: {allow: [read]}",
+        "talk: true",
         "inheritance: {max_chars: 9}",
     ],
 )
@@ -391,6 +394,13 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
         ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=LimitSettings(timeout=60, stall=5))),
         ("max_attempts: 5", "max_attempts: 2", Settings(max_attempts=2)),
         ("", "logs: {stdout_mb: 1}", Settings(logs=Logs(stdout_mb=1))),
+        ("answer_timeout: 5m", "answer_timeout: 1m", Settings(answer_timeout=60)),
+        ("", "idle_timeout: 60", Settings(idle_timeout=60)),
+        (
+            "permissions: {deny: [bash], allow: [read]}",
+            "permissions: {deny: [edit, bash], ask: [read]}",
+            Settings(permissions=PermissionSettings(allow=("read",), ask=("read",), deny=("edit", "bash"))),
+        ),
     ],
 )
 def test_a_project_lowers_caps(

@@ -9,11 +9,13 @@ from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import (
     NOTHING,
+    clock,
     cost_words,
     elapsed,
     known_cost,
     limits_words,
     moment,
+    permissions_words,
     prompt_mode_words,
     still_running,
     unreadable_lines,
@@ -117,6 +119,13 @@ def _limits(meta: RunMeta) -> Facts:
     yield "MCP servers", "" if tools.starts_servers else "none is started: no tool of theirs is offered"
     yield "tools left out", "\n".join(tools.warnings)
     yield "limits", limits_words(meta.limits) or "none"
+    yield "permissions", permissions_words(meta.permissions)
+    if meta.talk is not None:
+        yield "talked to", "yes, while it runs" if meta.talk else "no, it runs one-way"
+    if meta.talk and meta.answer_timeout:
+        yield "unanswered", f"what it asks is denied after {clock(meta.answer_timeout)}"
+    if meta.talk and meta.idle_timeout:
+        yield "after interrupt", f"it waits {clock(meta.idle_timeout)} for what is said next"
     yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""
     yield "finalize", "the agent hands over its result with a tool call" if meta.finalize else ""
     yield "grace", f"{meta.grace_seconds:g} s between a stop request and a kill"

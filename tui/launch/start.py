@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...core.errors import PresetError, SubdeckError
 from ...core.launch.preview import tools_words
-from ...core.run.describe import limits_words, runs_word
+from ...core.run.describe import limits_words, permissions_words, runs_word
 from ...core.text.plain import one_line
 from ..presets.draft import preset_dir
 from ..text.format import short_path
@@ -81,10 +81,12 @@ def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]
     limits = limits_words(view.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
     finalize = f"asked for its result at most {tries} times" if tries else "asked for its result"
+    tools = tools_words(preset, view.tools if view else None)
+    rules = permissions_words(view.permissions if view else preset.permissions)
     thinking = (view.model.thinking if view and view.model else None) or preset.thinking
     return LaunchFacts(
         thinking=one_line(thinking or "", 40),
-        tools=one_line(tools_words(preset, view.tools if view else None), 300),
+        tools=one_line("; ".join(filter(None, (tools, rules))), 300),
         limits=", ".join(filter(None, (limits, finalize if preset.finalize else ""))),
         warnings=_warnings((*preset.warnings, *(view.warnings if view else ()))),
         models=models,

@@ -14,6 +14,10 @@ from ..model_source import REFRESH, AsksForModels
 from ..program import executable
 from .models import asked_models
 
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
+
 READERS = frozenset({"read", "grep", "find", "ls"})
 """Tools that change nothing: a list of them alone is asked for as the agent's mode `read-only`."""
 TOOLS = (*sorted(READERS), "bash", "edit", "write")
@@ -41,6 +45,7 @@ class AcpAgent(AsksForModels):
             env=env,
             naming=Naming.TAKEN,
             has_default_model=True,
+            takes_tools=False,
         )
 
     def credentials(self, choice: AgentChoice) -> None:
@@ -56,9 +61,16 @@ class AcpAgent(AsksForModels):
         advice: list[str] = []
         if wanted.has_prompt:
             advice.append("prompt: the protocol has no place for it, so it is put before the task")
+        if wanted.permissions and (wanted.permissions.ask or wanted.permissions.deny):
+            advice.append(f"permissions: {choice.name} decides what it asks about, and rules hold for that alone")
         if wanted.context_files is not None:
             advice.append("context_files: which files of the directory it reads is the agent's own affair")
         return tuple(advice)
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        if rule.tool in READERS or rule.tool.endswith("*"):
+            return "such agents ask about what changes something, and never about reading"
+        return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         name = split_thinking(model)[0]

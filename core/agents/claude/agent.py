@@ -14,6 +14,10 @@ from .lines import TOOLS
 from .models import ALIASES, PROVIDER, asked_models
 from .program import claude_version, find_claude, home, reads_context_files
 
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
+
 NAMES = ("claude-",)
 """How ids begin that are its own, whether it tells them or not."""
 
@@ -63,6 +67,13 @@ class ClaudeAgent(AsksForModels):
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         _check(choice, wanted)
         return tuple(_advice(wanted))
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        if rule.tool == "ls":
+            return "it lists directories by the tool that is called find here"
+        if rule.tool.endswith("*") and not rule.tool.startswith("mcp__"):
+            return "it has to be told each tool by its name, but for those of MCP servers"
+        return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         provider, slash, _ = model.partition("/")

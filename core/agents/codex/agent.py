@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import UsageError
 from ...models.catalog import LEVELS, Catalog, Listing, Model, split_thinking
-from ...run.model import PromptMode
+from ...run.model import Permissions, PromptMode
 from ...text.plain import one_line
 from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..model_source import REFRESH, AsksForModels
 from .models import PROVIDER, asked_models
-from .permissions import TOOL_NAMES, advice, denied_in_part
+from .permissions import TOOL_NAMES, advice, denied_in_part, fault_of_rule, rules_advice
 from .program import codex_version, find_codex, found_credentials
 from .protocol import app_server_problem, may_talk
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
 
 NAMES = ("gpt-", "codex-")
 """How ids begin that are its own, whether it tells them or not."""
@@ -58,13 +62,22 @@ class CodexAgent(AsksForModels):
                 " or choose another agent",
             )
         if fault := denied_in_part(wanted.tools):
+            field = "permissions.deny" if wanted.permissions and wanted.permissions.deny else "denied_tools"
             raise UsageError(
-                f"denied_tools: {choice.name} cannot do without {', '.join(wanted.tools.excluded)}: {fault}",
-                where=wanted.where or "denied_tools",
+                f"{field}: {choice.name} cannot do without {', '.join(wanted.tools.excluded)}: {fault}",
+                where=wanted.where or field,
                 hint="list what it may do with tools (read, grep, find, ls: it writes nothing), deny edit and write"
                 " together or web_search, or choose another agent",
             )
-        return (*advice(wanted.tools), *_of_resources(wanted), *_of_exec(choice, wanted))
+        return (
+            *advice(wanted.tools),
+            *rules_advice(wanted.permissions),
+            *_of_resources(wanted),
+            *_of_exec(choice, wanted),
+        )
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        return fault_of_rule(rule)
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         provider, slash, _ = model.partition("/")
@@ -91,7 +104,10 @@ def _of_exec(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     problem = app_server_problem(choice.command)
     if not problem:
         return ()
-    for field, is_wanted in (("finalize", wanted.finalize), ("max_turns", wanted.max_turns is not None)):
+    rules = wanted.permissions or Permissions()
+    has_to_ask = bool(rules.ask) or any("(" in rule for rule in rules.deny)
+    fields = {"finalize": wanted.finalize, "max_turns": wanted.max_turns is not None, "permissions": has_to_ask}
+    for field, is_wanted in fields.items():
         if is_wanted:
             raise UsageError(
                 f"{choice.name} cannot do {field}: {problem}",

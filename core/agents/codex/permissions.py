@@ -6,9 +6,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...run.model import ToolPolicy, Tools
+from ...run.model import Permissions as RunPermissions, ToolPolicy, Tools
 from ...run.outcome import FINALIZE_TOOL
 from ..json_lines import mapping
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
 
 READERS = frozenset({"read", "grep", "find", "ls"})
 WRITERS = frozenset({"bash", "edit", "write"})
@@ -20,6 +24,31 @@ READ_ONLY, WORKSPACE_WRITE = "read-only", "workspace-write"
 
 NESTED = frozenset({"Agent", "Task"})
 """As the tool is called elsewhere by which an agent starts agents of its own."""
+
+TRUSTED = frozenset(
+    {
+        *(
+            "base64",
+            "basename",
+            "cat",
+            "cd",
+            "cmp",
+            "cut",
+            "date",
+            "df",
+            "diff",
+            "dirname",
+            "du",
+            "echo",
+            "env",
+            "expr",
+        ),
+        *("false", "file", "find", "git", "grep", "head", "id", "less", "ls", "more", "nl", "numfmt", "od", "paste"),
+        *("printenv", "printf", "ps", "pwd", "readlink", "realpath", "rev", "rg", "sed", "seq", "sort", "stat", "tac"),
+        *("tail", "test", "tr", "tree", "true", "type", "uname", "uniq", "wc", "which", "whoami"),
+    }
+)
+"""Commands that Codex may run without asking, whatever is set, as far as they only read; rather too many of them."""
 
 _SHELL = ("shell_tool", "unified_exec")
 _OTHERS = ("multi_agent", "apps", "plugins", "goals")
@@ -103,12 +132,37 @@ def denied_in_part(tools: Tools) -> str:
     return ""
 
 
+def fault_of_rule(rule: Rule) -> str:
+    """Say why Codex cannot be made to ask about all that a rule names; empty where it can."""
+    if rule.tool in ("edit", "write"):
+        return ""
+    if rule.tool != "bash":
+        return "it asks about commands and changes of files alone, and reads by commands"
+    if rule.pattern is None:
+        return "it runs commands that only read without asking"
+    first = (rule.pattern.removeprefix("=").split() or ("*",))[0]
+    name = first.strip("'\"").rpartition("/")[2]
+    if "*" in name or name in TRUSTED:
+        return f"it runs {name if name in TRUSTED else 'some commands'} without asking, where that only reads"
+    return ""
+
+
+def rules_advice(rules: RunPermissions | None) -> tuple[str, ...]:
+    """Say what Codex decides before rules of ours."""
+    texts = (*rules.ask, *rules.deny) if rules else ()
+    if not any(text.startswith("bash") for text in texts):
+        return ()
+    return ("permissions: codex runs without asking what your own rules of it (its rules directory) allow",)
+
+
 def advice(tools: Tools) -> tuple[str, ...]:
     """Say what differs from the tools that are named."""
     names = frozenset(tools.resolved or ()) - {FINALIZE_TOOL}
     if tools.resolved is None:
         if permissions_of(tools).sandbox == READ_ONLY:
-            return ("denied_tools: codex keeps commands from writing, too: all of it runs in a read-only sandbox",)
+            return (
+                "without edit and write codex keeps commands from writing, too: all of it runs in a read-only sandbox",
+            )
         return ()
     if not names & (READERS | WRITERS) or "bash" in names:
         return ()

@@ -8,6 +8,10 @@ from ...models.catalog import Catalog, Listing, Model
 from ..agent import Agent, AgentChoice, Wanted
 from .program import MODEL, TOOL_NAMES, offline_command
 
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
+
 
 class OfflineAgent:
     program = ""
@@ -33,6 +37,9 @@ class OfflineAgent:
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         return ()
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        return ""  # each call of a tool is asked about before it is made
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         return True  # it uses none, whichever is named

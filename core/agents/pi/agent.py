@@ -23,6 +23,10 @@ from .program import (
     pi_version,
 )
 
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from ...run.permissions import Rule
+
 
 class PiAgent(AsksForModels):
     program = "pi"
@@ -54,6 +58,9 @@ class PiAgent(AsksForModels):
             return ()
         others = "leaves out your own extensions, skills and prompt templates, too"
         return (f"project_resources: pi before 0.79 reads the project's .pi/settings.json all the same, and {others}",)
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        return ""  # each call of a tool is asked about before it is made
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         return True

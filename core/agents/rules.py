@@ -1,0 +1,49 @@
+"""Which rules of a run its agent can be held to; one that it cannot is refused before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..errors import UsageError
+from ..run.permissions import Rule, parse_rule
+from .agent import AgentChoice, Wanted
+
+WAYS_OUT = "take the rule out, or choose another agent (agent: pi can be held to all of them)"
+_ONE_WAY = "nobody can be asked in a run that is not talked to"
+_TALK = 'leave "talk: false" out, deny whole tools by name, or choose an agent that can be talked to'
+
+
+def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Rule], str]) -> tuple[str, ...]:
+    """Return what has no effect, a sentence each. Raises UsageError for a rule that asks or denies and cannot be kept.
+
+    `fault_of_rule` says why the agent cannot be made to ask about what a rule names.
+    """
+    permissions = wanted.permissions
+    if permissions is None:
+        return ()
+    for field, texts in (("permissions.ask", permissions.ask), ("permissions.deny", permissions.deny)):
+        for rule in map(parse_rule, texts):
+            if _is_seen_to(rule, field, choice, wanted):
+                continue
+            if not wanted.talk:
+                raise _refused(field, rule, choice, _ONE_WAY, _TALK)
+            if fault := fault_of_rule(rule):
+                raise _refused(field, rule, choice, fault, WAYS_OUT)
+    return tuple(_without_effect(choice, wanted))
+
+
+def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> bool:
+    """Tell whether the child does not have the tool at all; whether its agent can do that is checked with the tools."""
+    if field != "permissions.deny" or rule.pattern is not None or rule.tool.endswith("*") or not choice.takes_tools:
+        return False
+    return choice.excludes or wanted.tools.resolved is not None
+
+
+def _without_effect(choice: AgentChoice, wanted: Wanted) -> Iterator[str]:
+    allowed = wanted.permissions.allow if wanted.permissions else ()
+    if allowed and not wanted.talk:
+        yield f"permissions.allow: {choice.name} asks nobody in a run that is not talked to, so it has no effect"
+
+
+def _refused(field: str, rule: Rule, choice: AgentChoice, why: str, hint: str) -> UsageError:
+    return UsageError(f'{choice.name} cannot be held to "{rule.text}": {why}', where=field, hint=hint)
