@@ -6,97 +6,27 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from subdeck.core.engine import Engine
-from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, decode_event
-from subdeck.core.run.model import RunReason, RunRequest, RunResult, RunStatus
-from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.run.events import AssistantText, Thinking, ToolCall, ToolResult
+from subdeck.core.run.model import RunReason, RunStatus
 
-from tests.factories import result_of, started, wait_for_end, write_settings
-from tests.mock_models import MockModels
+from tests.factories import result_of, started, wait_for_end
 from tests.waiting import wait_until
 
 from .command_line import subdeck
+from .real_claude import MODEL, Lab, call, real_claude, text
 from .session_file import SessionFile
 
 pytestmark = pytest.mark.agents
 
-MODEL = "anthropic/claude-sonnet-4-5"
-
-
-def call(name: str, **arguments: object) -> dict[str, Any]:
-    return {"steps": [{"tool_calls": [{"name": name, "arguments": arguments}]}]}
-
-
-def text(words: str) -> dict[str, Any]:
-    return {"steps": [{"text": words}]}
-
-
-@dataclass
-class Lab:
-    """A project in which presets run on Claude Code, answered by a script."""
-
-    root: Path
-    engine: Engine
-    script: dict[str, Any]
-    env: dict[str, str]
-
-    def command(self, *words: str) -> None:
-        """Have the program started with these words."""
-        write_settings(agents={"claude": {"command": list(words), "env": self.env}}, agent="claude")
-        self.engine = Engine.open(str(self.root))
-
-    def answers(self, *turns: dict[str, Any]) -> None:
-        self.script["turns"][:] = turns
-
-    def preset(self, name: str, **fields: object) -> str:
-        lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items() if key != "prompt"]
-        head = "\n".join(["---", f"name: {name}", "description: x", f"model: {MODEL}", *lines, "---"])
-        directory = self.root / ".pi" / "subagents"
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{name}.md").write_text(f"{head}\n{fields.get('prompt', '')}\n")
-        return name
-
-    def start(self, task: str = "- @do it", **request: Any) -> RunSnapshot:
-        if "preset" not in request:
-            request.setdefault("model", MODEL)
-        (run,) = self.engine.launch([RunRequest(task=task, **request)], background=True)
-        return run
-
-    def run(self, task: str = "- @do it", **request: Any) -> RunResult:
-        return result_of(self.engine, wait_for_end(self.engine, self.start(task, **request).run_id))
-
-    def events(self, result: RunResult) -> list[Event]:
-        path = Path(self.engine.project.run_dir(result.run_id), "events.jsonl")
-        return [event for line in path.read_bytes().splitlines() if (event := decode_event(line))]
-
-    def warnings(self, result: RunResult) -> str:
-        return "\n".join(event.text for event in self.events(result) if isinstance(event, Notice))
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        log = (self.root.parent / "requests.jsonl").read_text().splitlines()
-        return [record["body"] for record in map(json.loads, log) if record["event"] == "request"]
-
 
 @pytest.fixture
 def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) -> Iterator[Lab]:
-    script: dict[str, Any] = {"turns": [text("Hello.")], "after": "error", "models": ["claude-sonnet-4-5"]}
-    (project_dir / "notes.md").write_text("a note\n")
-    with MockModels(script, log_path=str(tmp_path / "requests.jsonl")) as mock:
-        env = {
-            "ANTHROPIC_BASE_URL": mock.url,
-            "ANTHROPIC_API_KEY": "sk-fake",
-            "CLAUDE_CODE_MAX_RETRIES": "1",
-            "IS_SANDBOX": "1",
-        }
-        lab = Lab(project_dir, Engine.open(str(project_dir)), script, env)
-        lab.command(claude_executable)
+    with real_claude(project_dir, tmp_path, claude_executable) as lab:
         yield lab
 
 
@@ -142,7 +72,7 @@ def test_a_denied_tool(lab: Lab) -> None:
     assert (RunReason.DONE, "I could not.") == (result.reason, result.final_text), result.error_message
     assert "Bash" not in {tool["name"] for tool in lab.requests[0]["tools"]}
     assert not (lab.root / "new.txt").exists()
-    assert "a call of write was denied" in lab.warnings(result)
+    assert ["write"] == lab.denied(result)
 
 
 def _write_agent(lab: Lab, *fields: str) -> None:
@@ -172,7 +102,7 @@ def test_an_agent_file(lab: Lab) -> None:
     result = lab.run(preset="careful")
 
     assert (RunReason.DONE, "No.") == (result.reason, result.final_text), result.error_message
-    assert "a call of write was denied" in lab.warnings(result)
+    assert ["write"] == lab.denied(result)
     assert [] == [name for name in ("new.txt", "hooked", "served") if (lab.root / name).exists()]
     first = lab.requests[0]
     assert {"Bash", "Agent"}.isdisjoint(tool["name"] for tool in first["tools"])
@@ -192,7 +122,7 @@ def test_an_agent_of_a_checkout_bypasses_nothing(lab: Lab) -> None:
     result = lab.run()
 
     assert "NESTED-GO" in json.dumps(lab.requests[1]["messages"]), "the agent was started"
-    assert "a call of write was denied" in lab.warnings(result)
+    assert ["write"] == lab.denied(result)
     assert [] == [name for name in ("new.txt", "hooked", "served") if (lab.root / name).exists()]
 
 
@@ -362,8 +292,9 @@ def test_stopped_in_the_middle_of_a_tool(lab: Lab, force: bool) -> None:
     lab.engine.stop([run.run_id], force=force)
     result = result_of(lab.engine, wait_for_end(lab.engine, run.run_id))
     assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (result.status, result.reason)
-    used = result.usage  # the price would have come with the last line
-    assert (0.0, True, used.tokens) == (used.cost, used.tokens > 0, used.unpriced)
+    used = result.usage  # the price comes with the last line, for which a kill leaves no time
+    assert used.tokens > 0
+    assert (used.cost > 0, used.unpriced) in ([(False, used.tokens)] if force else [(True, 0), (False, used.tokens)])
 
 
 def test_max_turns(lab: Lab) -> None:

@@ -53,6 +53,7 @@ class ClaudeAgent(AsksForModels):
             env=env,
             naming=Naming.GIVEN,
             has_default_model=True,
+            talks=True,
         )
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ..json_lines import decode, string
 from .program import child_command
 from .stream import ClaudeStream
 
-_TYPES = frozenset({"system", "stream_event", "assistant", "user", "result"})
+_TYPES = frozenset({"command_lifecycle", "system", "stream_event", "assistant", "user", "result"})
 
 
 class ClaudeChild:
@@ -26,7 +26,12 @@ class ClaudeChild:
         return child_command(start)
 
     def stream(self, start: Start | None = None) -> ClaudeStream:
-        return ClaudeStream(None if start is None else {**os.environ, **own_variables(os.environ)})
+        environment = None if start is None else {**os.environ, **own_variables(os.environ)}
+        if start is not None and not start.meta.talk:
+            return ClaudeStream(environment)
+        from .talking import TalkingStream  # a child to which nothing is said does without it
+
+        return TalkingStream(start, environment)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         return ""

@@ -19,6 +19,12 @@ _NAME = "claude-code"
 SETTLED = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 """What a child needs not do."""
 
+_TALKING = (
+    *("--input-format", "stream-json", "--replay-user-messages"),
+    *("--permission-prompt-tool", "stdio"),
+)
+"""What makes it take messages, say which it has read, and ask for leave."""
+
 
 def find_claude(command: Sequence[str]) -> tuple[str, ...]:
     """Return the command with its program as an absolute path. Raises AgentUnavailable saying what to do."""
@@ -51,7 +57,8 @@ def conversation_file(session_id: str, environment: Mapping[str, str]) -> str | 
 def child_command(start: Start) -> Command:
     """Return argv and environment of a child; raises LaunchError when a file that it needs is missing.
 
-    The task comes by stdin, and the prompt by a file: no text of theirs stands in argv.
+    The task comes by stdin, as a message where the child is talked to, and the prompt by a file: no text of theirs
+    stands in argv.
     """
     meta = start.meta
     env = child_environment(meta) | SETTLED
@@ -59,6 +66,7 @@ def child_command(start: Start) -> Command:
         env["MAX_THINKING_TOKENS"] = "0"
     flags = (
         *("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"),
+        *(_TALKING if meta.talk else ()),
         *(() if _names_servers(meta) else ("--strict-mcp-config",)),
         *(("--model", meta.resolved_model.removeprefix("anthropic/")) if meta.resolved_model else ()),
         *_session(start),
@@ -67,7 +75,7 @@ def child_command(start: Start) -> Command:
         *_effort(meta),
         *_tools(meta),
     )
-    return Command((*meta.agent_command, *flags), env)
+    return Command((*meta.agent_command, *flags), env, pipe=bool(meta.talk))
 
 
 def _names_servers(meta: RunMeta) -> bool:

@@ -113,6 +113,7 @@ class ClaudeStream(AgentStream):
                 self.note(
                     silent=False,
                     finished=False,
+                    ended=None,
                     session_id=string(fields.get("session_id")) or self.facts.session_id,
                     model=f"anthropic/{model}" if model else self.facts.model,
                 )
@@ -129,10 +130,10 @@ class ClaudeStream(AgentStream):
                 ]
             case "model_fallback":
                 models = (string(fields.get(name)) or "?" for name in ("original_model", "fallback_model"))
-                return [_warning("the model {} is not available now, and {} answers instead".format(*models))]
+                return [warning("the model {} is not available now, and {} answers instead".format(*models))]
             case "permission_denied":
-                tool, why = _own_name(string(fields.get("tool_name"))), string(fields.get("message"))
-                return [_warning(f"a call of {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
+                tool, why = own_name(string(fields.get("tool_name"))), string(fields.get("message"))
+                return [warning(f"a call of {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
             case "compact_boundary":
                 return [Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
             case subtype:
@@ -146,7 +147,7 @@ class ClaudeStream(AgentStream):
             for server in map(mapping, items(fields.get("mcp_servers")))
             if server.get("status") not in ("connected", "pending")
         ]
-        return [_warning(f"MCP servers that are not connected: {', '.join(missing)}")] if missing else []
+        return [warning(f"MCP servers that are not connected: {', '.join(missing)}")] if missing else []
 
     def _note_task(self, subtype: str, fields: dict[str, Any]) -> None:
         task = string(fields.get("task_id"))
@@ -183,7 +184,9 @@ class ClaudeStream(AgentStream):
             case "message_delta":
                 stop = string(mapping(event.get("delta")).get("stop_reason"))
                 self.note(stop_reason=_STOPS.get(stop, stop) or None)
-                return self._paid(event.get("usage"), stop)
+                if not stop and self._texts:
+                    self.note(partial=True)  # it was ended between two of its blocks
+                return self._paid(event.get("usage"), stop or "aborted")
             case _:
                 pass
         return []
@@ -236,10 +239,10 @@ class ClaudeStream(AgentStream):
                     events += self._paid(message.get("usage"), stop)
             self.note(error_message=None)
         for block in map(mapping, items(message.get("content"))):
-            events += self._block(block, within)
+            events += self._block(block, within, breaks_off=fields.get("aborted") is True)
         return events
 
-    def _block(self, block: dict[str, Any], within: str) -> list[Event]:
+    def _block(self, block: dict[str, Any], within: str, *, breaks_off: bool) -> list[Event]:
         text, thought = string(block.get("text")), string(block.get("thinking"))
         match block.get("type"):
             case "text" if text.strip() and within:
@@ -247,8 +250,8 @@ class ClaudeStream(AgentStream):
             case "text" if text.strip():
                 self.writing.clear()
                 self._texts.append(text)
-                self.note(final_text="\n\n".join(self._texts), partial=False)
-                return [AssistantText(text=text)]
+                self.note(final_text="\n\n".join(self._texts), partial=breaks_off)
+                return [AssistantText(text=text, partial=breaks_off)]
             case "thinking" if thought.strip() and not within:
                 return [Thinking(text=thought)]
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
@@ -258,7 +261,7 @@ class ClaudeStream(AgentStream):
 
     def _call(self, block: dict[str, Any], within: str) -> ToolCall:
         call_id, name, args = string(block.get("id")), string(block.get("name")), mapping(block.get("input"))
-        tool = _own_name(name)
+        tool = own_name(name)
         self.tool_started(call_id)
         if len(self._names) >= _MOST:
             del self._names[next(iter(self._names))]
@@ -376,12 +379,12 @@ def _more(used: list[dict[str, Any]], name: str, reported: int) -> int:
     return count(sum(count(usage.get(name)) for usage in used) - reported)
 
 
-def _own_name(tool: str) -> str:
+def own_name(tool: str) -> str:
     """Return our name of a tool."""
     return FINALIZE_TOOL if tool == CLAUDE_NAME else OURS.get(tool, tool)
 
 
-def _warning(text: str) -> Notice:
+def warning(text: str) -> Notice:
     return Notice(level=NoticeLevel.WARNING, text=text)
 
 

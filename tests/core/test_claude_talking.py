@@ -1,0 +1,308 @@
+"""What is said to a Claude Code that works, what it asks meanwhile, and how it is answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.claude.talking import TalkingStream
+from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.outcome import decide
+
+from tests.factories import make_meta
+
+from .test_claude_stream import CASES, INIT, JSON, assistant, line, result, text
+
+ABORTED = result("error_during_execution", is_error=True, terminal_reason="aborted_tools")
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> TalkingStream:
+    """A stream in the middle of its first turn."""
+    (tmp_path / "prompt.md").write_bytes(b"/do it \xff")
+    stream = TalkingStream(Start(make_meta(talk=True), str(tmp_path)))
+    (task,) = said(stream)
+    assert "/do it \ufffd" == task["message"]["content"][0]["text"], "the task is passed on as it is"
+    fed(stream, INIT, repeated(task))
+    return stream
+
+
+def fed(stream: TalkingStream, *lines: bytes) -> list[Event]:
+    return [event for each in lines for event in stream.feed(each)]
+
+
+def said(stream: TalkingStream) -> list[dict[str, Any]]:
+    """Return what the child is told now."""
+    return [json.loads(each) for each in stream.replies().splitlines()]
+
+
+def repeated(message: dict[str, Any]) -> bytes:
+    return line(type="user", message=message["message"], uuid=message["uuid"], isReplay=True)
+
+
+def answer(request: dict[str, Any], subtype: str = "success", **response: Any) -> bytes:
+    answered = {"subtype": subtype, "request_id": request["request_id"], "response": response}
+    return line(type="control_response", response=answered)
+
+
+def asks(tool: str = "Bash", number: str = "r1", **arguments: Any) -> bytes:
+    wish = {"subtype": "can_use_tool", "tool_name": tool, "input": arguments, "tool_use_id": "t1"}
+    return line(type="control_request", request_id=number, request=wish)
+
+
+def is_over(stream: TalkingStream) -> bool:
+    return stream.is_stdin_done and stream.finished_after == 0
+
+
+def told(stream: TalkingStream, text: str = "More", message_id: str = "m1") -> dict[str, Any]:
+    stream.tell(message_id, text)
+    (message,) = said(stream)
+    return message
+
+
+def states(events: list[Event]) -> list[tuple[str, MessageState]]:
+    return [(event.id, event.state) for event in events if isinstance(event, Message)]
+
+
+# --- messages ---
+
+
+def test_it_is_over_with_the_first_result_after_the_last_message(stream: TalkingStream) -> None:
+    """A result of a turn that had not read the message is not the last one."""
+    message = told(stream)
+    fed(stream, assistant(text("One.")), result(result="One."))
+    assert (False, None) == (stream.is_stdin_done, stream.finished_after)
+    events = fed(stream, INIT, repeated(message), assistant(text("Two."), message="m2"))
+    assert [("m1", MessageState.DELIVERED)] == states(events)
+    fed(stream, result(result="Two."))
+    assert is_over(stream)
+    assert (RunReason.DONE, "Two.") == (decide(stream.facts).reason, stream.facts.final_text)
+
+
+def test_what_begins_with_a_slash_is_no_command(stream: TalkingStream) -> None:
+    for written in ("/clear", "\n /srv/x is wrong"):
+        assert f"Message: {written}" == told(stream, written)["message"]["content"][0]["text"]
+
+
+def test_only_what_was_told_is_delivered(stream: TalkingStream) -> None:
+    """The task, other people's messages, and a message that is repeated twice are no news."""
+    message = told(stream)
+    assert 1 == len(states(fed(stream, line(type="user", uuid="x", isReplay=True), *[repeated(message)] * 2)))
+
+
+def test_a_message_whose_turn_ended_before_it_was_read(stream: TalkingStream) -> None:
+    """It is refused, and the run is over: nothing follows."""
+    message = told(stream)
+    fed(stream, result("error_max_budget_usd", is_error=True))
+    assert not stream.is_stdin_done
+    ended = line(type="command_lifecycle", command_uuid=message["uuid"], state="cancelled")
+    assert [("m1", MessageState.REFUSED)] == states(fed(stream, ended))
+    assert is_over(stream)
+
+
+def test_a_shell_in_the_background_keeps_it_open(stream: TalkingStream) -> None:
+    """While one runs, messages are taken; its end brings another turn."""
+    task = {"type": "system", "task_id": "b1", "is_backgrounded": True}
+    fed(stream, line(**task, subtype="task_started"), assistant(text("It runs.")), result(result="It runs."))
+    assert (False, None) == (stream.is_stdin_done, stream.finished_after)
+    fed(stream, line(type="system", subtype="task_notification", task_id="b1"), INIT, result(result="It runs."))
+    assert is_over(stream)
+
+
+# --- interrupts ---
+
+
+def test_interrupted_it_waits_for_what_is_said_next(stream: TalkingStream) -> None:
+    stream.interrupt(stays=True)
+    (wish,) = said(stream)
+    assert {"subtype": "interrupt"} == wish["request"]
+    own_words = line(type="user", message={"content": [text("[Request interrupted by user]")]})
+    events = fed(stream, answer(wish, still_queued=[]), own_words, ABORTED)
+    assert [Interrupted] == [type(event) for event in events]
+    assert (True, False, None) == (stream.is_waiting, stream.is_stdin_done, stream.finished_after)
+
+    message = told(stream)
+    assert not stream.is_waiting
+    fed(stream, INIT, repeated(message))
+    assert stream.facts.ended is None, "the turn that follows may end otherwise"
+    fed(stream, assistant(text("Yes.")), result(result="Yes."))
+    assert is_over(stream) and RunReason.DONE == decide(stream.facts).reason
+
+
+def test_left_alone_it_ends_as_interrupted(stream: TalkingStream) -> None:
+    fed(stream, assistant(text("So far.")))
+    stream.interrupt(stays=True)
+    fed(stream, answer(*said(stream)), ABORTED)
+    stream.close()
+    assert is_over(stream)
+    assert (RunReason.INTERRUPTED, "So far.") == (decide(stream.facts).reason, stream.facts.final_text)
+
+
+def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: TalkingStream) -> None:
+    """The turn had ended by itself: the run is done."""
+    stream.interrupt(stays=True)
+    events = fed(stream, assistant(text("Yes.")), result(result="Yes."), answer(*said(stream)))
+    assert [] == [event for event in events if isinstance(event, Interrupted)]
+    assert is_over(stream) and RunReason.DONE == decide(stream.facts).reason
+
+
+def test_an_interrupt_between_turns(stream: TalkingStream) -> None:
+    """With a shell in the background and no turn there is nothing to end; it waits."""
+    started = line(type="system", subtype="task_started", task_id="b1", is_backgrounded=True)
+    fed(stream, started, assistant(text("It runs.")), result(result="It runs."))
+    stream.interrupt(stays=True)
+    assert [Interrupted] == [type(event) for event in fed(stream, answer(*said(stream)))]
+    assert stream.is_waiting
+    fed(stream, INIT)
+    assert not stream.is_waiting, "the shell has ended, and the child goes on by itself"
+
+
+def test_an_interrupt_that_hits_the_turn_of_a_message(stream: TalkingStream) -> None:
+    """The turn before had ended by itself meanwhile."""
+    message = told(stream)
+    stream.interrupt(stays=True)
+    (wish,) = said(stream)
+    fed(stream, result(result="One."), INIT, repeated(message))
+    events = fed(stream, answer(wish), ABORTED)
+    assert [Interrupted] == [type(event) for event in events]
+    assert stream.is_waiting and not stream.is_stdin_done
+
+
+def test_a_refused_interrupt_is_told(stream: TalkingStream) -> None:
+    stream.interrupt(stays=True)
+    (notice,) = fed(stream, answer(*said(stream), subtype="error"))
+    assert isinstance(notice, Notice)
+    fed(stream, result(result="Yes."))
+    assert is_over(stream)
+
+
+def test_stopped_it_takes_up_no_message_that_it_has(stream: TalkingStream) -> None:
+    """The turn that the program begins with one is ended, too."""
+    message = told(stream)
+    stream.interrupt(stays=False)
+    first = said(stream)
+    fed(stream, answer(*first), ABORTED, INIT)
+    second = said(stream)
+    assert 1 == len(first) == len(second)
+    fed(stream, repeated(message), answer(*second), ABORTED)
+    assert is_over(stream)
+    stream.tell("m2", "too late")
+    assert [] == said(stream)
+
+
+def test_stopped_while_it_waits_it_goes_at_once(stream: TalkingStream) -> None:
+    stream.interrupt(stays=True)
+    fed(stream, answer(*said(stream)), ABORTED)
+    stream.interrupt(stays=False)
+    assert is_over(stream) and RunReason.INTERRUPTED == decide(stream.facts).reason
+
+
+# --- what it asks ---
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("Bash", {"command": "rm x", "description": "Clear up"}, {"command": "rm x", "text": "Clear up"}),
+        ("Edit", {"file_path": "/a", "old_string": "x", "new_string": "y"}, {"paths": ("/a",), "tool_name": "edit"}),
+        ("Glob", {"pattern": "*.py", "path": "/b"}, {"paths": ("/b",), "text": "*.py", "tool_name": "find"}),
+        ("WebFetch", {"url": "http://x", "prompt": "p"}, {"text": "http://x\n\np", "title": "wants to fetch a page"}),
+        ("mcp__a__b", {"n": 1}, {"text": '{"n":1}', "title": "wants to use mcp__a__b", "tool_name": "mcp__a__b"}),
+        ("ExitPlanMode", {"plan": "1. x"}, {"text": "1. x", "title": "wants to carry out its plan"}),
+        ("", {}, {"title": "wants to use a tool"}),
+    ],
+)
+def test_leave_for_a_call(
+    stream: TalkingStream, tool: str, arguments: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """What is asked is what would be done, in the one vocabulary of tools."""
+    (request,) = fed(stream, asks(tool, **arguments))
+    assert isinstance(request, Request)
+    assert {"kind": RequestKind.PERMISSION, "id": "r1", "tool_call_id": "t1", **expected} == {
+        name: getattr(request, name) for name in ("kind", "id", "tool_call_id", *expected)
+    }
+    assert ("-x\n+y" in request.diff) == (tool == "Edit")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word", "expected"),
+    [
+        (Verdict.ALLOW, "", {"behavior": "allow", "updatedInput": {"command": "ls"}}),
+        (Verdict.ALLOW_RUN, "", {"behavior": "allow", "updatedInput": {"command": "ls"}}),
+        (Verdict.DENY, "No.", {"behavior": "deny", "message": "No."}),
+        (Verdict.DENY, "", {"behavior": "deny", "message": "This call was denied."}),
+        (Verdict.REPLY, "yes", {"behavior": "deny", "message": "yes"}),
+    ],
+)
+def test_the_word_about_a_call(stream: TalkingStream, verdict: Verdict, word: str, expected: dict[str, Any]) -> None:
+    """It is said once; what does not fit is denied."""
+    fed(stream, asks(command="ls"))
+    for _ in range(2):
+        stream.reply("r1", verdict, word)
+    (response,) = said(stream)
+    assert ("r1", expected) == (response["response"]["request_id"], response["response"]["response"])
+
+
+def test_what_it_takes_back(stream: TalkingStream) -> None:
+    """By its own word, or with the end of the turn; a reply to it is not passed on."""
+    fed(stream, asks(number="r1"), asks(number="r2"))
+    events = fed(stream, line(type="control_cancel_request", request_id="r1"), ABORTED)
+    assert [("r1", Verdict.WITHDRAWN), ("r2", Verdict.WITHDRAWN)] == [
+        (event.request, event.verdict) for event in events if isinstance(event, Decision)
+    ]
+    stream.reply("r1", Verdict.ALLOW, "")
+    assert [] == said(stream)
+
+
+def test_what_is_not_known_here_is_answered(stream: TalkingStream) -> None:
+    """A request without an answer would hold the child up."""
+    assert [] == fed(stream, line(type="control_request", request_id="r1", request={"subtype": "new"}))
+    (response,) = said(stream)
+    assert ("error", "r1") == (response["response"]["subtype"], response["response"]["request_id"])
+
+
+# --- recordings, and what no agent should write ---
+
+
+def test_a_recorded_question_and_its_answer() -> None:
+    """A replay shows what was asked, and what was said to it."""
+    stream = TalkingStream()
+    events = fed(stream, *(CASES / "ask-allow" / "stdout.jsonl").read_bytes().splitlines())
+    told = [event for event in events if isinstance(event, Request | Decision)]
+    assert ["write", Verdict.ALLOW] == [getattr(event, "verdict", "") or event.tool_name for event in told]
+    assert b"" == stream.replies() and stream.finished_after == 0
+
+
+KINDS = ("control_request", "control_response", "control_cancel_request", "command_lifecycle", "user", "result")
+KEYS = ["request", "response", "request_id", "subtype", "state", "uuid", "isReplay", "command_uuid", "message"]
+ASKING = ["subtype", "tool_name", "input", "tool_use_id", "questions", "options", "label", "file_path", "new_string"]
+
+
+@given(
+    strategies.lists(strategies.dictionaries(strategies.sampled_from(KEYS), JSON, max_size=6), max_size=4),
+    strategies.dictionaries(strategies.sampled_from(ASKING), JSON, max_size=6),
+    strategies.sampled_from(("Edit", "Bash", "AskUserQuestion")),
+)
+def test_nothing_makes_it_raise(lines: list[dict[str, Any]], arguments: dict[str, Any], tool: str) -> None:
+    """Whatever stands in the fields of a line, and whatever is said meanwhile, the reader goes on."""
+    stream = TalkingStream()
+    stream._is_recorded = stream.is_stdin_done = False
+    stream.interrupt(stays=True)
+    stream.tell("m1", "x")
+    wish = {"subtype": "can_use_tool", "tool_name": tool, "input": arguments}
+    questions = {"questions": [arguments, {"question": arguments, "options": [arguments]}]}
+    for kind in KINDS:
+        for fields in lines:
+            stream.feed(json.dumps(fields | {"type": kind}).encode())
+    for number, asked in enumerate((wish, wish | arguments, wish | {"input": questions})):
+        events = stream.feed(
+            json.dumps({"type": "control_request", "request_id": f"{number}", "request": asked}).encode()
+        )
+        for event in events:
+            stream.reply(getattr(event, "id", ""), Verdict.REPLY, json.dumps(arguments))
+    stream.end()

@@ -1,0 +1,233 @@
+"""The real Claude Code is talked to while it works: messages, interrupts, and what it asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.run.events import Decision, Interrupted, Message, ToolResult
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import started
+from tests.waiting import wait_until
+
+from .real_claude import Lab, call, real_claude, text
+
+pytestmark = pytest.mark.agents
+
+
+@pytest.fixture
+def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) -> Iterator[Lab]:
+    with real_claude(project_dir, tmp_path, claude_executable) as lab:
+        yield lab
+
+
+def waiting_shell(lab: Lab) -> dict[str, Any]:
+    """A command that goes on until the file `go` is there."""
+    return call("Bash", command="touch started; while [ ! -e go ]; do sleep 0.05; done; rm started go; echo over")
+
+
+def has_started(lab: Lab) -> None:
+    wait_until((lab.root / "started").exists, "the tool to run", timeout=30)
+
+
+def let_go(lab: Lab) -> None:
+    (lab.root / "go").touch()
+
+
+def last_message(request: dict[str, Any]) -> str:
+    return json.dumps(request["messages"][-1])
+
+
+def test_a_message_in_the_middle_of_a_tool(lab: Lab) -> None:
+    """It stands in the next request to the model, behind the tool's result; it is delivered then, and not before."""
+    lab.answers(waiting_shell(lab), text("Done, and bananas."))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    first, second = (lab.engine.send(run.run_id, words) for words in ("Say bananas", "/clear\n\u2028 apples"))
+    wait_until(lambda: 2 == len(lab.said(run, Message)), "both to be accepted")
+    assert 2 == getattr(lab.now(run).state, "undelivered", 0)
+    let_go(lab)
+    result = lab.end(run)
+
+    assert (RunReason.DONE, "Done, and bananas.", 0) == (result.reason, result.final_text, result.exit_code)
+    asked = last_message(lab.requests[1])
+    assert 2 == len(lab.requests) and "over" in asked and "Say bananas" in asked and "/clear" in asked
+    states = [(event.id, event.state) for event in lab.said(run, Message)]
+    assert [(sent.id, MessageState.DELIVERED) for sent in (first, second)] == states[2:]
+    assert () == result.undelivered
+
+
+def test_a_message_after_the_last_request(lab: Lab) -> None:
+    """What comes while the answer is being written has a turn of its own; the answer of the run is that turn's."""
+    lab.answers({"steps": [{"text": "First answer. " * 8}], "chunk_size": 8, "chunk_delay": 0.1}, text("Second."))
+    run = lab.start()
+    wait_until(lambda: "First" in getattr(lab.now(run).state, "sentence", ""), "the answer to begin", timeout=30)
+    sent = lab.engine.send(run.run_id, "And now?")
+    result = lab.end(run)
+
+    assert (RunReason.DONE, "Second.", 2) == (result.reason, result.final_text, result.usage.turns)
+    assert "And now?" in last_message(lab.requests[1])
+    assert (sent.id, MessageState.DELIVERED) == [(event.id, event.state) for event in lab.said(run, Message)][-1]
+    assert result.usage.cost > 0 and not result.usage.unpriced
+
+
+def test_interrupted_and_gone_on(lab: Lab) -> None:
+    """The turn ends with its shell, the child stays, and what is said next goes on with all that it knows."""
+    lab.answers(waiting_shell(lab), text("Something else."))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    lab.engine.interrupt(run.run_id)
+    wait_until(lambda: lab.now(run).is_interrupted, "the turn to end", timeout=30)
+    assert [True] == [event.is_error for event in lab.said(run, ToolResult)]
+    lab.engine.send(run.run_id, "Do something else")
+    result = lab.end(run)
+
+    assert (RunReason.DONE, "Something else.", 0) == (result.reason, result.final_text, result.exit_code)
+    asked = last_message(lab.requests[1])
+    assert "Do something else" in asked and "stopped while running" in asked
+    assert 1 == len(lab.said(run, Interrupted))
+
+
+def test_interrupted_with_a_message_on_its_way(lab: Lab) -> None:
+    """What was said before the interrupt, and was not read yet, is what the child goes on with."""
+    lab.answers(waiting_shell(lab), text("Bananas."))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    lab.engine.send(run.run_id, "Say bananas")
+    lab.engine.interrupt(run.run_id)
+    result = lab.end(run)
+
+    assert (RunReason.DONE, "Bananas.") == (result.reason, result.final_text), result.error_message
+    assert "Say bananas" in last_message(lab.requests[1])
+    kinds = [type(event) for event in lab.events(result) if isinstance(event, Interrupted | Message)]
+    assert [Message, Interrupted, Message] == kinds
+
+
+def test_stopped_with_a_message_on_its_way(lab: Lab) -> None:
+    """A stop ends the turn by the child's own means, and a message that it still has begins no other."""
+    lab.answers(waiting_shell(lab), call("Bash", command="touch second; sleep 100"))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    sent = lab.engine.send(run.run_id, "Do more")
+    wait_until(lambda: lab.said(run, Message), "it to be accepted")
+    lab.engine.stop([run.run_id])
+    result = lab.end(run)
+    assert RunReason.STOPPED == result.reason
+    assert not (lab.root / "second").exists()
+    states = [event.state for event in lab.said(run, Message)]
+    assert MessageState.ACCEPTED == states[0] and 2 == len(states)
+    undelivered = [message.id for message in result.undelivered]
+    assert ([] if states[1] is MessageState.DELIVERED else [sent.id]) == undelivered
+
+
+def test_a_child_that_dies_with_a_message_on_its_way(lab: Lab) -> None:
+    """What it did not read is said to be too late, in the events and in the result."""
+    lab.answers(waiting_shell(lab))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    sent = lab.engine.send(run.run_id, "Hello?")
+    wait_until(lambda: lab.said(run, Message), "it to be accepted")
+    os.kill(child_of(lab, run), signal.SIGKILL)
+    result = lab.end(run)
+    assert RunReason.AGENT_EXIT == result.reason
+    assert [MessageState.ACCEPTED, MessageState.LATE] == [event.state for event in lab.said(run, Message)]
+    assert [(sent.id, "Hello?")] == [(message.id, message.text) for message in result.undelivered]
+
+
+def test_a_wrapper_that_dies_with_messages_in_the_inbox(lab: Lab) -> None:
+    """Whoever finds the run lost says that they came too late."""
+    lab.answers(waiting_shell(lab))
+    run = lab.start(tools=("bash",))
+    has_started(lab)
+    wrapper = started(lab.engine, run).pid
+    os.kill(wrapper, signal.SIGSTOP)
+    sent = lab.engine.send(run.run_id, "Hello?")
+    os.kill(wrapper, signal.SIGKILL)
+    result = lab.end(run)
+    assert RunReason.LOST == result.reason
+    assert [sent.id] == [message.id for message in result.undelivered]
+
+
+def child_of(lab: Lab, run: RunSnapshot) -> int:
+    return started(lab.engine, run).child_pid
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word", "written", "answer"),
+    [(Verdict.ALLOW, "", True, "File created"), (Verdict.DENY, "Not there.", False, "Not there.")],
+)
+def test_it_asks_for_leave(lab: Lab, verdict: Verdict, word: str, written: bool, answer: str) -> None:
+    """A call that needs leave waits for a person, who sees what it would do; their word reaches the model."""
+    place = lab.root / "new.txt"
+    lab.answers(call("Write", file_path=str(place), content="one\ntwo\n"), text("So be it."))
+    run = lab.start()
+    request = lab.asked(run)
+    assert (RequestKind.PERMISSION, "write", "wants to write a file") == (
+        request.kind,
+        request.tool_name,
+        request.title,
+    )
+    assert (str(place),) == request.paths
+    assert "+one\n+two" in request.diff
+    assert not place.exists()
+    lab.engine.reply(run.run_id, request.id, verdict, word)
+    result = lab.end(run)
+
+    assert (RunReason.DONE, "So be it.") == (result.reason, result.final_text), result.error_message
+    assert written == place.exists()
+    assert answer in last_message(lab.requests[1])
+    (decision,) = lab.said(run, Decision)
+    assert (verdict, word, "operator") == (decision.verdict, decision.text, decision.by)
+
+
+def test_it_asks_a_question(lab: Lab) -> None:
+    """A question is answered by a text, one of its choices or another one; the model reads it."""
+    options = [{"label": "SQLite", "description": "small"}, {"label": "PG", "description": "big"}]
+    question = {"question": "Which database?", "header": "Store", "multiSelect": False, "options": options}
+    lab.answers(call("AskUserQuestion", questions=[question]), text("As you say."))
+    run = lab.start()
+    request = lab.asked(run)
+    assert (RequestKind.QUESTION, ("SQLite", "PG")) == (request.kind, request.choices)
+    assert "Which database?" in request.text and "PG: big" in request.text
+    lab.engine.reply(run.run_id, request.id, Verdict.REPLY, "DuckDB")
+    assert RunReason.DONE == lab.end(run).reason
+    assert "DuckDB" in last_message(lab.requests[1])
+
+
+def test_it_asks_several_questions(lab: Lab) -> None:
+    """They are a form, each a field of it."""
+    options = [{"label": label, "description": "it"} for label in "ab"]
+    questions = [
+        {"question": f"Which {name}?", "header": name, "multiSelect": False, "options": options}
+        for name in ("one", "two")
+    ]
+    lab.answers(call("AskUserQuestion", questions=questions), text("As you say."))
+    run = lab.start()
+    request = lab.asked(run)
+    assert (RequestKind.FORM, ["one", "two"]) == (request.kind, [field.title for field in request.fields])
+    names = [field.name for field in request.fields]
+    lab.engine.reply(run.run_id, request.id, Verdict.REPLY, json.dumps({names[0]: "a", names[1]: "neither"}))
+    assert RunReason.DONE == lab.end(run).reason
+    asked = last_message(lab.requests[1])
+    assert "Which one?" in asked and "neither" in asked
+
+
+def test_interrupted_while_it_asks(lab: Lab) -> None:
+    """What it asked is taken back, and the child waits for what is said next."""
+    lab.answers(call("Bash", command="rm -rf build"), text("Otherwise."))
+    run = lab.start()
+    request = lab.asked(run)
+    assert ("bash", "rm -rf build") == (request.tool_name, request.command)
+    lab.engine.interrupt(run.run_id)
+    wait_until(lambda: lab.now(run).is_interrupted, "the turn to end", timeout=30)
+    assert () == lab.now(run).requests
+    lab.engine.send(run.run_id, "Go on")
+    assert (RunReason.DONE, "Otherwise.") == ((result := lab.end(run)).reason, result.final_text)
+    assert [Verdict.WITHDRAWN] == [event.verdict for event in lab.said(run, Decision)]
