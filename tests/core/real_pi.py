@@ -84,7 +84,7 @@ class RealPi:
     @property
     def requests(self) -> list[dict[str, Any]]:
         """The bodies of all requests since the script was given."""
-        records = map(json.loads, self._log.read_text().splitlines())
+        records = map(json.loads, self._log.read_bytes().splitlines())
         return [record["body"] for record in records if record["event"] == "request"]
 
 

@@ -44,8 +44,8 @@ def test_the_same_session_is_asked_again(pi: RealPi) -> None:
     assert [{"read", FINALIZE_TOOL}] * 2 == [offered(first), offered(second)]
     assert [1, 1] == ["".join(texts(each, "system", "developer")).count(INSTRUCTION) for each in (first, second)]
     logged = (run_dir(pi.engine, ended) / "stdout.log").read_text().splitlines()
-    headers = [json.loads(line)["id"] for line in logged if line.startswith('{"type":"session"')]
-    assert [ended.meta.child_session_id] * 2 == headers
+    sessions = [json.loads(line)["data"]["sessionId"] for line in logged if '"command":"get_state"' in line]
+    assert [ended.meta.child_session_id] * len(starts(pi.engine, ended)) == list(dict.fromkeys(sessions)) * 2
     assert ended.meta.child_session_id == result.child_session_id
 
 

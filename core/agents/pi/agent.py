@@ -45,6 +45,7 @@ class PiAgent(AsksForModels):
             levels=thinking_levels(version),
             version=version,
             env=env,
+            talks=True,
         )
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:

@@ -26,7 +26,12 @@ class PiChild:
         return child_command(start.meta, start.run_dir)
 
     def stream(self, start: Start | None = None) -> PiStream:
-        from .stream import PiStream  # 2 ms that pass while pi starts
+        # 2 ms that pass while pi starts
+        if start is None or start.meta.talk:
+            from .rpc_stream import RpcStream
+
+            return RpcStream(start)
+        from .stream import PiStream
 
         return PiStream()
 

@@ -1,0 +1,211 @@
+"""The real pi, talked to while it works: messages, interrupts, and what its extensions ask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.run.events import Notice, Request, Retry, ToolCall, ToolResult
+from subdeck.core.run.model import MessageState, RequestKind, Verdict
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import result_of, started
+from tests.waiting import wait_until
+
+from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from .real_pi import EITHER_PI, PATIENCE, RealPi, called, real_pi, said, texts
+
+pytestmark = [pytest.mark.pi, EITHER_PI]
+
+WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
+
+
+@pytest.fixture
+def pi(project_dir: Path, home: Path, pi_executable: str) -> Iterator[RealPi]:
+    with real_pi(project_dir, home, pi_executable) as ready:
+        yield ready
+
+
+def bash(command: str, text: str = "") -> dict[str, Any]:
+    return called(("bash", {"command": command}), text=text)
+
+
+def extension(text: str) -> None:
+    """Give pi an extension of the user's."""
+    path = Path(os.environ["PI_CODING_AGENT_DIR"]) / "extensions" / "own.ts"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"export default function (pi: any) {{\n{text}\n}}\n")
+
+
+def end(pi: RealPi, run: RunSnapshot) -> RunSnapshot:
+    (ended,) = pi.engine.wait([run.run_id], timeout=PATIENCE)
+    return ended
+
+
+def working(pi: RealPi, run: RunSnapshot) -> None:
+    wait_until(lambda: of(ToolCall, pi.engine, run), "the call", PATIENCE)
+
+
+def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
+    """It stands in the next request to the model, and counts as delivered then."""
+    pi.preset()
+    go = tmp_path / "go"
+    pi.script(bash(f"until [ -e {go} ]; do sleep 0.05; done"), said("With bananas."))
+    run = pi.start("Count.")
+    assert run.can_talk
+    working(pi, run)
+    sent = pi.engine.send(run.run_id, "Say bananas.\n\u2028Twice.")
+    wait_until(lambda: reached(pi.engine, run, sent.id), "the message to be accepted")
+    assert [MessageState.ACCEPTED] == reached(pi.engine, run, sent.id)
+    go.touch()
+    ended = end(pi, run)
+    assert ("done", "With bananas.") == (ended.reason, result_of(pi.engine, ended).final_text)
+    assert WHOLE == reached(pi.engine, run, sent.id)
+    assert [["Count."], ["Count.", "Say bananas.\n\u2028Twice."]] == [texts(request) for request in pi.requests]
+
+
+def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
+    """Its turn ends with its shell, its child stays; the next message goes on with the same conversation."""
+    pi.preset()
+    pi.script(bash("echo begun; sleep 300", "Let me wait."), said("Without waiting."))
+    run = pi.start("Wait.")
+    working(pi, run)
+    pid = started(pi.engine, run).child_pid
+    pi.engine.interrupt(run.run_id)
+    assert "operator" == wait_until_interrupted(pi.engine, run).by
+    assert standing(pi.engine, run).is_interrupted
+    sent = pi.engine.send(run.run_id, "Do not wait.")
+    ended = end(pi, run)
+    assert ("done", "Without waiting.", 0) == (
+        ended.reason,
+        result_of(pi.engine, ended).final_text,
+        result_of(pi.engine, ended).exit_code,
+    )
+    assert WHOLE == reached(pi.engine, run, sent.id)
+    assert ["Wait.", "Do not wait."] == texts(pi.requests[-1])
+    assert pid == started(pi.engine, run).child_pid
+
+
+def test_dialogs_of_an_extension(pi: RealPi) -> None:
+    """Each is a request, and the extension gets what was replied; a word of it to the user is a notice."""
+    extension("""
+	pi.registerTool({
+		name: "survey", label: "Survey", description: "Ask the user.", parameters: { type: "object", properties: {} },
+		async execute(_id: string, _params: any, _signal: any, _update: any, ctx: any) {
+			ctx.ui.notify("now it asks", "warning");
+			ctx.ui.setStatus("survey", "asking");
+			const said = [
+				await ctx.ui.select("Which one?", ["red", "green"]),
+				await ctx.ui.confirm("Sure?", "It cannot be undone."),
+				await ctx.ui.input("A name", "like Ada"),
+				await ctx.ui.editor("A text", "Dear"),
+				await ctx.ui.select("Which other?", ["red", "green"]),
+			];
+			return { content: [{ type: "text", text: JSON.stringify(said) }], details: {} };
+		},
+	});
+    """)
+    pi.preset()
+    pi.script(called(("survey", {})), said("Thanks."))
+    run = pi.start("Ask.")
+    replies = ((Verdict.REPLY, "green"), (Verdict.REPLY, "Yes"), (Verdict.REPLY, "Eve"), (Verdict.REPLY, "Dear Ada"))
+    for number, (verdict, text) in enumerate((*replies, (Verdict.DENY, "")), 1):
+        request = wait_for_request(pi.engine, run, number)
+        pi.engine.reply(run.run_id, request.id, verdict, text)
+    ended = end(pi, run)
+    assert "done" == ended.reason
+    choice, question = RequestKind.CHOICE, RequestKind.QUESTION
+    assert [
+        (choice, "Which one?", ("red", "green")),
+        (choice, "Sure?\n\nIt cannot be undone.", ("Yes", "No")),
+        (question, "A name\n\nlike Ada", ()),
+        (question, "A text\n\nDear", ()),
+        (choice, "Which other?", ("red", "green")),
+    ] == [(request.kind, request.text, request.choices) for request in of(Request, pi.engine, run)]
+    (result,) = of(ToolResult, pi.engine, run)
+    assert '["green",true,"Eve","Dear Ada",null]' == result.content
+    assert ["now it asks"] == [notice.text for notice in of(Notice, pi.engine, run)]
+
+
+def test_an_interrupt_takes_a_question_back(pi: RealPi) -> None:
+    """A dialog that no signal closes does not keep the turn from ending."""
+    extension("""
+	pi.on("tool_call", async (_event: any, ctx: any) => {
+		if (!(await ctx.ui.confirm("May it?", ""))) return { block: true, reason: "no" };
+	});
+    """)
+    pi.preset()
+    pi.script(bash("touch made.txt"), said("Then not."))
+    run = pi.start("Touch it.")
+    wait_for_request(pi.engine, run)
+    pi.engine.interrupt(run.run_id)
+    wait_until_interrupted(pi.engine, run)
+    assert [Verdict.WITHDRAWN] == [decision.verdict for decision in decisions(pi.engine, run)]
+    pi.engine.send(run.run_id, "Leave it.")
+    ended = end(pi, run)
+    assert ("done", False) == (ended.reason, (pi.project / "made.txt").exists())
+
+
+def test_a_message_that_comes_too_late_for_the_last_turn(pi: RealPi, tmp_path: Path) -> None:
+    """Said while pi ends its last turn, it begins one of its own; it is delivered once."""
+    ending, go = tmp_path / "ending", tmp_path / "go"
+    extension(f"""
+	pi.on("agent_end", async () => {{
+		const fs = await import("node:fs");
+		fs.writeFileSync({str(ending)!r}, "");
+		while (!fs.existsSync({str(go)!r})) await new Promise((resolve) => setTimeout(resolve, 20));
+	}});
+    """)
+    pi.preset()
+    pi.script(said("First."), said("Second."))
+    run = pi.start("Count.")
+    wait_until(ending.exists, "the end of the turn", PATIENCE)
+    sent = [pi.engine.send(run.run_id, text) for text in ("One more.", "And another.")]
+    for one in sent:
+        wait_until(lambda one=one: reached(pi.engine, run, one.id), "the message to be accepted")
+    go.touch()
+    ended = end(pi, run)
+    assert ("done", "Second.") == (ended.reason, result_of(pi.engine, ended).final_text)
+    assert [WHOLE] * 2 == [reached(pi.engine, run, one.id) for one in sent]
+    heard = texts(pi.requests[-1])
+    assert [1, 1] == [heard.count(text) for text in ("One more.", "And another.")]
+
+
+def test_interrupted_between_two_tries(pi: RealPi) -> None:
+    """Waiting for a retry is a part of the turn."""
+    settings = Path(os.environ["PI_CODING_AGENT_DIR"]) / "settings.json"
+    settings.write_text(
+        '{"retry": {"enabled": true, "maxRetries": 3, "baseDelayMs": 60000, "provider": {"maxRetries": 0}}}'
+    )
+    pi.preset()
+    pi.script({"status": 500, "body": {"error": {"message": "overloaded"}}}, said("Better."))
+    run = pi.start("Try.")
+    wait_until(lambda: of(Retry, pi.engine, run), "the retry", PATIENCE)
+    pi.engine.interrupt(run.run_id)
+    wait_until_interrupted(pi.engine, run)
+    pi.engine.send(run.run_id, "Again.")
+    ended = end(pi, run)
+    assert ("done", "Better.") == (ended.reason, result_of(pi.engine, ended).final_text)
+
+
+def test_a_command_of_an_extension(pi: RealPi) -> None:
+    """What is said may be a command of pi: it is carried out, and the run goes on or ends."""
+    extension("""
+	pi.registerCommand("jot", { description: "Write.", handler: async (text: string) => {
+		(await import("node:fs")).writeFileSync("jotted.txt", text);
+	} });
+    """)
+    pi.preset()
+    pi.script(bash("sleep 300"), said("Never."))
+    run = pi.start("Wait.")
+    working(pi, run)
+    pi.engine.interrupt(run.run_id)
+    wait_until_interrupted(pi.engine, run)
+    sent = pi.engine.send(run.run_id, "/jot this down")
+    wait_until(lambda: WHOLE == reached(pi.engine, run, sent.id), "the command to be carried out", PATIENCE)
+    assert "this down" == (pi.project / "jotted.txt").read_text()
+    pi.engine.stop([run.run_id])
+    assert "stopped" == end(pi, run).reason
