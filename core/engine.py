@@ -276,7 +276,11 @@ class Engine:
 
     @property
     def _name(self) -> str:
-        """Who this is, for a person: a parent agent's session is an id that means nothing to one."""
+        """Who this is, for a person: a parent agent's session is an id that means nothing to one, and what a child says
+        is not its operator's word.
+        """
+        if paths.is_child():
+            return "a child agent"
         return _PARENTS.get(self._launched_by.kind, self._launched_by.session)
 
     def stop(
@@ -316,6 +320,9 @@ class Engine:
         """
         from .project.talk import reply
 
+        if paths.is_child():
+            what, hint = "a child agent answers nothing that children ask", "leave that to the operator"
+            raise SubdeckError(what, where=run_id, hint=hint)
         return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name)
 
     def take_over(self, run_id: str) -> tuple[str, ...]:

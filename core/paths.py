@@ -51,6 +51,15 @@ AGENT_ENVIRONMENT = "SUBDECK_AGENT_ENVIRONMENT"
 """The variable in which a wrapper gets, as JSON, what the settings add to the environment of its child alone."""
 
 
+CHILD = "PI_SUBAGENTS_CHILD"
+"""`1` in the environment of every child."""
+
+
+def is_child() -> bool:
+    """Return whether this process belongs to a child agent: it never delegates, and answers for nobody."""
+    return os.environ.get(CHILD) == "1"
+
+
 def prompt_name(attempt: int) -> str:
     """Name of what the child reads on stdin in its n-th attempt, counted from 1."""
     return PROMPT if attempt == 1 else f"prompt-{attempt}.md"

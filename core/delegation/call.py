@@ -10,6 +10,7 @@ import msgspec
 
 from ..engine import Engine
 from ..errors import SubdeckError, nearest
+from ..paths import is_child
 from ..project.follower import Stop
 from ..project.registry import count
 from ..project.session import BG_RUN, launch_data
@@ -34,7 +35,7 @@ from .results import (
     run_line,
     tool_error,
 )
-from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT, is_child
+from .schema import BACKGROUND, NAMES, SEND, STATUS, SUBAGENT
 from .subagent import ProgressFailed, Report, subagent
 
 ROWS = 50

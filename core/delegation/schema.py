@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from ..config.settings import Settings
 from ..engine import Engine
 from ..errors import AgentUnavailable
 from ..models.catalog import LEVELS, settings_listing
-from ..paths import hex_digest
+from ..paths import hex_digest, is_child
 from ..presets.catalog import Preset
 from ..run.model import RunStatus
 from ..run.snapshot import Counts
@@ -26,9 +25,6 @@ BACKGROUND = "background_agent"
 STATUS = "background_agent_status"
 SEND = "background_agent_send"
 NAMES = (SUBAGENT, BACKGROUND, STATUS, SEND)
-
-CHILD = "PI_SUBAGENTS_CHILD"
-"""`1` in the environment of every child: it never delegates."""
 
 PRESETS_LENGTH = 1500
 """Characters that the list of presets may take. With the sentences around it that is about 500 tokens, taking four
@@ -54,10 +50,6 @@ class ToolSpec(Struct, frozen=True):
     description: str
     parameters: Schema
     output: Schema
-
-
-def is_child() -> bool:
-    return os.environ.get(CHILD) == "1"
 
 
 def tools_for(engine: Engine, models: Sequence[str] | None = None) -> tuple[ToolSpec, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from .. import paths
 from ..agents.choice import has_whole_list, model_list, refresh_models
-from ..delegation.schema import SEND, STATUS, ToolSpec, is_child, tools_for
+from ..delegation.schema import SEND, STATUS, ToolSpec, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError
 from ..presets.catalog import Preset, PresetCatalog
@@ -123,7 +123,7 @@ class Lists:
         A client of MCP announces no models of its own, unlike pi as a parent. pi is asked at most once for each state
         of the files that its list depends on, any other agent once a day.
         """
-        if is_child():
+        if paths.is_child():
             return False
         try:
             agent = self._engine.agent()

@@ -281,7 +281,8 @@ class Server:
         from ..delegation.call import call_tool
         from ..delegation.parent import Parent
         from ..delegation.results import rejection, tool_error
-        from ..delegation.schema import NAMES, is_child
+        from ..delegation.schema import NAMES
+        from ..paths import is_child
         from ..run.model import LauncherKind
         from .results import brief, cut_alike, limit_of
 

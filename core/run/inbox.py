@@ -2,6 +2,7 @@
 
 Files are the truth: a sender may die as soon as one is written, several may write at once, and each is taken in its
 turn. It is closed by giving the directory another name, so that whoever comes later is certainly refused.
+Each carries this user's mark: a child that may write files, and nothing more, cannot answer what it asks itself.
 """
 
 import os
@@ -15,6 +16,7 @@ from msgspec import Struct
 from .. import paths
 from ..system import files
 from ..text.decoding import UNDECODABLE, decode
+from .mark import Verifier, marked
 from .model import Verdict
 
 LONGEST_TEXT = 1024 * 1024
@@ -58,14 +60,17 @@ class InboxClosed(Exception):
 def put(
     run_dir: str, kind: EntryKind, *, by: str, text: str = "", request: str = "", verdict: Verdict | None = None
 ) -> Entry:
-    """Leave something for a run. Raises InboxClosed where nobody will take it, OSError where the disk refuses it."""
+    """Leave something for a run. Raises InboxClosed where nobody will take it, OSError where the disk refuses it, and
+    SubdeckError without a key.
+    """
     entry = Entry(
         id=os.urandom(6).hex(), kind=kind, by=by, at=paths.now_iso(), text=text, request=request, verdict=verdict
     )
     name = f"{time.time_ns():020d}-{entry.id}.json"
     # It is written outside: where the inbox is closed meanwhile, its name leads nowhere any more.
     beside = os.path.join(run_dir, f".inbox.{entry.id}")
-    files.write_new(beside, msgspec.json.encode(entry))
+    record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
+    files.write_new(beside, marked(os.path.basename(run_dir), record))
     try:
         files.rename(beside, os.path.join(run_dir, paths.INBOX, name))
     except FileNotFoundError:
@@ -84,6 +89,7 @@ class Inbox:
         self._seen: dict[str, str] = {}
         """File names by the ids of the entries that are not settled."""
         self._broken: set[str] = set()
+        self._verifier = Verifier()
 
     def take(self) -> list[Entry]:
         """Return what came since the last call, in its order. What cannot be read now is tried again the next time."""
@@ -96,7 +102,7 @@ class Inbox:
             except OSError:
                 continue
             entry = _decoded(content, name)
-            if entry is None:
+            if entry is None or not self._verifier.is_marked(os.path.basename(self._run_dir), content):
                 self._broken.add(name)
             else:
                 self._seen[entry.id] = name

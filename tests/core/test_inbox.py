@@ -108,6 +108,22 @@ def test_what_is_no_entry_is_passed_over(run_dir: str, content: bytes) -> None:
     assert [] == inbox.take()
 
 
+def test_who_has_no_key_sends_nothing(run_dir: str, tmp_path: Path) -> None:
+    """A file that a child writes there, or takes from another run, is none of this user's, whatever it says."""
+    entry = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.DENY)
+    (sent,) = Path(run_dir, paths.INBOX).iterdir()
+    forged = sent.read_bytes().replace(b'"deny"', b'"allow"')
+    assert forged != sent.read_bytes()
+    other = tmp_path / "other"
+    for directory, content in ((run_dir, forged), (str(other), sent.read_bytes())):
+        Path(directory, paths.INBOX).mkdir(parents=True, exist_ok=True)
+        Path(directory, paths.INBOX, sent.name).write_bytes(content)
+        assert [] == Inbox(directory).take()
+    plain = f'{{"id":"{entry.id}","kind":"reply","by":"operator","request":"q1","verdict":"allow"}}'
+    sent.write_text(plain)
+    assert [] == Inbox(run_dir).take()
+
+
 def test_what_is_no_file_is_passed_over(run_dir: str) -> None:
     """A pipe of a fitting name does not keep the reader waiting."""
     os.mkfifo(Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json"))

@@ -297,3 +297,13 @@ def test_suggestions_may_be_taken_by_number_or_left(engine: Engine) -> None:
         for text in ("1", "MySQL", "7"):
             engine.reply(run.run_id, "", Verdict.REPLY, text)
         assert ["SQLite", "MySQL", "7"] == [entry.text for entry in run.take()]
+
+
+def test_a_child_answers_for_nobody(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a child asks it cannot allow itself by our own commands; what it says is not the operator's word."""
+    with listening(engine.project, permission()) as run:
+        monkeypatch.setenv(paths.CHILD, "1")
+        with pytest.raises(SubdeckError, match="answers nothing"):
+            engine.reply(run.run_id, "q1", Verdict.ALLOW)
+        engine.send(run.run_id, "hello")
+        assert ["a child agent"] == [entry.by for entry in run.take()]
