@@ -117,7 +117,7 @@ def test_limits_stand_still_and_nobody_else_takes_it_over(engine: Engine, taken:
     now = standing(engine, run)
     assert (True, "running", False) == (now.is_taken_over, now.status, now.is_waiting)
     assert ["operator"] == [event.by for event in events_of(engine, run) if isinstance(event, TakenOver)]
-    with pytest.raises(SubdeckError, match="taken over already"):
+    with pytest.raises(SubdeckError, match="taken it over already"):
         engine.take_over(run.run_id)
     program.leave()
 

@@ -30,6 +30,15 @@ def exec_command(start: Start) -> Command:
     Of prompt text nothing stands in it: what is to be appended to Codex's own words comes before the task.
     """
     meta = start.meta
+    words = ["exec", "--json", "--skip-git-repo-check", *set_up(start)]
+    words += [] if meta.keeps_session else ["--ephemeral"]
+    words += ["resume", start.session_id] if start.session_id else []
+    return Command((*meta.agent_command, *words, "-"), child_environment(meta), pipe=_has_words_before_task(meta))
+
+
+def set_up(start: Start) -> list[str]:
+    """Return the words by which a program of Codex gets the run's sandbox, model and settings."""
+    meta = start.meta
     permissions = permissions_of(meta.tools)
     config: dict[str, Any] = settings_of(meta)
     if meta.thinking:
@@ -39,14 +48,11 @@ def exec_command(start: Start) -> Command:
         if meta.prompt_mode == PromptMode.REPLACE:
             config["model_instructions_file"] = path
     config |= servers_config(meta.tools, _servers(meta.cwd), child_environment(meta))
-    words = ["exec", "--json", "--skip-git-repo-check"]
-    words += ["-s", permissions.sandbox] if permissions.sandbox else []
+    words = ["-s", permissions.sandbox] if permissions.sandbox else []
     words += ["-m", own_name(meta.resolved_model)] if meta.resolved_model else []
     for name, value in config.items():
-        words += ["-c", f"{name}={toml(value)}"]
-    words += [] if meta.keeps_session else ["--ephemeral"]
-    words += ["resume", start.session_id] if start.session_id else []
-    return Command((*meta.agent_command, *words, "-"), child_environment(meta), pipe=_has_words_before_task(meta))
+        words += ["-c", f"{name}={_toml(value)}"]
+    return words
 
 
 def _has_words_before_task(meta: RunMeta) -> bool:
@@ -67,9 +73,9 @@ def _servers(cwd: str) -> dict[str, Any]:
     return servers
 
 
-def toml(value: object) -> str:
+def _toml(value: object) -> str:
     """Write a value as TOML, of which the strings of JSON are a part."""
     if isinstance(value, dict):
-        pairs = (f"{toml(name)} = {toml(item)}" for name, item in cast("dict[str, object]", value).items())
+        pairs = (f"{_toml(name)} = {_toml(item)}" for name, item in cast("dict[str, object]", value).items())
         return f"{{{', '.join(pairs)}}}"
     return msgspec.json.encode(value).decode("utf-8", "replace")

@@ -1,0 +1,106 @@
+"""Claude Code's own program for people, on the conversation of a run; and what its conversation says was said there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
+from ...run.model import MessageState
+from ..child import Command, Start, own_variables
+from ..interactive import Interactive, Said
+from ..json_lines import decode, items, joined_text, mapping, string
+from .program import child_command, conversation_file
+from .stream import ClaudeStream
+
+_FOR_PROGRAMS = {
+    "-p": 0,
+    "--verbose": 0,
+    "--include-partial-messages": 0,
+    "--replay-user-messages": 0,
+    "--output-format": 1,
+    "--input-format": 1,
+    "--permission-mode": 1,
+    "--permission-prompt-tool": 1,
+}
+"""Flags that a person needs not, each with how many words follow it. Whom the program asks is there."""
+_NEW, _RESUMED = "--session-id", "--resume"
+_OWN_WORDS = ("<command-", "<local-command-", "[Request interrupted")
+"""Begin what the program itself says in the user's place."""
+
+
+class ClaudeInteractive:
+    def command(self, start: Start) -> Command:
+        command = child_command(start)
+        argv = _for_people(command.argv)
+        if _NEW in argv and self.conversation(start):  # its child had begun it, and was ended before it said so
+            argv[argv.index(_NEW)] = _RESUMED
+        return replace(command, argv=tuple(argv), pipe=False)
+
+    def conversation(self, start: Start) -> str | None:
+        known = start.session_id or start.meta.child_session_id
+        return conversation_file(known, {**os.environ, **own_variables(os.environ)}) if known else None
+
+    def read(self, lines: Iterable[bytes], by: str) -> Said:
+        stream = ClaudeStream()
+        events: list[Event] = []
+        last = ""
+        for line in lines:
+            entry = decode(line) or {}
+            message = mapping(entry.get("message"))
+            if entry.get("isSidechain") is True or entry.get("isMeta") is True:
+                continue
+            match entry.get("type"):
+                case "assistant":
+                    events += _fed(stream, {"type": "system", "subtype": "init", "model": message.get("model")})
+                    events += _fed(stream, {"type": "assistant", "message": message})
+                    last = "assistant"
+                case "user":
+                    said = _said(message.get("content"))
+                    if said and not said.startswith(_OWN_WORDS):
+                        told = string(entry.get("uuid"))
+                        events.append(Message(id=told, state=MessageState.DELIVERED, text=said, by=by))
+                    else:
+                        seen = {"type": "user", "message": message, "tool_use_result": entry.get("toolUseResult")}
+                        events += _fed(stream, seen)
+                    last = "user"
+                case "system" if entry.get("subtype") == "compact_boundary":
+                    events += _fed(stream, {"type": "system", "subtype": "compact_boundary"})
+                case _:
+                    continue
+        facts = replace(stream.facts, silent=False, finished=last == "assistant" and not stream.facts.wants_turn)
+        return Said(tuple(events), facts)
+
+
+def _for_people(argv: Sequence[str]) -> list[str]:
+    words = list(argv)
+    kept: list[str] = []
+    while words:
+        word = words.pop(0)
+        if word in _FOR_PROGRAMS:
+            del words[: _FOR_PROGRAMS[word]]
+        else:
+            kept.append(word)
+    return kept
+
+
+def _said(content: object) -> str:
+    """Return what a user says; nothing where it is the result of a call."""
+    if any(mapping(block).get("type") == "tool_result" for block in items(content)):
+        return ""
+    return joined_text(content, CONTENT_LIMIT)[0].strip()
+
+
+def _fed(stream: ClaudeStream, line: dict[str, Any]) -> list[Event]:
+    """Return the events of a line as the program writes it for programs; nobody measured how long a call took."""
+    return [
+        replace(event, duration_ms=None) if isinstance(event, ToolResult) else event
+        for event in stream.feed(msgspec.json.encode(line))
+    ]
+
+
+INTERACTIVE: Interactive = ClaudeInteractive()

@@ -1,0 +1,82 @@
+"""Codex's own program for people, on the conversation of a run; and what its rollout says was said there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...errors import LaunchError
+from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
+from ...run.model import MessageState
+from ..child import Command, Start, child_environment
+from ..interactive import Interactive, Said
+from ..json_lines import decode, items, mapping, string
+from .exec_run import set_up
+from .items import as_in_app_server
+from .rollout import conversation_of
+from .stream import CodexStream
+from .tokens import Tokens
+
+
+class CodexInteractive:
+    def command(self, start: Start) -> Command:
+        if not start.session_id:
+            raise LaunchError("Codex had not begun a conversation yet", where=start.run_dir)
+        words = (*start.meta.agent_command, "resume", *set_up(start), start.session_id)
+        return Command(words, child_environment(start.meta))
+
+    def conversation(self, start: Start) -> str | None:
+        return conversation_of(start.session_id)
+
+    def read(self, lines: Iterable[bytes], by: str) -> Said:
+        stream = CodexStream()
+        events: list[Event] = []
+        ended = False
+        for payload in (mapping((decode(line) or {}).get("payload")) for line in lines):
+            match payload.get("type"):
+                case "item_completed":
+                    ended = False
+                    item = _item(mapping(payload.get("item")))
+                    if item["type"] == "userMessage":
+                        said = string(item.get("text"))[:CONTENT_LIMIT]
+                        events.append(
+                            Message(id=string(item.get("id")), state=MessageState.DELIVERED, text=said, by=by)
+                        )
+                    else:
+                        events += map(_untimed, stream.item_completed(item))
+                case "token_count":
+                    last = Tokens.of(mapping(mapping(payload.get("info")).get("last_token_usage")))
+                    events += [stream.paid(last)] if last != Tokens() else []
+                case "thread_settings_applied":
+                    settings = mapping(payload.get("thread_settings"))
+                    names = (string(settings.get("model_provider_id")), string(settings.get("model")))
+                    stream.note(model="/".join(filter(None, names)))
+                case "task_complete" | "turn_aborted" as how:
+                    ended = how == "task_complete"
+                case _:
+                    continue
+        return Said(tuple(events), replace(stream.facts, finished=ended and stream.facts.final_text is not None))
+
+
+def _item(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a rollout as the app-server names it: `CommandExecution` is `commandExecution`."""
+    kind = string(item.get("type"))
+    named = as_in_app_server({**item, "type": kind[:1].lower() + kind[1:]})
+    if isinstance(words := item.get("command"), list):
+        named["command"] = shlex.join(map(string, items(words)))
+    if texts := [string(mapping(block).get("text")) for block in items(item.get("content"))]:
+        named.setdefault("text", "\n".join(texts))
+    if changes := mapping(item.get("changes")):
+        named["changes"] = [{"path": path, **mapping(change)} for path, change in changes.items()]
+    return named
+
+
+def _untimed(event: Event) -> Event:
+    """Nobody measured here how long a call took, unless Codex says so."""
+    return replace(event, duration_ms=None) if isinstance(event, ToolResult) else event
+
+
+INTERACTIVE: Interactive = CodexInteractive()

@@ -1,0 +1,110 @@
+"""Runs of the real Claude Code and the real Codex, gone on with by keyboard in their own programs, and handed back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.run.events import AssistantText, Event, HandedBack, Message, TakenOver, ToolCall
+from subdeck.core.run.model import Verdict
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.e2e.terminal import Terminal
+from tests.factories import events_of, result_of, wait_for_end
+from tests.waiting import wait_until
+
+from . import test_claude_real as claude
+from .real_codex import RealCodex, command, real_codex, said
+from .test_claude_real import Lab, lab
+
+pytestmark = pytest.mark.agents
+
+__all__ = ("lab",)
+
+
+def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
+    (now,) = engine.snapshots([run.run_id])
+    return now
+
+
+def waits(engine: Engine, run: RunSnapshot) -> list[object]:
+    """Wait until a run was handed back; return what was told since a person took it over."""
+    wait_until(lambda: standing(engine, run).is_waiting, "the question how it goes on")
+    events = events_of(engine, run)
+    begin = next(number for number, event in enumerate(events) if isinstance(event, TakenOver))
+    return list(filter(None, map(_told, events[begin:])))
+
+
+def _told(event: Event) -> object:
+    match event:
+        case AssistantText() | Message():
+            return event.text
+        case ToolCall():
+            return event.args.get("command")
+        case TakenOver() | HandedBack():
+            return type(event)
+        case _:
+            return None
+
+
+def test_claude(lab: Lab, home: Path) -> None:
+    """Its turn ends in the middle of a tool; what was said and done by hand is in the timeline, and it goes on."""
+    command = {"name": "Bash", "arguments": {"command": "echo seen", "description": "x"}}
+    by_hand = {"steps": [{"text": "Let me look."}, {"tool_calls": [command]}]}
+    sleeping = claude.call("Bash", command="tail -f /dev/null", description="x")
+    lab.answers(sleeping, claude.text("Ended."))
+    lab.preset("scout", tools=["bash"])
+    known = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": ["sk-fake"], "rejected": []}}
+    projects = {str(lab.root): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
+    (home / ".claude.json").write_text(json.dumps({**known, "projects": projects}))
+    run = lab.start("Wait a while.", preset="scout")
+    wait_until(lambda: standing(lab.engine, run).usage.tool_uses, "the tool to run")
+    with Terminal("by-hand", lab.engine.take_over(run.run_id), lab.root) as terminal:
+        terminal.until_shown("Wait a while.")
+        asked = [sleeping] * len(lab.requests)  # its child may have asked once more before it ended
+        lab.answers(*asked, by_hand, claude.text("Two."), claude.text("Gone on."))
+        terminal.type("What now?")
+        terminal.press("Enter")
+        terminal.until_shown("Two.")
+        terminal.press("C-c")
+        terminal.press("C-c")
+        assert 0 == terminal.exit_code()
+    told = waits(lab.engine, run)
+    assert [TakenOver, "What now?", "Let me look.", "echo seen", "Two.", HandedBack] == told
+    lab.engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    ended = wait_for_end(lab.engine, run.run_id)
+    assert ("done", "Gone on.") == (ended.reason, result_of(lab.engine, ended).final_text)
+
+
+@pytest.fixture
+def codex(project_dir: Path, home: Path, codex_executable: str) -> Iterator[RealCodex]:
+    with real_codex(project_dir, home, codex_executable) as ready:
+        yield ready
+
+
+def test_codex(codex: RealCodex) -> None:
+    """Its turn is interrupted; what was said and done by hand is in the timeline, and it goes on with a message."""
+    codex.configure(tables=f'[projects."{codex.project}"]\ntrust_level = "trusted"\n')
+    codex.preset("tools: bash", prompt="You are a scout.")
+    codex.script(command("echo begun; sleep 300"))
+    run = codex.begin("Wait a while.")
+    engine = codex.engine
+    wait_until(lambda: standing(engine, run).usage.tool_uses, "the tool to run")
+    with Terminal("by-hand", engine.take_over(run.run_id), codex.project) as terminal:
+        terminal.until_shown("Wait a while.")
+        codex.script(command("echo seen", "Let me look."), *[said("Two.")] * 3)
+        terminal.type("What now?")
+        terminal.until_shown("What now?")
+        terminal.press("Enter")
+        terminal.until_shown("Two.", "Worked for")  # by then ctrl+c interrupts nothing
+        terminal.press("C-c")
+        terminal.press("C-c")
+        assert 0 == terminal.exit_code()
+    assert [TakenOver, "What now?", "Let me look.", "echo seen", "Two.", HandedBack] == waits(engine, run)
+    codex.script(*[said("Gone on.")] * 3)
+    engine.send(run.run_id, "Now you.")
+    ended = wait_for_end(engine, run.run_id)
+    assert ("done", "Gone on.") == (ended.reason, result_of(engine, ended).final_text)
