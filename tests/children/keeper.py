@@ -32,7 +32,7 @@ def work(task):
 def claude():
     session = resumed(FLAGS[FLAGS.index("--resume") + 1] if "--resume" in FLAGS else "")
     say(type="system", subtype="init", session_id=session, model="m")
-    work(sys.stdin.read())
+    work(sys.stdin.readline() if "--input-format" in FLAGS else sys.stdin.read())
     content = {"id": "m1", "content": [{"type": "text", "text": "Again."}], "stop_reason": None}
     say(type="assistant", session_id=session, message=content)
     say(type="result", session_id=session, subtype="success", is_error=False, result="Again.")

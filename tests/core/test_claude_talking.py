@@ -42,7 +42,7 @@ def said(stream: TalkingStream) -> list[dict[str, Any]]:
 
 
 def repeated(message: dict[str, Any]) -> bytes:
-    return line(type="user", message=message["message"], uuid=message["uuid"], isReplay=True)
+    return line(type="user", message=message["message"], uuid=message.get("uuid", "theirs"), isReplay=True)
 
 
 def answer(request: dict[str, Any], subtype: str = "success", **response: Any) -> bytes:

@@ -61,7 +61,7 @@ class TalkingStream(ClaudeStream):
             "control_cancel_request": self._cancelled,
         }
         if start is not None:
-            self._say_to_model(_prompt(start), _new_id())
+            self._say_to_model(_prompt(start))
 
     # --- what people say ---
 
@@ -77,7 +77,7 @@ class TalkingStream(ClaudeStream):
         self._told[own_id] = message_id
         # What begins with a slash would be a command of the program, as `/clear`; one that is none would not be read
         # before the next turn.
-        self._say_to_model(f"Message: {text}" if text.lstrip().startswith("/") else text, own_id)
+        self._say_to_model(f"Message: {text}" if text.lstrip().startswith("/") else text, uuid=own_id)
 
     def interrupt(self, *, stays: bool) -> None:
         if self.is_stdin_done:
@@ -98,9 +98,9 @@ class TalkingStream(ClaudeStream):
 
     # --- what the program is told ---
 
-    def _say_to_model(self, text: str, own_id: str) -> None:
+    def _say_to_model(self, text: str, **fields: str) -> None:
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
-        self._send({"type": "user", "message": message, "uuid": own_id})
+        self._send({"type": "user", "message": message, **fields})
 
     def _end_turn(self) -> None:
         number = f"interrupt-{next(self._numbers)}"
