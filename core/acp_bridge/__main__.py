@@ -1,4 +1,9 @@
-"""Put the task on stdin to an agent; every message of the agent goes to stdout, as it came, a line each."""
+"""Put the task on stdin to an agent; every message of the agent goes to stdout, as it came, a line each.
+
+With `--talk` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`, `{"cancel": true}`, and
+`{"reply": {"id": ID, "option": OPTION}}` to what the agent asks leave for. `{"bridge":"ready"}` on stdout says that the
+first one is waited for; the end of stdin ends the session.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from subprocess import PIPE, Popen
 
 def main() -> int:
     flags = _parse_flags()
-    prompt = None if flags.no_task else sys.stdin.buffer.read().decode("utf-8", "replace")
+    prompt = None if flags.no_task or flags.talk else sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
         agent = Popen(flags.command, stdin=PIPE, stdout=PIPE, bufsize=0)
     except OSError as error:
@@ -45,6 +50,7 @@ def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes]) -> 
         allowed=frozenset(filter(None, flags.allow.split(","))),
         allowed_tools=frozenset(flags.allow_tool),
         servers=tuple(map(McpServerStdio.model_validate_json, flags.server)),
+        talks=flags.talk,
     )
     try:
         return asyncio.run(task.run(agent))
@@ -70,6 +76,7 @@ def _parse_flags() -> argparse.Namespace:
     add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
     add("--allow-tool", default=[], action="append", metavar="NAME", help="a tool of a server, allowed when asked")
     add("--no-task", action="store_true", help="only begin a session, in which the agent says what can be chosen")
+    add("--talk", action="store_true", help="take what is said to the agent in lines on stdin, as it comes")
     add("--server", default=[], action="append", metavar="JSON", help="an MCP server, as in session/new")
     add("command", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -9,6 +9,7 @@ import signal
 import sys
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
 from asyncio.streams import FlowControlMixin
+from collections.abc import Callable
 from dataclasses import dataclass
 from subprocess import Popen, TimeoutExpired
 from typing import Any
@@ -27,6 +28,7 @@ from acp.schema import (
     TextContentBlock,
 )
 
+from .dialogue import Asking, Dialogue
 from .options import OptionError, Options
 
 PROTOCOL = 1
@@ -55,6 +57,8 @@ class Task:
     """The names of tools of MCP servers that are allowed likewise, each as an agent may call it."""
     servers: tuple[McpServerStdio, ...]
     """MCP servers that the agent is given."""
+    talks: bool = False
+    """Whether what is to be done, and what is allowed, comes in lines on stdin; the prompt is None then."""
 
     async def run(self, agent: Popen[bytes]) -> int:
         """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages.
@@ -66,9 +70,20 @@ class Task:
         writer = await _writer_to(agent)
         # It lacks what no agent may ask of it: files and terminals.
         client: Any = Client(self.allowed, self.allowed_tools)
-        connection = ClientSideConnection(client, writer, reader, observers=[_note_sent])
+        observers: list[Callable[[StreamEvent], None]] = [_note_sent]
+        dialogue: Dialogue | None = None
+        if self.talks:
+            client = Asking()
+            dialogue = Dialogue(client, self._text)
+            observers += [client.note, dialogue.note]
+        connection = ClientSideConnection(client, writer, reader, observers=observers)
         try:
-            await self._converse(connection)
+            session_id = await self._begin(connection)
+            _on_signals(dialogue.leave if dialogue else _cancel, connection, session_id)
+            if dialogue:
+                await dialogue.hold(connection, session_id, asyncio.shield(passing), _write)
+            elif self.prompt is not None:
+                await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text(self.prompt))])
         except RequestError as error:
             print(f"Error: {error}", file=sys.stderr)
             return 1
@@ -82,7 +97,8 @@ class Task:
             await connection.close()
         return 0
 
-    async def _converse(self, connection: ClientSideConnection) -> None:
+    async def _begin(self, connection: ClientSideConnection) -> str:
+        """Begin the session, or go on with one, as it is wanted; return its id."""
         about = await connection.initialize(PROTOCOL, client_info=Implementation(name="subdeck", version="1"))
         cwd = os.getcwd()
         if not self.resume:
@@ -97,10 +113,7 @@ class Task:
         for category, wanted in (("mode", self.mode), ("model", self.model), ("thought_level", self.thinking)):
             if wanted:
                 await options.choose(connection, session_id, category, wanted)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, _cancel, connection, session_id)
-        if self.prompt is not None:
-            await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text(self.prompt))])
+        return session_id
 
     def _text(self, prompt: str) -> str:
         if not self.before:
@@ -177,6 +190,13 @@ def _write(data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(1, view) :]
+
+
+def _on_signals(
+    end: Callable[[ClientSideConnection, str], None], connection: ClientSideConnection, session_id: str
+) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end, connection, session_id)
 
 
 def _cancel(connection: ClientSideConnection, session_id: str) -> None:

@@ -17,6 +17,7 @@ from ..errors import LaunchError
 from ..run.events import Event
 from ..run.model import RunMeta, Verdict
 from ..run.outcome import StreamFacts
+from ..system.files import open_regular
 from ..text.decoding import decode
 from .sentence import Sentence
 from .updates import Updates
@@ -155,6 +156,12 @@ class Child(Protocol):
     def explain(self, meta: RunMeta, stderr: str) -> str:
         """Say why it ended where its stderr does not do so in words for a person; empty where those will do."""
         ...
+
+
+def prompt_of(start: Start) -> str:
+    """Return what the child is told first, where that is said and not its stdin."""
+    with open(open_regular(start.prompt_path)[0], "rb") as file:
+        return file.read().decode("utf-8", "replace")
 
 
 def own_variables(environment: Mapping[str, str]) -> dict[str, str]:

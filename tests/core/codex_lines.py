@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from subdeck.core.agents.child import Start
-from subdeck.core.agents.codex.app_stream import AppStream
+from subdeck.core.agents.child import Start, Stream
 from subdeck.core.run.events import Event
 from subdeck.core.run.model import AgentSession, LaunchedBy, RunMeta
 
@@ -57,7 +56,7 @@ def ended(status: str, thread: str = THREAD, turn: str = TURN, **fields: Any) ->
     }
 
 
-def fed(stream: AppStream, *messages: dict[str, Any]) -> list[Event]:
+def fed(stream: Stream, *messages: dict[str, Any]) -> list[Event]:
     return [event for message in messages for event in stream.feed(line(message))]
 
 
@@ -77,5 +76,5 @@ def start(run_dir: Path, session_id: str | None = None, **fields: Any) -> Start:
     return Start(meta, str(run_dir), session_id=session_id)
 
 
-def said(stream: AppStream) -> list[dict[str, Any]]:
+def said(stream: Stream) -> list[dict[str, Any]]:
     return [json.loads(request) for request in stream.replies().splitlines()]

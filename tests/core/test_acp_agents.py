@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from subdeck.core.agents.acp.agent import AcpAgent
 from subdeck.core.agents.finalize_tool import CLAUDE_NAME
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import AssistantText, Notice, ToolCall, ToolResult
@@ -135,8 +137,10 @@ def test_an_answer(acp: Acp) -> None:
     assert (100, 20) == (result.usage.input, result.usage.output)
 
 
-def test_a_tool_that_nobody_allows(acp: Acp) -> None:
-    """What an agent asks leave for is denied, the run goes on, and a warning on the run says so."""
+def test_a_tool_that_nobody_allows(acp: Acp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a one-way run what an agent asks leave for is denied, the run goes on, and a warning on the run says so."""
+    choose = AcpAgent.choose
+    monkeypatch.setattr(AcpAgent, "choose", lambda *args: replace(choose(*args), talks=False))
     target = acp.project / "made"
     acp.script(acp.shell(f"touch {target}; mkdir /proc/none"), say("I may not."))
     ended = acp.run()

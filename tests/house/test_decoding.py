@@ -26,6 +26,7 @@ ALLOWED = {
     "core/text/decoding.py": "the one place",
     "core/config/yaml_tree.py": "the one place for YAML and for whole text files",
     "core/presets/write.py": "takes apart frontmatter that yaml_tree has parsed before",
+    "core/acp_bridge/dialogue.py": "a program of its own, which its wrapper alone talks to",
     "core/agents/pi/entries.py": "ASCII that a pattern matched",
     "core/agents/pi/lines.py": "ASCII that a pattern matched",
     "core/agents/pi/models.py": "a generated JavaScript file, of which UTF-8 that is broken says nothing",

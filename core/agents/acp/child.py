@@ -26,10 +26,15 @@ class AcpChild:
 
     def command(self, start: Start) -> Command:
         meta = start.meta
-        return Command((*bridge_command(), *_flags(start), "--", *meta.agent_command), child_environment(meta))
+        argv = (*bridge_command(), *_flags(start), "--", *meta.agent_command)
+        return Command(argv, child_environment(meta), pipe=meta.talk is True)
 
     def stream(self, start: Start | None = None) -> AcpStream:
-        return AcpStream()
+        if start is None or not start.meta.talk:
+            return AcpStream()
+        from .talking import TalkingStream  # loaded while the child starts
+
+        return TalkingStream(start)
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         return ""
@@ -37,7 +42,7 @@ class AcpChild:
 
 def _flags(start: Start) -> list[str]:
     meta = start.meta
-    flags = ["--allow", ALLOWED_KINDS]
+    flags = ["--talk"] if meta.talk else ["--allow", ALLOWED_KINDS]
     if meta.resolved_model:
         flags += ["--model", meta.resolved_model]
     if meta.thinking:
@@ -47,7 +52,7 @@ def _flags(start: Start) -> list[str]:
     if meta.finalize:
         program, *args = server_command()
         flags += ["--server", json.dumps({"name": SERVER, "command": program, "args": args, "env": []})]
-        for name in sorted(NAMES):
+        for name in sorted(() if meta.talk else NAMES):
             flags += ["--allow-tool", name]
     if meta.system_prompt_path:
         path = os.path.join(start.run_dir, meta.system_prompt_path)

@@ -44,7 +44,7 @@ _STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "error", "cance
 """Why a turn ended, in the words of the protocol -> in those of our records."""
 
 
-class _Call:
+class Call:
     """A tool call as far as its updates have told."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class AcpStream(AgentStream):
         self._message = ""
         """The id of the message that is being written."""
         self._thought = ""
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, Call] = {}
         self._asked: dict[object, _Question] = {}
         """What the agent asks and was not answered yet, by the ids of its requests."""
         self._needs_ids = False
@@ -85,8 +85,11 @@ class AcpStream(AgentStream):
         """Whether the agent repeats an earlier conversation, none of which is news."""
         self._requests: dict[object, str] = {}
         """What the agent was asked, by the ids of the requests, where that was written down."""
+        self._last_answered: object = ""
+        """The id of the request of ours that was answered last: its answer may stand before it."""
         self._cost: float | None = None
-        """None where it was not told in dollars."""
+        """Of the session so far; None where it was not told in dollars."""
+        self._told_cost = 0.0
         self._warning = ""
         """The last text of the agent that is no message."""
         self._is_broken = False
@@ -107,6 +110,8 @@ class AcpStream(AgentStream):
             return self.not_understood(line)
         if "sent" in fields:
             return self._sent(mapping(fields["sent"]))
+        if "bridge" in fields:
+            return self._ready()
         method = fields.get("method")
         params = mapping(fields.get("params"))
         if method == "session/update":
@@ -119,13 +124,19 @@ class AcpStream(AgentStream):
         if method == "session/request_permission":
             return self._asked_for(_key(fields), params)
         if "error" in fields:
-            return self._failed(self._requests.pop(_key(fields), ""), mapping(fields["error"]))
+            self._last_answered = _key(fields)
+            return self._failed(self._requests.pop(self._last_answered, ""), mapping(fields["error"]))
         if "result" in fields:
+            self._last_answered = _key(fields)
             return self._answered(mapping(fields["result"]))
         return [] if isinstance(method, str) else self.not_understood(line)
 
     def end(self) -> list[Event]:
         return [*self._thought_ended(), *self.broken_off()]
+
+    def _ready(self) -> list[Event]:
+        """Take it that the bridge waits for what is said to the agent."""
+        return []
 
     def _sent(self, message: dict[str, Any]) -> list[Event]:
         """Take what the agent was sent: a request, or the answer to one of its own."""
@@ -139,13 +150,22 @@ class AcpStream(AgentStream):
         elif method == "session/prompt":
             self._is_loading = False
             self.note(silent=False)
+            if _key(message) != self._last_answered:
+                self._begin_turn()
         return []
+
+    def _begin_turn(self) -> None:
+        """Take a prompt, perhaps a further one: then the end of the turn before was not the end."""
+        self.finished_after = None
+        self._is_broken = False
+        self._tools.clear()
+        self.note(finished=False, ended=None, stop_reason=None, error_message=None)
 
     def _asked_for(self, key: object, params: dict[str, Any]) -> list[Event]:
         """Take a question of the agent: whether a call may be made."""
         call_id = string(mapping(params.get("toolCall")).get("toolCallId"))
         events = self._call_came(mapping(params.get("toolCall")), is_asked=True)
-        call = self._calls.get(call_id, _Call())
+        call = self._calls.get(call_id, Call())
         options = map(mapping, items(params.get("options")))
         self._asked[key] = _Question(
             f"{call.name} {one_line(call.title, 120)}".strip() or "a call",
@@ -214,7 +234,7 @@ class AcpStream(AgentStream):
         call_id = string(update.get("toolCallId"))
         if not call_id:
             return []
-        call = self._calls.setdefault(call_id, _Call())
+        call = self._calls.setdefault(call_id, Call())
         meta = mapping(update.get("_meta"))
         call.name = (
             string(mapping(meta.get("claudeCode")).get("toolName"))
@@ -243,12 +263,12 @@ class AcpStream(AgentStream):
             events.append(self._call_ended(call_id, call, update))
         return events
 
-    def _told(self, call_id: str, call: _Call) -> ToolCall:
+    def _told(self, call_id: str, call: Call) -> ToolCall:
         self.tool_started(call_id)
         args = call.args or ({"title": call.title} if call.title else {})
         return ToolCall(tool_call_id=call_id, tool_name=call.name, args=kept_args(args, ARGS_LIMIT))
 
-    def _call_ended(self, call_id: str, call: _Call, update: dict[str, Any]) -> ToolResult:
+    def _call_ended(self, call_id: str, call: Call, update: dict[str, Any]) -> ToolResult:
         del self._calls[call_id]
         content = _content(update) or call.output
         is_error = update.get("status") == "failed"
@@ -306,15 +326,17 @@ class AcpStream(AgentStream):
     def _usage(self, usage: dict[str, Any], reason: str) -> list[Event]:
         if not usage and self._cost is None:
             return []
+        cost = None if self._cost is None else max(0.0, self._cost - self._told_cost)
+        self._told_cost = self._cost or 0.0
         event = UsageReported(
             input=count(usage.get("inputTokens")),
             output=count(usage.get("outputTokens")),
             cache_read=count(usage.get("cachedReadTokens")),
             cache_write=count(usage.get("cachedWriteTokens")),
-            cost=self._cost or 0.0,
+            cost=cost or 0.0,
             model=self.facts.model,
             stop_reason=_STOPS.get(reason, reason),
-            priced=self._cost is not None,
+            priced=cost is not None,
         )
         self.note(usage=add_usage(self.facts.usage, event))
         return [event]
@@ -353,7 +375,7 @@ def _edits(update: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _is_handing_over(call: _Call) -> bool:
+def _is_handing_over(call: Call) -> bool:
     """Tell whether a call is one of our tool, by its exact name: codex-acp says server and tool among its arguments,
     claude-agent-acp the name beside them, others the title alone. That of a command is what the model wrote.
     """

@@ -9,13 +9,13 @@ import msgspec
 
 from ...run.model import PromptMode, RunMeta
 from ...system import files
-from ..child import Command, Start, child_environment, existing
+from ..child import Command, Start, child_environment, existing, prompt_of
 from ..json_lines import mapping
 from .exec_stream import ExecStream
 from .permissions import permissions_of, servers_config
 from .program import home
 from .rollout import conversation_of, tokens_before
-from .talk import EFFORTS, own_name, prompt_of, settings_of, system_prompt
+from .talk import EFFORTS, own_name, settings_of, system_prompt
 
 
 def exec_stream(start: Start) -> ExecStream:

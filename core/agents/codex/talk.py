@@ -12,7 +12,7 @@ from ... import __version__
 from ...run.model import PromptMode, RunMeta
 from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
-from ..child import Start, child_environment, existing
+from ..child import Start, child_environment, existing, prompt_of
 from ..finalize_tool import DESCRIPTION, SCHEMA
 from ..json_lines import mapping
 from .permissions import permissions_of, servers_config
@@ -150,12 +150,6 @@ def own_name(model: str) -> str:
     """Return a model by the name that Codex has for it: without its provider."""
     provider, slash, name = model.partition("/")
     return name if slash and provider.lower() == "openai" else model
-
-
-def prompt_of(start: Start) -> str:
-    """Return what the child is told."""
-    with open(open_regular(start.prompt_path)[0], "rb") as file:
-        return file.read().decode("utf-8", "replace")
 
 
 def system_prompt(start: Start) -> str:

@@ -1,0 +1,80 @@
+"""What an agent of the protocol asks leave for, as a request of ours; nothing in a question can make this raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...run.events import CONTENT_LIMIT, CUT, Request
+from ...run.model import RequestKind, Verdict
+from ...text.plain import one_line
+from ..diffs import diff_of_texts
+from ..json_lines import items, mapping, string
+from .stream import Call
+
+HARMLESS = frozenset({"read", "search"})
+"""Kinds of calls that change nothing: they go on where no rule mentions them."""
+
+_TOOLS = {
+    **dict.fromkeys(("execute", "Bash"), "bash"),
+    **dict.fromkeys(("edit", "delete", "move", "Edit", "MultiEdit", "NotebookEdit"), "edit"),
+    **dict.fromkeys(("Write",), "write"),
+    **dict.fromkeys(("read", "Read"), "read"),
+    **dict.fromkeys(("search", "Grep"), "grep"),
+    **dict.fromkeys(("Glob",), "find"),
+    **dict.fromkeys(("LS",), "ls"),
+}
+"""Kinds of the protocol, and names of Claude Code, in the one vocabulary of tools."""
+_TITLES = {
+    "bash": "wants to run a command",
+    "edit": "wants to change a file",
+    "write": "wants to write a file",
+    "read": "wants to read a file",
+}
+_PATHS = ("file_path", "notebook_path", "path", "filePath", "abs_path")
+_SHELLS = ("sh", "bash", "zsh")
+_MOST = 100
+
+
+def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
+    """Return the request for a call; `fields` are those of the question itself."""
+    args = call.args
+    name = _TOOLS.get(call.name, call.name)
+    command = _command(args.get("command")) if name == "bash" else ""
+    named = [string(args.get(key)) for key in _PATHS]
+    located = [string(mapping(place).get("path")) for place in items(fields.get("locations"))]
+    paths = [*named, *located, *(edit["path"] for edit in call.edits)]
+    diff = diff_of_texts(call.edits)
+    details = "" if command or diff or not args else msgspec.json.encode(args).decode("utf-8", "replace")
+    return Request(
+        id=id_,
+        kind=RequestKind.PERMISSION,
+        title=_TITLES.get(name) or one_line(f"wants to use {name}", 200),
+        tool_name=one_line(name, 200),
+        text=_kept("\n\n".join(filter(str.strip, (call.title if call.title != command else "", details)))),
+        command=_kept(command),
+        cwd=(string(args.get("cwd")) or string(args.get("workdir")))[:4096],
+        paths=() if name == "bash" else tuple(dict.fromkeys(filter(None, paths)))[:_MOST],
+        diff=diff,
+        tool_call_id=string(fields.get("toolCallId")),
+        usual=Verdict.ALLOW if string(fields.get("kind")) in HARMLESS else None,
+    )
+
+
+def _command(command: object) -> str:
+    """Return a command as the model wrote it, without the shell that it is given to."""
+    if isinstance(command, str):
+        return command
+    words = [word for word in items(command) if isinstance(word, str)]
+    match words:
+        case [shell, "-c" | "-lc", whole] if shell.rpartition("/")[2] in _SHELLS:
+            return whole
+        case _:
+            import shlex  # a wrapper starts its child before it needs it
+
+            return shlex.join(words)
+
+
+def _kept(text: str) -> str:
+    return text if len(text) <= CONTENT_LIMIT else text[:CONTENT_LIMIT] + CUT

@@ -1,0 +1,119 @@
+"""Two real agents of the Agent Client Protocol, talked to while they work, against a scripted model on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from subdeck.core.run.events import ToolCall
+from subdeck.core.run.model import MessageState, RunReason, Verdict
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import result_of, started
+from tests.waiting import wait_until
+
+from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from .test_acp_agents import PATIENCE, Acp, acp as acp, say
+
+pytestmark = [pytest.mark.agents, pytest.mark.processes]
+
+WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
+LONG = {"steps": [{"text": "So far so good"}, {"hang": True}]}
+
+
+def writing(acp: Acp, run: RunSnapshot) -> None:
+    """Wait until the agent is in the middle of a sentence."""
+    wait_until(lambda: "good" in acp.engine.snapshots([run.run_id])[0].sentence, "the sentence", PATIENCE)
+
+
+def test_a_message_ends_the_turn_and_begins_the_next(acp: Acp) -> None:
+    """What was said so far is kept, and the model reads the message in its next request."""
+    acp.script(LONG, say("With bananas."))
+    run = acp.start("Count.")
+    writing(acp, run)
+    sent = acp.engine.send(run.run_id, "Say bananas.")
+    ended = acp.wait(run)
+    assert ("done", "With bananas.") == (ended.reason, result_of(acp.engine, ended).final_text)
+    assert WHOLE == reached(acp.engine, run, sent.id)
+    assert any("Say bananas." in text for text in acp.asked())
+
+
+def test_an_interrupted_run_goes_on(acp: Acp) -> None:
+    """In the same process and the same conversation."""
+    acp.script(LONG, say("Without waiting."))
+    run = acp.start("Wait.")
+    writing(acp, run)
+    pid = started(acp.engine, run).child_pid
+    acp.engine.interrupt(run.run_id)
+    assert "operator" == wait_until_interrupted(acp.engine, run).by
+    assert standing(acp.engine, run).is_interrupted
+    sent = acp.engine.send(run.run_id, "Do not wait.")
+    ended = acp.wait(run)
+    assert ("done", "Without waiting.") == (ended.reason, result_of(acp.engine, ended).final_text)
+    assert (WHOLE, pid) == (reached(acp.engine, run, sent.id), started(acp.engine, run).child_pid)
+
+
+def test_a_stop_of_an_interrupted_run(acp: Acp) -> None:
+    """It ends by itself, with its text."""
+    acp.script(LONG)
+    run = acp.start("Wait.")
+    writing(acp, run)
+    acp.engine.interrupt(run.run_id)
+    wait_until_interrupted(acp.engine, run)
+    acp.engine.stop([run.run_id])
+    ended = acp.wait(run)
+    result = result_of(acp.engine, ended)
+    assert (RunReason.STOPPED, "So far so good", 0) == (ended.reason, result.final_text, result.exit_code)
+
+
+def test_a_child_that_ends_while_a_message_is_on_its_way(acp: Acp) -> None:
+    """What it never showed is said in the result."""
+    acp.script(LONG)
+    run = acp.start("Wait.")
+    writing(acp, run)
+    os.kill(started(acp.engine, run).child_pid, signal.SIGSTOP)
+    sent = acp.engine.send(run.run_id, "Hurry up.")
+    wait_until(lambda: reached(acp.engine, run, sent.id), "the message to be accepted")
+    os.kill(started(acp.engine, run).child_pid, signal.SIGKILL)
+    ended = acp.wait(run)
+    assert [MessageState.ACCEPTED, MessageState.LATE] == reached(acp.engine, run, sent.id)
+    result = result_of(acp.engine, ended)
+    assert ("agent_exit", ["Hurry up."]) == (ended.reason, [message.text for message in result.undelivered])
+
+
+def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Acp) -> None:
+    """A command that is allowed for the run is allowed by that rule the next time; a denied one does not run."""
+    if acp.agent == "codex":
+        pytest.skip("it runs commands in its sandbox and asks nothing")
+    target = acp.project / "made"
+    append = acp.shell("echo one >> made")
+    acp.script(append, append, append, acp.shell("rm made"), say("I may not."))
+    run = acp.start()
+    for number, verdict in enumerate((Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY), 1):
+        request = wait_for_request(acp.engine, run, number)
+        assert ("bash", "rm made" if verdict is Verdict.DENY else "echo one >> made") == (
+            request.tool_name,
+            request.command,
+        )
+        assert standing(acp.engine, run).is_waiting
+        acp.engine.reply(run.run_id, request.id, verdict)
+    ended = acp.wait(run)
+    assert ("done", "one\none\none\n") == (ended.reason, target.read_text())
+    assert [(Verdict.ALLOW, "operator"), (Verdict.ALLOW_RUN, "operator"), (Verdict.ALLOW, "rule")] == [
+        (decision.verdict, decision.by) for decision in decisions(acp.engine, run)
+    ][:3]
+    assert 4 == len(of(ToolCall, acp.engine, run))
+
+
+def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
+    if acp.agent == "codex":
+        pytest.skip("it asks nothing")
+    acp.script(acp.shell("touch made"), say("Then not."))
+    run = acp.start()
+    wait_for_request(acp.engine, run)
+    acp.engine.interrupt(run.run_id)
+    wait_until_interrupted(acp.engine, run)
+    assert [Verdict.WITHDRAWN] == [decision.verdict for decision in decisions(acp.engine, run)]
+    acp.engine.send(run.run_id, "Leave it.")
+    assert ("done", False) == (acp.wait(run).reason, (acp.project / "made").exists())
