@@ -262,7 +262,16 @@ def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
 def _block(run: RunSnapshot, request: Request) -> str:
     head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
     cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {one_line(run.meta.cwd)}"
-    return f"{head}\n{request_text(request)}{cwd}\n{how_to_reply(run, request)}"
+    return f"{head}\n{request_text(request)}{cwd}\n{how_to_reply(run, request)}{_denied(run, request)}"
+
+
+def _denied(run: RunSnapshot, request: Request) -> str:
+    """Say when it is denied if nobody answers; empty where that is never."""
+    since, timeout = moment(request.ts), run.meta.answer_timeout
+    if since is None or timeout is None:
+        return ""
+    left = timeout - (datetime.now(UTC) - since).total_seconds()
+    return f"; without an answer it is denied in {clock(left)}"
 
 
 def _waits(request: Request) -> str:

@@ -108,6 +108,8 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
             asked[key] for key in ("runId", "id", "kind", "command")
         )
         assert "[31m" not in shown
+    with listening(project, permission(), answer_timeout=600.0) as run:
+        assert "without an answer it is denied in 9:5" in subdeck("requests", run.short_id, cwd=project_dir).out
 
 
 def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
