@@ -24,6 +24,7 @@ ENGINE = (
     "acp_child",
     "claude_child",
     "codex_child",
+    "talking",
 )
 APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "long_life")
 ALL = (*ENGINE, *APP)
