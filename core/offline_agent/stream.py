@@ -22,9 +22,9 @@ PROVIDER, MODEL = "offline", "reader"
 FINALIZE_TOOL = "subagent_finalize"
 """What a result is handed over to, where an extension of pi offers it."""
 
-PERMISSION, ALLOW = "subdeck: may this tool be called?", "allow"
-"""The title of the dialog by which a child of subdeck asks leave, and the answer that gives it; any other is a reason
-why not."""
+PERMISSION, ALLOW, DENY = "subdeck: may this tool be called?", "allow", "deny"
+"""The title of the dialog by which a child of subdeck asks leave, and its answers; after the second there may be a
+reason, behind a colon."""
 
 PIECE = 24
 """Characters of one `text_delta`."""
@@ -174,7 +174,8 @@ class Conversation:
         answer = self._host.ask("input", PERMISSION, placeholder=about).get("value")
         if answer == ALLOW:
             return carry_out(call)
-        return Outcome(f"Denied: {answer}" if answer else "Denied.", is_error=True)
+        why = str(answer or "").removeprefix(DENY).removeprefix(": ")
+        return Outcome(f"Denied: {why}" if why else "Denied.", is_error=True)
 
     def _add(self, message: dict[str, Any], said: str = "") -> None:
         """Write a message; `said`: its text, where that comes piece by piece."""

@@ -271,7 +271,7 @@ def test_it_starts_with_little(shop: Path) -> None:
 
 
 def test_it_asks_leave_where_it_is_told_to(shop: Path) -> None:
-    """With our extension each call of the tools named waits for an answer; any other than `allow` says why not."""
+    """With our extension each call of the tools named waits for an answer; a denial says why."""
     with talking(shop, "-e", "/x/ask.ts", SUBDECK_ASKED_TOOLS="re*") as (say, hear):
         say(type="prompt", id="p", message=TASK)
         asked = hear("extension_ui_request")
@@ -285,7 +285,7 @@ def test_it_asks_leave_where_it_is_told_to(shop: Path) -> None:
         allowed = hear("tool_execution_end")
         assert (about["id"], False) == (allowed["toolCallId"], allowed["isError"])
         denied = hear("extension_ui_request")
-        say(type="extension_ui_response", id=denied["id"], value="not that one")
+        say(type="extension_ui_response", id=denied["id"], value="deny: not that one")
         assert "Denied: not that one" == hear("tool_execution_end")["result"]["content"][0]["text"]
         for _ in range(FILES_READ - 2):
             say(type="extension_ui_response", id=hear("extension_ui_request")["id"], cancelled=True)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.engine import Engine
-from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request
+from subdeck.core.run.events import Decision, Event, Interrupted, Message, Request, ToolResult
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, RunRequest, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import events_of, result_of, wait_for_end, write_settings
 from tests.waiting import wait_until
 
+from .conversing import write_preset
 from .offline_reader import SHOP, write_tree
 
 
@@ -98,3 +99,19 @@ def test_stopped_while_it_asks(engine: Engine) -> None:
     engine.stop([run.run_id])
     result = result_of(engine, wait_for_end(engine, run.run_id))
     assert (RunReason.STOPPED, 0, None) == (result.reason, result.exit_code, result.signal)
+
+
+def test_it_asks_leave_by_the_rules_of_its_run(engine: Engine, project_dir: Path) -> None:
+    """A person is asked about what a rule names; what is denied, it does without."""
+    write_preset(project_dir, "agent: offline", "permissions: {ask: [read]}")
+    (run,) = engine.launch([RunRequest(task="Where is `check_token`?", preset="scout")], background=True)
+    first = asked(engine, run)
+    assert (RequestKind.PERMISSION, "read", ("src/app.py",)) == (first.kind, first.tool_name, first.paths)
+    engine.reply(run.run_id, first.id, Verdict.DENY, "not that one")
+    engine.reply(run.run_id, asked(engine, run, 2).id, Verdict.ALLOW)
+    ended = wait_for_end(engine, run.run_id)
+    results = [
+        event for event in events_of(engine, ended) if isinstance(event, ToolResult) and event.tool_name == "read"
+    ]
+    assert ["Denied: not that one", False] == [results[0].content, results[1].is_error]
+    assert RunReason.DONE == result_of(engine, ended).reason

@@ -209,3 +209,71 @@ def test_a_command_of_an_extension(pi: RealPi) -> None:
     assert "this down" == (pi.project / "jotted.txt").read_text()
     pi.engine.stop([run.run_id])
     assert "stopped" == end(pi, run).reason
+
+
+def test_permissions(pi: RealPi) -> None:
+    """Its own tools ask through our extension: rules decide, or a person where a rule says so; the rest goes on."""
+    pi.preset('permissions: {allow: ["bash(echo *)"], ask: [bash, write], deny: ["read(secret*)"]}')
+    (pi.project / "secret.txt").write_text("hush")
+    write = ("write", {"path": "made.txt", "content": "new\n"})
+    pi.script(
+        called(("bash", {"command": "echo one"}), ("read", {"path": "secret.txt"})),
+        called(("read", {"path": "./notes/none.txt"})),
+        called(("bash", {"command": "rm secret.txt"})),
+        called(write),
+        called(write),
+        said("Done."),
+    )
+    run = pi.start("Work.")
+    seen: list[Request] = []
+    for number, (verdict, word) in enumerate(
+        ((Verdict.ALLOW, ""), (Verdict.DENY, "Keep it."), (Verdict.ALLOW_RUN, "")), 1
+    ):
+        seen.append(wait_for_request(pi.engine, run, number))
+        pi.engine.reply(run.run_id, seen[-1].id, verdict, word)
+    ended = end(pi, run)
+    assert ("done", "Done.") == (ended.reason, result_of(pi.engine, ended).final_text)
+    assert ["echo one", "rm secret.txt", ""] == [request.command for request in seen]
+    assert (("made.txt",), True) == (seen[-1].paths, "+new" in seen[-1].diff)
+    assert [
+        (Verdict.ALLOW, "operator"),
+        (Verdict.DENY, "rule"),
+        (Verdict.DENY, "operator"),
+        (Verdict.ALLOW_RUN, "operator"),
+        (Verdict.ALLOW, "rule"),
+    ] == [(decision.verdict, decision.by) for decision in decisions(pi.engine, run)]
+    results = of(ToolResult, pi.engine, run)
+    assert {"secret.txt", "made.txt"} <= {path.name for path in pi.project.iterdir()}
+    assert not any("hush" in result.content for result in results)
+    assert any("Denied: Keep it." in result.content for result in results)
+
+
+def test_a_dialog_is_no_permission(pi: RealPi) -> None:
+    """What another extension asks is decided by a person, whatever the rules say."""
+    extension("""
+	pi.on("tool_call", async (_event: any, ctx: any) => {
+		if (!(await ctx.ui.confirm("May it?", "bash(touch *)"))) return { block: true, reason: "no" };
+	});
+    """)
+    pi.preset('permissions: {allow: [bash], deny: ["bash(rm *)"]}')
+    pi.script(bash("touch made.txt"), said("Then not."))
+    run = pi.start("Touch it.")
+    request = wait_for_request(pi.engine, run)
+    assert (RequestKind.CHOICE, "", "") == (request.kind, request.tool_name, request.run_rule)
+    pi.engine.reply(run.run_id, request.id, Verdict.REPLY, "No")
+    assert "done" == end(pi, run).reason
+    assert not (pi.project / "made.txt").exists()
+
+
+def test_a_one_way_run(pi: RealPi) -> None:
+    """It has no user interface for extensions, and ends as a talking one does."""
+    extension("""
+	pi.on("agent_start", async (_event: any, ctx: any) => { if (ctx.hasUI) await ctx.ui.confirm("May it?", ""); });
+    """)
+    pi.preset("talk: false")
+    pi.script(said("Seen."))
+    ended = pi.run()
+    result = result_of(pi.engine, ended)
+    assert (False, "done", "Seen.", 0) == (ended.meta.talk, ended.reason, result.final_text, result.exit_code)
+    assert ended.meta.child_session_id == result.child_session_id
+    assert [] == of(Request, pi.engine, ended)

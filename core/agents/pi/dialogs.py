@@ -13,8 +13,8 @@ from ..json_lines import decode, items, mapping, string
 PERMISSION = "subdeck: may this tool be called?"
 """The title of the dialog that `ask.ts` opens; the offline agent opens the same."""
 
-ALLOWED = "allow"
-"""What that dialog is answered with where the call may go on; all else says why not."""
+ALLOWED, DENIED = "allow", "deny"
+"""What that dialog is answered with; a reason may follow the second, after a colon."""
 
 _YES, _NO = "Yes", "No"
 _CONFIRM = "asks for a yes or no"
@@ -58,7 +58,8 @@ def answer_to(request: Request, verdict: Verdict, text: str) -> dict[str, Any]:
     answer: dict[str, Any] = {"type": "extension_ui_response", "id": request.id}
     if request.kind is RequestKind.PERMISSION:
         is_allowed = verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
-        return answer | {"value": ALLOWED if is_allowed else one_line(text, _REASON)}
+        word = one_line(text, _REASON)
+        return answer | {"value": ALLOWED if is_allowed else f"{DENIED}: {word}" if word else DENIED}
     if verdict is not Verdict.REPLY:
         return answer | {"cancelled": True}
     if request.kind is RequestKind.QUESTION:

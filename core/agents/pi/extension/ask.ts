@@ -18,6 +18,7 @@ export default function (pi: any) {
 			return { block: true, reason: `Denied: it could not be asked for (${error?.message ?? error})` };
 		}
 		if (answer === "allow") return;
-		return { block: true, reason: answer ? `Denied: ${answer}` : "Denied." };
+		const why = (answer ?? "").replace(/^deny(: )?/, "");
+		return { block: true, reason: why ? `Denied: ${why}` : "Denied." };
 	});
 }
