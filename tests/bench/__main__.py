@@ -1,6 +1,6 @@
 """Run the benchmarks: all of them, or those named (modules of this package, in `ALL`).
 
-They take about ten minutes. `long_life` is the short form: an hour's events in two minutes.
+They take about twelve minutes. `long_life` is the short form: an hour's events in two minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENGINE = (
     "acp_child",
     "claude_child",
     "codex_child",
-    "talking",
+    "talk",
 )
 APP = ("app_start", "app_live", "app_cpu", "tiles", "run_list", "big_transcript", "long_life")
 ALL = (*ENGINE, *APP)
