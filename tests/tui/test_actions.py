@@ -55,6 +55,7 @@ def test_escape_never_quits() -> None:
         "cancel",
         "drop",
         "end_search",
+        "later",
         "leave_unsaid",
     }
 

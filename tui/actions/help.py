@@ -37,7 +37,7 @@ def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]
     """Return every action with a key, what works in the pane `here` first."""
     others = (pane for pane in PANES if pane is not here)
     dialogs = (place for place in KeyContext if place not in ON_DECK)
-    around = (KeyContext.SEARCH, KeyContext.APP)
+    around = (KeyContext.REQUEST, KeyContext.SEARCH, KeyContext.APP)
     headings = (here, KeyContext.DECK, EVERY_PANE, *others, *around, DIALOGS, *dialogs)
     listed: dict[str, list[Explained]] = {heading: [] for heading in headings}
     for action in actions:

@@ -76,8 +76,9 @@ class Hint(NamedTuple):
 
 
 def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
-    """Return the keys of a place with what they mean there; those of the search hide those of the places around it."""
-    hidden = {key for action in actions for key in action.keys_in(place)} if place is KeyContext.SEARCH else set[str]()
+    """Return the keys of a place with what they mean there; those of a mode hide those of the places around it."""
+    is_mode = place in (KeyContext.SEARCH, KeyContext.REQUEST)
+    hidden = {key for action in actions for key in action.keys_in(place)} if is_mode else set[str]()
     return [
         (key, action)
         for action in actions

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.model import PresetSource, newer_schema
+from ...core.run.model import PresetSource, RequestKind, newer_schema
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset, PresetProblem
+    from ...core.run.events import Request
     from ...core.run.snapshot import RunSnapshot
 
 READONLY = "The app was opened with --readonly: it changes nothing."
@@ -80,6 +81,8 @@ class ActionContext(Struct, frozen=True):
     """Runs that are marked; what acts on runs acts on them instead of the highlighted one."""
     listening: int = 0
     """Of the marked runs: how many can be talked to now."""
+    request: Request | None = None
+    """What the highlighted run asks, and the block below the transcript shows."""
     undoable: bool = False
     zoomed: bool = False
     shown: frozenset[KeyContext] = frozenset(PANES)
@@ -267,9 +270,20 @@ def needs_turn(context: ActionContext) -> str:
 
 def needs_request(context: ActionContext) -> str:
     """Refuse a run that asks nothing."""
-    if obstacle := needs_own(context):
+    return needs_own(context) or ("" if context.request else "This run asks nothing now.")
+
+
+def needs_permission_request(context: ActionContext) -> str:
+    if obstacle := needs_request(context):
         return obstacle
-    return "" if context.run and context.run.is_waiting else "This run asks nothing now."
+    is_permission = context.request is not None and context.request.kind is RequestKind.PERMISSION
+    return "" if is_permission else "It asks for an answer: {answer} writes one, {deny_request} declines."
+
+
+def needs_run_rule(context: ActionContext) -> str:
+    if obstacle := needs_permission_request(context):
+        return obstacle
+    return "" if context.request and context.request.run_rule else "This cannot be allowed for the whole run."
 
 
 def needs_hand(context: ActionContext) -> str:

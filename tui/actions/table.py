@@ -5,7 +5,7 @@ Its order is that of the footer, of the help and of README's table of keys.
 
 from __future__ import annotations
 
-from ...core.run.model import RunnerKind
+from ...core.run.model import RequestKind, RunnerKind
 from .model import (
     PANES,
     Action,
@@ -20,10 +20,13 @@ from .model import (
     needs_hand,
     needs_own_preset,
     needs_pager,
+    needs_permission_request,
     needs_preset_file,
     needs_queued,
     needs_readable_record,
+    needs_request,
     needs_run,
+    needs_run_rule,
     needs_run_to_search,
     needs_session,
     needs_terminal,
@@ -94,6 +97,22 @@ def _attach_name(context: ActionContext) -> str:
     if context.run and context.run.meta.runner == RunnerKind.TMUX:
         return "attach"
     return "" if context.zoomed and context.place is TRANSCRIPT else "zoom"
+
+
+def _answer_name(context: ActionContext) -> str:
+    if context.request is None or context.request.kind is RequestKind.PERMISSION:
+        return "deny with a word"
+    return "fill in" if context.request.kind is RequestKind.FORM else "reply"
+
+
+def _choose_name(context: ActionContext) -> str:
+    count = len(context.request.choices) if context.request else 0
+    return f"to {min(count, 9)} choose" if count > 1 else "choose" if count else ""
+
+
+def _deny_name(context: ActionContext) -> str:
+    is_permission = context.request is None or context.request.kind is RequestKind.PERMISSION
+    return "deny" if is_permission else "decline"
 
 
 def _follow_up_name(context: ActionContext) -> str:
@@ -253,6 +272,19 @@ ACTIONS: tuple[Action, ...] = (
     *(_move(where, (TILES,), "screen.move", "tile_") for where in _MOVES),
 
     # --- talking to a run ---
+    Action("allow", at(REQUEST, "y"), "allow", "Allow what the run asks for, this once.", needs_permission_request,
+           footer=1, changes=True),
+    Action("allow_run", at(REQUEST, "Y"), "allow in this run", needs=needs_run_rule, footer=4, changes=True,
+           help="Allow it, and what is like it for as long as the run lasts."),
+    *(Action(f"choose_{number}", at(REQUEST, str(number)), "choose", "Reply with the choice of that number.",
+             needs_request, do=f"choose({number})", footer=1 if number == 1 else 0, changes=True,
+             name_here=_choose_name) for number in range(1, 10)),
+    Action("deny_request", at(REQUEST, "n"), "deny", "Deny what the run asks for, or decline to answer.", needs_request,
+           footer=2, changes=True, name_here=_deny_name),
+    Action("answer", at(REQUEST, "e", "enter"), "reply", needs=needs_request, footer=3, changes=True, writes=True,
+           name_here=_answer_name, help="Write a reply, fill in the form, or deny with a word."),
+    Action("later", at(REQUEST, "escape"), "later", "Leave it open, and go to the transcript.", footer=2),
+    *(_move(where, (REQUEST,), "move", "request_") for where in _MOVES),
     Action("say", at(TALK, "enter", "ctrl+s"), "send", "Send what is written.", do="say", footer=1, changes=True),
     Action("new_line", at(TALK, "ctrl+j", "shift+enter"), "new line", "Begin a new line.", do="new_line", footer=3),
     Action("edit_message", at(TALK, "ctrl+e"), "editor", "Continue writing in your editor ($EDITOR).",

@@ -5,6 +5,8 @@ Commands use the public parts of the deck, ask the engine through its bridge, an
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
@@ -44,6 +46,12 @@ def handlers(deck: MainScreen) -> Handlers:
         "with_context": launch.with_context,
         "follow_up": talk.say,
         "interrupt": talk.interrupt,
+        "allow": talk.allow,
+        "allow_run": talk.allow_run,
+        **{f"choose_{number}": partial(talk.choose, number) for number in range(1, 10)},
+        "deny_request": talk.deny,
+        "answer": talk.answer,
+        "later": talk.later,
         "rerun": launch.rerun,
         "rerun_edited": launch.rerun_edited,
         "open": around.open,

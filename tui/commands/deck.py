@@ -15,6 +15,7 @@ from ..actions import KeyContext
 from ..dialogs.ask import TYPING_S, QuitScreen
 from ..dialogs.reading import HelpScreen, ReadingScreen
 from ..runs.filter_line import FilterLine
+from ..runs.store import Need
 from ..terminal.key_queue import KeyQueueApp
 from ..text.cells import fit, wrap
 from ..text.format import farewell
@@ -78,15 +79,21 @@ class DeckCommands(Commands):
         all_marked = marked.issuperset(shown)
         runs.mark(marked if all_marked else shown, not all_marked)
 
-    def go_to_needing(self, step: int) -> None:
-        """Go to the next run that needs a person, the most urgent first, around the end."""
+    def go_to_needing(self, step: int, *, replies: bool = True) -> None:
+        """Go to the next run that needs a person, the most urgent first, around the end; what waits for a reply gets
+        the keys with `replies`.
+        """
         runs, needs = self._deck.runs, self._deck.run_store.needs
         ordered = sorted(needs, key=lambda run_id: (needs[run_id], runs.listing.key_of(run_id)))
         if not ordered:
             return
         here = runs.selected
         start = ordered.index(here) if here in needs else (-1 if step > 0 else 0)
-        runs.select(ordered[(start + step) % len(ordered)])
+        wanted = ordered[(start + step) % len(ordered)]
+        runs.select(wanted)
+        if replies and needs[wanted] is Need.WAITING:
+            self._deck.show_highlighted()
+            self._deck.panes.go_to(KeyContext.TRANSCRIPT)
 
     def mark_seen(self) -> None:
         """Note that the marked runs, or the highlighted ones, were looked at."""

@@ -50,7 +50,7 @@ class DetailCommands(Commands):
             case "next_run" | "previous_run":
                 deck.runs.go_beside(1 if action_id == "next_run" else -1)
             case "next_unseen" | "previous_unseen":
-                self._around.go_to_needing(1 if action_id == "next_unseen" else -1)
+                self._around.go_to_needing(1 if action_id == "next_unseen" else -1, replies=False)
             case "stop":
                 self.spawn(self._runs.stop, (run,))
             case "follow_up":

@@ -6,20 +6,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...core.errors import SubdeckError
+import msgspec
+
+from ...core.errors import SubdeckError, UsageError
 from ...core.run.describe import runs_word
+from ...core.run.model import RequestKind, Verdict
+from ...core.run.requests import subject_of
+from ...core.text.plain import one_line
 from ..deck.screen import MainScreen
 from ..talk.line import Saying
+from ..talk.request_rows import field_line
 from ..text.format import brief_error
 from .base import Commands, name_of
 from .launch import LaunchCommands
 
 if TYPE_CHECKING:
+    from ...core.run.events import Field, Request
     from ...core.run.snapshot import RunSnapshot
     from ..engine_api import EngineApi
 
 MOST_FAULTS = 2
 """Runs that refused something and are named with why; more are counted."""
+
+
+SUBJECT = 60
+"""Characters of what a reply is about, above the line in which it is written."""
 
 
 class TalkCommands(Commands):
@@ -73,6 +84,81 @@ class TalkCommands(Commands):
             whom = name_of(runs[0]) if len(runs) == 1 else runs_word(len(runs) - len(faults))
             self._say(f"Interrupting {whom}; {self._key('follow_up')} says what comes next")
 
+    # --- what is asked ------------------------------------------------------------------------------------------------
+
+    def allow(self) -> None:
+        self._reply(Verdict.ALLOW)
+
+    def allow_run(self) -> None:
+        self._reply(Verdict.ALLOW_RUN)
+
+    def deny(self) -> None:
+        self._reply(Verdict.DENY)
+
+    def choose(self, number: int) -> None:
+        if (request := self._deck.request.request) and number <= len(request.choices):
+            self._reply(Verdict.REPLY, request.choices[number - 1])
+
+    def later(self) -> None:
+        self._deck.transcript.focus()
+
+    def answer(self) -> None:
+        """Open the line in which a reply, a word of denial or a field of the form is written."""
+        run, request = self._deck.run, self._deck.request.request
+        if run is None or request is None:
+            return
+        key = f"{run.run_id} {request.id}"
+        subject = subject_of(request, SUBJECT)
+        match request.kind:
+            case RequestKind.PERMISSION:
+                send = partial(self._send_reply, run, request, Verdict.DENY)
+                self._deck.open_talk(Saying(key, f"deny, and say why: {subject}", send))
+            case RequestKind.FORM if request.fields:
+                self._fill_in(run, request, {})
+            case _:
+                send = partial(self._send_reply, run, request, Verdict.REPLY)
+                self._deck.open_talk(Saying(key, f"reply to: {subject}", send))
+
+    def _fill_in(self, run: RunSnapshot, request: Request, values: dict[str, str]) -> None:
+        """Ask for the next field of a form; the values before it are sent with the last one."""
+        number = len(values)
+        field = request.fields[number]
+
+        async def take(text: str) -> None:
+            filled = {**values, field.name: _chosen(field, text)}
+            if len(filled) < len(request.fields):
+                self._deck.call_after_refresh(self._fill_in, run, request, filled)
+            else:
+                given = {name: value for name, value in filled.items() if value}
+                await self._send_reply(run, request, Verdict.REPLY, msgspec.json.encode(given).decode())
+
+        title = f"{number + 1} of {len(request.fields)}: {field_line(field)}"
+        key = f"{run.run_id} {request.id} {number}"
+        self._deck.open_talk(Saying(key, title, take, may_be_empty=not field.required))
+
+    def _reply(self, verdict: Verdict, text: str = "") -> None:
+        block = self._deck.request
+        if block.is_unread:
+            self.app.bell()
+        elif (run := self._deck.run) and block.request:
+            self.spawn(self._send_reply, run, block.request, verdict, text)
+
+    async def _send_reply(self, run: RunSnapshot, request: Request, verdict: Verdict, text: str = "") -> None:
+        """Reply; what is shown goes on at once to what is asked next."""
+        self._mark_replied(run, request, True)
+        try:
+            await self._bridge.call(self._bridge.engine.reply, run.run_id, request.id, verdict, text)
+        except BaseException:
+            self._mark_replied(run, request, False)
+            raise
+
+    def _mark_replied(self, run: RunSnapshot, request: Request, replied: bool) -> None:
+        self._deck.request.mark_replied(run.run_id, request.id, replied)
+        self._deck.show_request()
+        self._deck.show_highlighted()
+
+    # --- both ---------------------------------------------------------------------------------------------------------
+
     def _listening(self) -> list[RunSnapshot]:
         """Return the marked runs that can be talked to, else the highlighted one, if it can."""
         runs = [run for run in self._deck.runs.targets if run.can_talk] if self._deck.run_store.marked else []
@@ -88,6 +174,17 @@ class TalkCommands(Commands):
             named.append(f"and {runs_word(len(faults) - MOST_FAULTS)} more")
         if named:
             self._say("\n".join(named), error=True)
+
+
+def _chosen(field: Field, text: str) -> str:
+    """Return what a field takes: of one that is chosen, the choice for its number. Raises UsageError."""
+    text = text.strip()
+    if not field.choices or not text or text in field.choices:
+        return text
+    if text.isdecimal() and 0 < int(text) <= len(field.choices):
+        return field.choices[int(text) - 1]
+    offered = ", ".join(f"{number} {one_line(choice, 40)}" for number, choice in enumerate(field.choices, 1))
+    raise UsageError("it is not among the choices", hint=f"choose: {offered}")
 
 
 def _send_all(engine: EngineApi, run_ids: Sequence[str], text: str) -> dict[str, SubdeckError]:

@@ -37,6 +37,7 @@ from ..runs.list import RunList
 from ..runs.list_layout import list_layout_file
 from ..runs.seen import SeenFile
 from ..runs.store import RunStore
+from ..talk.block import RequestBlock
 from ..talk.line import Saying, TalkLine
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
@@ -111,7 +112,9 @@ class MainScreen(LeanScreen):
         self._talk_from = KeyContext.TRANSCRIPT
         """The pane that had the keys before something was said."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
+        self.request = RequestBlock(actions, readonly=readonly)
         self.panes = Panes(self, panes, readonly=readonly)
+        self.panes.request = self.request
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
         self._bind_own(panes)
         self._title = WindowTitle(self, engine)
@@ -136,6 +139,7 @@ class MainScreen(LeanScreen):
                 yield FilterLine(self.runs)
             with self.panes.right:
                 yield self.transcript
+                yield self.request
                 yield self.search
                 yield self.talk
         yield self._status
@@ -154,6 +158,7 @@ class MainScreen(LeanScreen):
             self._handlers["watch"]()
 
     def _tick(self) -> None:
+        self.request.tick()
         self._look_for_silence()
         self.runs.tick()
 
@@ -204,7 +209,7 @@ class MainScreen(LeanScreen):
             return KeyContext.FILTER
         if self.talk.is_open and self.focused is not None and self.talk in self.focused.ancestors:
             return KeyContext.TALK
-        return self.search.place(self.panes.place)
+        return KeyContext.REQUEST if self.request.has_focus else self.search.place(self.panes.place)
 
     @property
     def action_context(self) -> ActionContext:
@@ -215,6 +220,7 @@ class MainScreen(LeanScreen):
             run=self.run,
             marked=len(self.run_store.marked),
             listening=sum(run.can_talk for run in map(self.run_store.get, self.run_store.marked) if run),
+            request=self.request.request,
             undoable=bool(self.undo),
             zoomed=self.panes.zoomed is not None,
             unseen=len(self.run_store.needs),
@@ -248,8 +254,10 @@ class MainScreen(LeanScreen):
         in_sight = self.transcript.run_id if self.transcript.display else None
         self._toasts.report(update.ended, looked_at=looked_at, in_sight=in_sight)
         for run in update.runs:
-            if run.run_id == self.transcript.run_id and self.transcript.run_changed(run):
-                self.bridge.read_on()
+            if run.run_id == self.transcript.run_id:
+                self.show_request()
+                if self.transcript.run_changed(run):
+                    self.bridge.read_on()
         if not self._begun:
             self._begun = True
             self.call_after_refresh(lambda: self._handlers)  # the first key does not wait for what it loads
@@ -312,7 +320,17 @@ class MainScreen(LeanScreen):
             self.transcript.show(self.run_store.get(run_id))
             self.bridge.show_run(run_id)
             self.search.look()
+            self.show_request()
         self._show_action_context()
+
+    def show_request(self) -> None:
+        """Show what the shown run asks; where nothing is asked any more, the transcript takes the keys."""
+        if not self.request.show(self.run_store.get(self.transcript.run_id)):
+            self.transcript.focus()
+
+    @on(RequestBlock.Chosen)
+    def reply_with_choice(self, message: RequestBlock.Chosen) -> None:
+        self.action_act(f"choose_{message.number}")
 
     @on(RunList.TextsSought)
     def seek_texts(self, message: RunList.TextsSought) -> None:

@@ -126,7 +126,7 @@ def matching(offers: Sequence[Offer], typed: str) -> list[Offer]:
     if not found:
         letters = "".join(words)
         return [offer for offer in offers if _has_letters(letters, offer.title.casefold())]
-    return sorted(found, key=lambda offer: _distance(whole, words, offer.title.casefold().lstrip("●◌✓✗⊘? ")))
+    return sorted(found, key=lambda offer: _distance(whole, words, offer.title.casefold().lstrip("●◌✓✗⊘?◔ ")))
 
 
 def _distance(whole: str, words: Sequence[str], title: str) -> int:

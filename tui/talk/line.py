@@ -165,5 +165,6 @@ class TalkLine(Vertical):
 
     def on_descendant_blur(self, _: DescendantBlur) -> None:
         """Leave when another pane took the keys: a dialog or another window gives them back."""
-        if self.is_open and self.app.app_focus and self.app.screen is self.screen:
+        has_lost = self.is_open and self.screen.focused is not self._field
+        if has_lost and self.app.app_focus and self.app.screen is self.screen:
             self.close()

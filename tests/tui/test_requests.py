@@ -1,0 +1,247 @@
+"""What a run asks, on the deck: shown exactly, answered by one key, in turn, and never by a key meant for another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.errors import RunBusy
+from subdeck.core.run.events import CUT, Field, Request
+from subdeck.core.run.model import RequestKind
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.talk.request_rows import Tone, request_rows
+
+from ..hostile import EVIL, controls
+from .deck import Deck, opened
+from .fake_engine import FakeEngine, a_run, run_id, stamp
+
+DIFF = """--- a/src/auth.py
++++ b/src/auth.py
+@@ -12,2 +12,2 @@
+ def authenticate(request):
+-    token = request.headers["Authorization"]
++    token = bearer(request)
+"""
+
+
+def a_request(number: int = 1, kind: RequestKind = RequestKind.PERMISSION, **fields: Any) -> Request:
+    known: dict[str, Any] = {"title": "wants to run a command", "tool_name": "bash", "command": "rm -rf build && make"}
+    if kind is not RequestKind.PERMISSION:
+        known = {"title": "asks a question", "text": "Which one?"}
+    return Request(id=f"q{number}", ts=stamp(number), kind=kind, **(known | fields))
+
+
+def asking(number: int, *requests: Request, **fields: Any) -> RunSnapshot:
+    return a_run(number, requests=requests or (a_request(),), meta_talk=True, **fields)
+
+
+async def at_block(deck: Deck) -> None:
+    await deck.until_text("1 waiting")
+    await deck.press("]")
+    await deck.until(lambda: deck.main.request.has_focus, "the keys in the block")
+
+
+async def test_one_key_answers() -> None:
+    """`]` goes to the first that waits; its pane shows the command, where, and by which rule; `y` allows it."""
+    engine = FakeEngine(asking(1, a_request(rule="bash asks", cwd="/src/shop/web")), a_run(2))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        for shown in ("? wants to run a command", "rm -rf build && make", "in /src/shop/web", "by the rule bash asks"):
+            assert shown in deck.screen_text
+        assert "limits stand still" in deck.screen_text
+        await deck.press("y")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", "allow", "")]
+        await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
+        assert deck.main.transcript.has_focus
+
+
+@pytest.mark.parametrize(("key", "verdict"), [("Y", "allow_run"), ("n", "deny"), ("y", "allow")])
+async def test_the_keys_of_a_permission(key: str, verdict: str) -> None:
+    """Allow, allow in this run, deny: a key each."""
+    engine = FakeEngine(asking(1, a_request(run_rule="bash(make *)")))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        assert "Y allow in this run" in deck.screen_text
+        await deck.press(key)
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", verdict, "")]
+
+
+async def test_what_cannot_be_allowed_for_the_run() -> None:
+    """Without a rule to add, `Y` is not offered and says why not; the answer of the run is not copied instead."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        assert "allow in this run" not in deck.screen_text
+        await deck.press("Y")
+        await deck.until(lambda: any("for the whole run" in toast for toast in deck.toasts), "the refusal")
+        assert not engine.told
+
+
+async def test_denying_with_a_word() -> None:
+    """`e` opens a line for the word that the child is told."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("e")
+        await deck.until_text("deny, and say why")
+        await deck.type("use make clean")
+        await deck.press("enter")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", "deny", "use make clean")]
+
+
+async def test_a_question_is_answered_in_words() -> None:
+    """Enter opens the line in which the reply is written."""
+    engine = FakeEngine(asking(1, a_request(kind=RequestKind.QUESTION)))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("y")
+        await deck.until(lambda: any("asks for an answer" in toast for toast in deck.toasts), "the refusal")
+        await deck.press("enter")
+        await deck.until_text("reply to: Which one?")
+        await deck.type("both")
+        await deck.press("enter")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", "reply", "both")]
+
+
+async def test_a_choice_by_its_number() -> None:
+    """A digit replies with the choice of that number; one beyond them means what it does elsewhere."""
+    engine = FakeEngine(asking(1, a_request(kind=RequestKind.CHOICE, choices=("main", "develop"))))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        assert "2  develop" in deck.screen_text
+        await deck.press("3")
+        assert not engine.told
+        await deck.press("2")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", "reply", "develop")]
+
+
+async def test_a_form_field_by_field() -> None:
+    """Each field is asked for by itself; a choice is taken by its number, a wrong one refused, an optional one left."""
+    fields = (
+        Field("branch", "Branch", required=True),
+        Field("level", "Level", choices=("patch", "minor")),
+        Field("note", "Note"),
+    )
+    engine = FakeEngine(asking(1, a_request(kind=RequestKind.FORM, fields=fields)))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("e")
+        await deck.until_text("1 of 3: Branch*")
+        await deck.type("main")
+        await deck.press("enter")
+        await deck.until_text("2 of 3: Level (patch / minor)")
+        await deck.type("7")
+        await deck.press("enter")
+        await deck.until_text("not among the choices")
+        await deck.press("backspace", "2", "enter")
+        await deck.until_text("3 of 3: Note")
+        await deck.press("enter")
+        await deck.until(lambda: engine.told, "the reply")
+        assert engine.told == [("reply", run_id(1), "q1", "reply", '{"branch":"main","level":"minor"}')]
+
+
+async def test_several_requests_in_turn() -> None:
+    """After a reply the next one is shown; a key that comes with it, meant for the one before, replies to nothing."""
+    both = (a_request(1), a_request(2, command="make install"))
+    engine = FakeEngine(asking(1, *both))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        assert "1 more" in deck.screen_text
+        await deck.press("y")
+        await deck.until_text("make install")
+        deck.main.request._read_from += 60
+        await deck.press("y")
+        assert [("reply", run_id(1), "q1", "allow", "")] == engine.told
+        deck.main.request._read_from = 0
+        await deck.press("n")
+        await deck.until(lambda: len(engine.told) == 2, "the second reply")
+        assert engine.told[1] == ("reply", run_id(1), "q2", "deny", "")
+
+
+async def test_what_comes_takes_no_keys() -> None:
+    """A request that comes while somebody reads leaves the keys where they are: `y` copies, and replies to nothing."""
+    engine = FakeEngine(a_run(1, meta_talk=True))
+    async with opened(engine) as deck:
+        await deck.press("enter")
+        engine.tell(asking(1))
+        await deck.until_text("rm -rf build")
+        await deck.press("y")
+        assert deck.main.transcript.has_focus
+        assert not engine.told
+
+
+async def test_later() -> None:
+    """Escape leaves it open and goes to the transcript; from the runs Enter comes back to it."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("escape")
+        assert deck.main.transcript.has_focus
+        await deck.press("2", "enter")
+        await deck.until(lambda: deck.main.request.has_focus, "the keys in the block")
+        assert not engine.told
+
+
+async def test_a_reply_that_comes_too_late() -> None:
+    """What was decided elsewhere meanwhile is said; while it is open it can be replied to again."""
+    engine = FakeEngine(asking(1))
+    engine.talk_errors[run_id(1)] = RunBusy("q1 is not open any more")
+    async with opened(engine) as deck:
+        await at_block(deck)
+        await deck.press("y")
+        await deck.until(lambda: any("not open any more" in toast for toast in deck.toasts), "why not")
+        assert deck.main.request.is_shown
+        engine.tell(a_run(1, meta_talk=True))
+        await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
+
+
+async def test_readonly_shows_and_answers_nothing() -> None:
+    """With --readonly the request is there, without keys."""
+    engine = FakeEngine(asking(1))
+    async with opened(engine, readonly=True) as deck:
+        await at_block(deck)
+        assert "y allow" not in deck.screen_text
+        await deck.press("y", "n", "e")
+        await deck.until(lambda: "changes nothing" in deck.screen_text or deck.toasts, "the refusal")
+        assert not engine.told
+
+
+def test_an_edit_is_shown_as_a_diff() -> None:
+    """The lines of an edit have their numbers, signs and colours, below the paths."""
+    request = a_request(title="wants to edit", tool_name="edit", command="", paths=("src/auth.py",), diff=DIFF)
+    rows = request_rows(request, "/src/shop", 80)
+    assert [row.text for row in rows[:5]] == [
+        "src/auth.py",
+        "src/auth.py",
+        "12   def authenticate(request):",
+        '13 -     token = request.headers["Authorization"]',
+        "13 +     token = bearer(request)",
+    ]
+    assert [rows[3].tone, rows[4].tone] == [Tone.REMOVED, Tone.ADDED]
+
+
+def test_hostile_texts_are_shown_as_text() -> None:
+    """Nothing of what a child writes into a request moves a cursor or turns the order of letters."""
+    evil = dict.fromkeys(("command", "text", "title", "diff", "rule", "run_rule", "cwd"), EVIL)
+    request = a_request(**evil, paths=(EVIL,), choices=(EVIL,), fields=(Field(EVIL, EVIL, EVIL, (EVIL,)),))
+    for row in request_rows(request, EVIL, 40):
+        assert not controls(row.text), row
+
+
+def test_a_long_command() -> None:
+    """A megabyte is laid out as far as it can be shown, and what is cut says so."""
+    rows = request_rows(a_request(command="x" * 1_000_000), "/src/shop", 40)
+    assert rows[-1].tone is Tone.WARNING
+    cut = request_rows(a_request(command=f"make {CUT}"), "/src/shop", 40)
+    assert any("longer than what is kept" in row.text for row in cut)
+
+
+def test_the_block_knows_no_markup(tmp_path: Path) -> None:
+    """Brackets stay what they are."""
+    assert request_rows(a_request(command="[bold]ls[/bold]"), str(tmp_path), 60)[0].text == "[bold]ls[/bold]"
