@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..errors import UsageError
 from ..text.plain import one_line
-from .events import Request
+from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
 from .path_patterns import may_touch, surely_below
 from .patterns import fits
@@ -178,7 +178,7 @@ class Policy:
 
     def _matches(self, rule: Rule, request: Request) -> bool:
         """Tell whether a rule certainly covers all that is asked."""
-        if not request.tool_name or not rule.names(request.tool_name):
+        if not request.tool_name or not rule.names(request.tool_name) or request.command.endswith(CUT):
             return False
         if rule.pattern is None:
             return True
@@ -194,7 +194,8 @@ class Policy:
         if rule.pattern is None:
             return True
         if rule.tool == "bash":
-            return not request.command.strip() or _may_be_command(rule.pattern, request.command)
+            is_whole = request.command.strip() and not request.command.endswith(CUT)
+            return not is_whole or _may_be_command(rule.pattern, request.command)
         paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
         looks_into = request.tool_name in LOOKS_INTO
         return not paths or may_touch(rule.pattern, paths, self._directory(request), self._cwd, looks_into=looks_into)

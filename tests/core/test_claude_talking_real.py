@@ -231,3 +231,27 @@ def test_interrupted_while_it_asks(lab: Lab) -> None:
     lab.engine.send(run.run_id, "Go on")
     assert (RunReason.DONE, "Otherwise.") == ((result := lab.end(run)).reason, result.final_text)
     assert [Verdict.WITHDRAWN] == [event.verdict for event in lab.said(run, Decision)]
+
+
+RULES = {"allow": ["bash(touch allowed)"], "ask": ["write"], "deny": ["bash(touch denied*)"]}
+
+
+@pytest.mark.parametrize("tools", [{"tools": "bash, write"}, {}])
+def test_rules_of_the_run_go_before_the_users_own(lab: Lab, tools: dict[str, str]) -> None:
+    """What Claude Code would do unasked, by its user's own rules or as a listed tool, is decided by the run's rules."""
+    home = Path(os.environ["HOME"], ".claude")
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "settings.json").write_text(json.dumps({"permissions": {"allow": ["Bash", "Write", "Edit"]}}))
+    names = ("allowed", "denied1", "free")
+    written = call("Write", file_path=str(lab.root / "written"), content="x")
+    lab.answers(*(call("Bash", command=f"touch {name}") for name in names), written, text("Done."))
+    run = lab.start(preset=lab.preset("ruled", permissions=RULES, **tools))
+    result = lab.end(run)
+    assert RunReason.DONE == result.reason, result.error_message
+    made = {name for name in (*names, "written") if (lab.root / name).exists()}
+    assert made == ({"allowed", "free"} if tools else {"allowed"})
+    by_rule = [(each.subject, each.verdict, each.rule) for each in lab.said(run, Decision) if each.by == "rule"]
+    assert by_rule == [
+        ("touch allowed", Verdict.ALLOW, "bash(touch allowed)"),
+        ("touch denied1", Verdict.DENY, "bash(touch denied*)"),
+    ]

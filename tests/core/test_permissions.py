@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from subdeck.core.errors import UsageError
-from subdeck.core.run.events import Request
+from subdeck.core.run.events import CUT, Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
 from subdeck.core.run.permissions import Policy, asked_tools, checked_rules, denied_tools, merged
 from subdeck.core.run.shell_words import possible_commands, simple_command
@@ -382,6 +382,14 @@ def test_leave_for_the_run_does_not_outrank_a_denial() -> None:
     assert policy.decide(asked("bash", command="rm x")) == (Verdict.DENY, "bash(rm *)")
     assert policy.decide(asked("bash", command="ls")) == (Verdict.ALLOW, "bash(ls)")
     assert policy.decide(asked("bash", command="ls -l")) == (None, "bash")
+
+
+def test_a_command_that_was_cut_is_not_allowed_by_its_beginning() -> None:
+    """What cannot be shown whole is allowed by no pattern, and denied by any that denies commands."""
+    cut = asked("bash", command=f"git log {CUT}")
+    assert says(cut, allow="bash(git *)") is None
+    assert Verdict.DENY is says(cut, deny="bash(rm *)")
+    assert Policy(None, HERE).run_rule(cut) == ""
 
 
 def test_rule_of_a_record_that_is_not_understood_bounds_everything() -> None:

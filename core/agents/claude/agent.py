@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import UsageError
@@ -72,8 +73,8 @@ class ClaudeAgent(AsksForModels):
     def fault_of_rule(self, rule: Rule) -> str:
         if rule.tool == "ls":
             return "it lists directories by the tool that is called find here"
-        if rule.tool.endswith("*") and not rule.tool.startswith("mcp__"):
-            return "it has to be told each tool by its name, but for those of MCP servers"
+        if rule.tool.endswith("*") and not re.fullmatch(r"mcp__[^*]+__\*", rule.tool):
+            return "it has to be told each tool by its name, but for all those of an MCP server"
         return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:

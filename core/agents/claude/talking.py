@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ...run.events import Decision, Event, Interrupted, Message
 from ...run.model import MessageState, RunReason, Verdict
@@ -54,6 +55,8 @@ class TalkingStream(ClaudeStream):
         """Whether the child stays once its turn has been interrupted; None while nobody wants that."""
         self._numbers = count(1)
         self._asked: dict[str, Asked] = {}
+        self._listed = frozenset(start.meta.tools.resolved or ()) if start else frozenset[str]()
+        """Tools that the run has without a question; it asks about them because of rules alone."""
         self._readers |= {
             "command_lifecycle": self._progress_of_message,
             "control_request": self._control_request,
@@ -200,7 +203,8 @@ class TalkingStream(ClaudeStream):
             self._respond(request_id, question.response(Verdict.DENY, "it asks too much"))
             return []
         self._asked[request_id] = question
-        return [question.request]
+        is_listed = question.request.tool_name in self._listed
+        return [replace(question.request, usual=Verdict.ALLOW) if is_listed else question.request]
 
     def _control_response(self, fields: dict[str, Any]) -> list[Event]:
         """Read how it answers an interrupt; what it was answered to a question it repeats."""

@@ -152,7 +152,10 @@ def rules_advice(rules: RunPermissions | None) -> tuple[str, ...]:
     texts = (*rules.ask, *rules.deny) if rules else ()
     if not any(text.startswith("bash") for text in texts):
         return ()
-    return ("permissions: codex runs without asking what your own rules of it (its rules directory) allow",)
+    return (
+        "permissions: codex runs without asking what your own rules of it (its rules directory) allow, and what is"
+        " allowed here outside its sandbox where that is in the way",
+    )
 
 
 def advice(tools: Tools) -> tuple[str, ...]:
