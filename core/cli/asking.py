@@ -9,6 +9,10 @@ from ..run.events import Request
 from ..run.model import RequestKind
 from ..run.requests import request_line
 from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+
+RULE = 200
+"""Characters of a rule."""
 
 
 class Asking:
@@ -42,7 +46,8 @@ def how_to_reply(run: RunSnapshot, request: Request) -> str:
     command = f"subdeck reply {run.meta.short_id} {request.id}"
     match request.kind:
         case RequestKind.PERMISSION:
-            more = "; --run allows it for the rest of this run" if request.run_rule else ""
+            rule = one_line(request.run_rule, RULE)
+            more = f"; --run also allows {rule} for the rest of this run" if rule else ""
             return f"{command} allow|deny answers{more}"
         case RequestKind.CHOICE | RequestKind.QUESTION if request.choices:
             numbers = "|".join(map(str, range(1, min(len(request.choices), 9) + 1)))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..engine import Engine
-from ..errors import SubdeckError, UsageError
+from ..errors import SubdeckError, UnknownRun, UsageError
 from ..project.talk import Outcome, Sent, open_request
 from ..run.describe import clock, moment
 from ..run.events import Request
@@ -58,7 +58,11 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: boo
         raise UsageError(what, where="send", hint='give both: subdeck send RUN "what to say"')
     *refs, text = words
     engine = Engine.open()
-    run_ids = engine.find(refs)
+    try:
+        run_ids = engine.find(refs)
+    except UnknownRun as error:
+        hint = f"{error.hint}; a message of several words goes in quotes" if len(refs) > 1 else error.hint
+        raise UnknownRun(error.what, where=error.where, hint=hint) from None
     text = read_stdin("message") if text == "-" else text
     return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout, as_json=as_json)
 

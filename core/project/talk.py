@@ -207,7 +207,8 @@ def _goes_on(run: RunSnapshot) -> str:
     """Say how the conversation of a run that has ended goes on."""
     if not run.child_session_id:
         return "it kept no conversation to go on with"
-    whom = one_line(run.meta.preset, 80) or "--no-preset"
+    preset = one_line(run.meta.preset, 80)
+    whom = (f'"{preset}"' if " " in preset else preset) or "--no-preset"
     return f"subdeck run {whom} TASK --session-id {one_line(run.child_session_id, 200)} goes on with its conversation"
 
 

@@ -69,14 +69,14 @@ def request_text(request: Request) -> str:
 
 def _lines(request: Request) -> Iterator[str]:
     yield one_line(request.title, SUBJECT) or "asks"
-    if request.text.strip():
-        yield from _indented(request.text)
     if request.command:
         yield from _indented(request.command)
-    if request.cwd:
-        yield f"  in {one_line(request.cwd)}"
     for path in request.paths:
         yield f"  {one_line(path)}"
+    if request.cwd:
+        yield f"  in {one_line(request.cwd)}"
+    if request.text.strip():
+        yield from _indented(request.text)
     if request.diff:
         yield from _indented(request.diff)
     for number, choice in enumerate(request.choices, 1):

@@ -76,6 +76,7 @@ def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -
     assert 2 == done.code
     assert 'subdeck send RUN "what to say"' in done.err
     with listening(project) as run:
+        assert "goes in quotes" in subdeck("send", run.short_id, "stop", "guessing", cwd=project_dir).err
         assert "the message is empty" in subdeck("send", run.short_id, " ", cwd=project_dir).err
 
 
@@ -102,7 +103,7 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
         assert listed[1].startswith(f"{other.short_id}  q1  ad hoc  asks: Which database?")
         shown = subdeck("requests", run.short_id, cwd=project_dir).out
         assert "\n  rm -rf build &&\n    make all\n" in shown
-        assert f"subdeck reply {run.short_id} q1 allow|deny answers; --run allows it" in shown
+        assert f"subdeck reply {run.short_id} q1 allow|deny answers; --run also allows bash(rm *) for" in shown
         (asked, _) = subdeck("requests", "--json", cwd=project_dir).document["requests"]
         assert (run.run_id, "q1", "permission", command) == tuple(
             asked[key] for key in ("runId", "id", "kind", "command")
