@@ -55,6 +55,10 @@ def main(arguments: list[str]) -> int:
             return 0
         _take_environment(run_dir)
         runner.write()
+        if tmux:
+            from .terminal import hush
+
+            hush()
         signals.look_each_second()
         queue = Queue(lambda kind: _report_queued(run_dir, activity_file, kind))
         try:

@@ -232,7 +232,8 @@ class Attempt:
         self._watchdog.heard(time.monotonic(), 0)
         woken = wake_on_signals()
         poller = self._poller
-        for descriptor in (self._stdout, self._stderr, woken):
+        foot = self._conversation.foot
+        for descriptor in (self._stdout, self._stderr, woken, *((foot.descriptor,) if foot else ())):
             poller.register(descriptor, select.POLLIN)
         self._conversation.attach(self._stream)
         self._handle_signals()
@@ -249,6 +250,10 @@ class Attempt:
                     processes.reap(keep=child.pid)
                 elif self._input and descriptor == self._input.descriptor:
                     self._input.go_on()
+                elif foot and descriptor == foot.descriptor:
+                    if not foot.read():
+                        poller.unregister(descriptor)
+                    self._look_into_inbox()
                 elif not self._read(descriptor):
                     poller.unregister(descriptor)
             self._advance(child)

@@ -21,6 +21,7 @@ from .records import Records
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ..run.permissions import Policy
+    from .foot import Foot
 
 MOST_OPEN = 100
 """Requests of a child that wait at the same time; a further one is denied."""
@@ -75,6 +76,13 @@ class Conversation:
         """Of a person to take the run over."""
         self._idle_since: float | None = None
         self.undelivered: list[Undelivered] = []
+        self.foot: Foot | None = None
+        """Where whoever is attached to the run's pane can type."""
+
+    @property
+    def asked(self) -> Request | None:
+        """What is asked first of all that is open."""
+        return next((request for request, *_ in self._open.values()), None)
 
     @property
     def waits_for_person(self) -> bool:

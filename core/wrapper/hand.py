@@ -89,13 +89,19 @@ class Hand:
         woken = wake_on_signals()
         poller = select.poll()
         poller.register(woken, select.POLLIN)
+        foot = self._conversation.foot
+        if foot:
+            poller.register(foot.descriptor, select.POLLIN)
         self._conversation.attach(self)
         try:
             while not self._is_over():
                 now = time.monotonic()
                 self._records.touch(now)
                 due = self._records.activity.due()
-                poller.poll(1000 * min(LOOK_S, LOOK_S if due is None else max(0.001, due - now)))
+                wait = LOOK_S if due is None else min(LOOK_S, max(0.001, due - now))
+                for descriptor, _ in poller.poll(1000 * wait):
+                    if foot and descriptor == foot.descriptor and not foot.read():
+                        poller.unregister(descriptor)
                 for _ in read_available(woken):
                     continue
         finally:

@@ -259,6 +259,10 @@ class Records:
 
         return ProgressFormatter()
 
+    def show_by(self, show: Callable[[bytes], None]) -> None:
+        """Have the pieces of transcript shown another way from now on."""
+        self._show = show
+
     def event(self, event: Event) -> None:
         """Write an event with the next number, and its progress text; the numbers show what a cap left out."""
         if isinstance(event, RunEnded):

@@ -44,8 +44,15 @@ def supervise(
         records.note_trouble(paths.RESULT, error)
     records.transcript(header(meta))
     conversation = Conversation(meta, run_dir, records)
+    if os.isatty(0) and os.isatty(1):
+        from .foot import Foot  # few runs have a pane
+
+        conversation.foot = Foot(run_dir, pane(), lambda: conversation.asked)
+        records.show_by(conversation.foot.show)
     result = _run(meta, run_dir, records, signals, containment, conversation)
     conversation.close(f"the run ended first: {result.reason}")
+    if conversation.foot:
+        conversation.foot.close()
     result = replace(result, undelivered=tuple(conversation.undelivered))
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)

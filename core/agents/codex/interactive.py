@@ -65,8 +65,8 @@ def _item(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item of a rollout as the app-server names it: `CommandExecution` is `commandExecution`."""
     kind = string(item.get("type"))
     named = as_in_app_server({**item, "type": kind[:1].lower() + kind[1:]})
-    if isinstance(words := item.get("command"), list):
-        named["command"] = shlex.join(map(string, items(words)))
+    if words := items(item.get("command")):
+        named["command"] = shlex.join(map(string, words))
     if texts := [string(mapping(block).get("text")) for block in items(item.get("content"))]:
         named.setdefault("text", "\n".join(texts))
     if changes := mapping(item.get("changes")):
