@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy
-from subdeck.core.run.events import CUT, Field, Request
-from subdeck.core.run.model import RequestKind
+from subdeck.core.run.events import CUT, Decision, Field, Request
+from subdeck.core.run.model import RequestKind, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.deck.toasts import requests_text
 from subdeck.tui.talk.request_rows import Tone, request_rows
 
 from ..hostile import EVIL, controls
 from .deck import Deck, opened
-from .fake_engine import FakeEngine, a_run, run_id, stamp
+from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
 
 DIFF = """--- a/src/auth.py
 +++ b/src/auth.py
@@ -245,3 +248,40 @@ def test_a_long_command() -> None:
 def test_the_block_knows_no_markup(tmp_path: Path) -> None:
     """Brackets stay what they are."""
     assert request_rows(a_request(command="[bold]ls[/bold]"), str(tmp_path), 60)[0].text == "[bold]ls[/bold]"
+
+
+async def test_a_request_in_the_transcript() -> None:
+    """It is a line that opens to exactly what was asked, with the diff of an edit; what was decided follows."""
+    asked = a_request(title="wants to edit", tool_name="edit", command="", paths=("src/auth.py",), diff=DIFF)
+    engine = FakeEngine(a_run(1, last_seq=12))
+    decision = Decision(seq=12, ts=stamp(12), request="q1", verdict=Verdict.DENY, by="operator", text="not that file")
+    engine.write(run_id(1), *some_events(), replace(asked, seq=11), decision)
+    async with opened(engine, (120, 50)) as deck:
+        await deck.until_text("? wants to edit: src/auth.py")
+        assert "Denied by operator" in deck.screen_text
+        await deck.press("3", "up", "enter")
+        await deck.until_text("13 +     token = bearer(request)")
+
+
+async def test_a_toast_says_who_waits() -> None:
+    """What is asked is told at once, by bell and desktop as set; what waited at the start in few words."""
+    engine = FakeEngine(asking(1), a_run(2, meta_talk=True), a_run(3, meta_talk=True))
+    engine.settings = Settings(notifications=Notifications(bell=True))
+    async with opened(engine) as deck:
+        assert deck.toasts == ["1 run waits for your reply."]
+        rung: list[bool] = []
+        deck.app.bell = lambda: rung.append(True)
+        engine.tell(asking(2), asking(3))
+        await deck.until(lambda: any("2 runs wait for your reply" in toast for toast in deck.toasts), "the toast")
+        assert rung
+        engine.tell(asking(2, a_request(1), a_request(2, command="make install")))
+        await deck.until(lambda: len(rung) == 2, "the bell for a further request")
+
+
+def test_what_a_toast_says_of_requests() -> None:
+    """One with what it asks, several in a line each, many counted."""
+    runs = [asking(number) for number in range(1, 7)]
+    assert requests_text(runs[:1]).split("\n")[1] == "wants to run a command: rm -rf build && make"
+    lines = requests_text(runs).split("\n")
+    assert lines[0] == "6 runs wait for your reply:"
+    assert lines[-1] == "and 3 runs more"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from subdeck.core.errors import RunBusy
+from subdeck.core.run.events import Message
+from subdeck.core.run.model import MessageState
 from subdeck.core.run.snapshot import RunSnapshot
 
 from .deck import Deck, opened
-from .fake_engine import FakeEngine, a_run, run_id
+from .fake_engine import FakeEngine, a_run, run_id, some_events, stamp
 
 
 def a_listener(number: int = 1, status: str = "running", **fields: Any) -> RunSnapshot:
@@ -176,3 +179,42 @@ async def test_saying_something_from_the_detail() -> None:
         await deck.press("enter")
         await deck.until(lambda: engine.told, "the message")
         assert engine.told == [("message", run_id(1), "go on")]
+
+
+def said(seq: int, state: str, text: str = "", **fields: Any) -> Message:
+    """An event of the message m1."""
+    return Message(seq=seq, ts=stamp(seq), id="m1", state=MessageState(state), text=text, by="operator", **fields)
+
+
+async def test_a_message_is_queued_and_then_delivered() -> None:
+    """Its row says for how long it is on its way, until the child's own stream has shown it."""
+    engine = FakeEngine(a_listener(undelivered=1, last_seq=11))
+    engine.write(run_id(1), *some_events(), said(11, "accepted", "only the [tokenizer]"))
+    async with opened(engine) as deck:
+        await deck.until_text("▸ you: only the [tokenizer]")
+        assert re.search(r"only the \[tokenizer\] +queued \d+:\d\d *│", deck.screen_text)
+        engine.write(run_id(1), said(12, "delivered"))
+        engine.tell(a_listener(last_seq=12))
+        await deck.until(lambda: re.search(r"tokenizer\] +delivered *│", deck.screen_text), "the delivery")
+
+
+async def test_a_message_that_came_too_late() -> None:
+    """Its row says so, and the reason stands where it was told."""
+    engine = FakeEngine(a_listener(last_seq=12))
+    engine.write(
+        run_id(1), *some_events(), said(11, "accepted", "wait"), said(12, "late", reason="its child had finished")
+    )
+    async with opened(engine) as deck:
+        await deck.until_text("▸ too late: its child had finished")
+        assert re.search(r"you: wait +too late *│", deck.screen_text)
+
+
+async def test_a_long_message_leaves_room_for_its_state() -> None:
+    """Its text is wrapped before the column of the state; on a narrow screen it has the whole width."""
+    engine = FakeEngine(a_listener(last_seq=12))
+    engine.write(run_id(1), *some_events(), said(11, "accepted", "word " * 60), said(12, "delivered"))
+    async with opened(engine) as deck:
+        await deck.until(lambda: re.search(r"word word +delivered *│", deck.screen_text), "the state")
+        await deck.pilot.resize_terminal(44, 30)
+        await deck.until(lambda: "word word" in deck.screen_text, "the text")
+        assert " delivered │" not in deck.screen_text.replace("▸ delivered", "")

@@ -159,6 +159,7 @@ class MainScreen(LeanScreen):
 
     def _tick(self) -> None:
         self.request.tick()
+        self.transcript.tick()
         self._look_for_silence()
         self.runs.tick()
 
@@ -253,6 +254,8 @@ class MainScreen(LeanScreen):
         self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
         self._toasts.report(update.ended, looked_at=looked_at, in_sight=in_sight)
+        if self.run_store.asked:
+            self._toasts.ask(self.run_store.asked, in_sight=in_sight, at_start=not self._begun)
         for run in update.runs:
             if run.run_id == self.transcript.run_id:
                 self.show_request()

@@ -34,6 +34,8 @@ LINES = 4
 """Lines of one toast; further runs are counted."""
 CELLS = 56
 """Of a line where there is room."""
+REQUESTS = "requests"
+"""The kind of the toasts about them, of which one is on the screen."""
 COUNT_CELLS = 4
 """At its end, for how many are alike."""
 WRAP_CELLS = 8
@@ -71,12 +73,26 @@ class Toasts:
         if self._waiting and not self._armed:
             self._arm(GATHER_S)
 
-    def _alert(self, ended: Sequence[RunSnapshot]) -> None:
+    def ask(self, asked: Sequence[RunSnapshot], *, in_sight: str | None, at_start: bool = False) -> None:
+        """Report at once what these runs ask: they wait. What waited already `at_start` is said in few words."""
+        if not at_start:
+            self._alert(asked)
+        text = requests_text(asked, min(CELLS, self._node.app.size.width // 2 - 4), named=not at_start)
+        if not self._settings.toasts or [run.run_id for run in asked] == [in_sight]:
+            self._notices.add(text, "warning")
+            return
+        self._node.app.notify(  # pyright: ignore[reportCallIssue] - the app's own has the kind
+            text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS
+        )
+
+    def _alert(self, runs: Sequence[RunSnapshot]) -> None:
+        """Ring, and tell the desktop, that these have ended or ask something."""
         if self._settings.bell:
             self._node.app.bell()
         if self._settings.desktop != "off":
-            title = "subdeck" if len(ended) > 1 else _who(ended[0])
-            body = f"{runs_word(len(ended))} ended" if len(ended) > 1 else doing(ended[0], 160)
+            title = "subdeck" if len(runs) > 1 else _who(runs[0])
+            what = "ended" if runs[0].has_ended else f"{'wait' if len(runs) > 1 else 'waits'} for your reply"
+            body = f"{runs_word(len(runs))} {what}" if len(runs) > 1 else doing(runs[0], 160)
             sequence = through_tmux(notification(self._settings.desktop, title, body))
             write_to_terminal(self._node, sequence)
 
@@ -109,6 +125,19 @@ class Toasts:
         for run in runs:
             severity = "error" if needs_operator(run) else "information"
             self._notices.add(ends_text([run]), severity)
+
+
+def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bool = True) -> str:
+    """Say which runs wait for a reply, and what they ask; several in a line each."""
+    if len(asked) == 1 and named:
+        return f"{_who(asked[0])}\n{doing(asked[0], 2 * cells - WRAP_CELLS)}"
+    verb = "waits" if len(asked) == 1 else "wait"
+    head = f"{runs_word(len(asked))} {verb} for your reply"
+    if not named:
+        return f"{head}."
+    lines = [_line(run, cells) for run in asked[: LINES - 1]]
+    more = [f"and {runs_word(len(asked) - len(lines))} more"] if len(asked) > len(lines) else []
+    return "\n".join((f"{head}:", *lines, *more))
 
 
 def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:

@@ -6,14 +6,19 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ...core import paths
 from ...core.run.describe import GLYPHS
 from ...core.run.edits import DiffLine, diff_of, diff_of_call, effort, may_be_edit
 from ...core.run.events import (
     AssistantText,
+    Decision,
     ErrorReported,
     Event,
+    Message,
     Notice,
+    Request,
     Retry,
     RunEnded,
     RunQueued,
@@ -27,8 +32,9 @@ from ...core.run.events import (
     decode_beginning,
     decode_event,
 )
-from ...core.run.model import NoticeLevel
+from ...core.run.model import MessageState, NoticeLevel, Verdict
 from ...core.run.progress import ProgressFormatter, arguments_text
+from ...core.run.requests import decision_line, message_text, request_line, request_text
 from ...core.system.line_file import HELD
 from ...core.text.decoding import UNDECODABLE, indented
 from ...core.text.plain import one_line, plain
@@ -41,6 +47,11 @@ BODY_LIMIT = 20_000
 
 QUICK = 10_000
 """Pairs of lines that are compared at once, in a few milliseconds."""
+
+REQUEST_LIMIT = 300
+"""Characters of the line that stands for a request."""
+OPERATOR = "operator"
+"""The session of who sits at an app or a shell."""
 
 THINKING_LIMIT = 300
 """Characters of the line that stands for folded thinking."""
@@ -93,6 +104,10 @@ class Kind(StrEnum):
     WARNING = "warning"
     ERROR = "error"
     ENDED = "ended"
+    MESSAGE = "message"
+    """What somebody said to the run."""
+    REQUEST = "request"
+    """What its child asks."""
     THINKING = "thinking"
     LIVE = "live"
     """The sentence being written."""
@@ -110,6 +125,12 @@ class Entry(NamedTuple):
     """Where its line begins in the file."""
     body: Sequence[BodyLine] | None = None
     """What it shows below itself while it is open."""
+    message: str = ""
+    """Of what somebody said: its id."""
+    said_at: str = ""
+    """Of the same: when, as it stands in the event."""
+    settles: str = ""
+    """Of the word on what became of a message: the id of that one."""
 
 
 class BodyLine(NamedTuple):
@@ -151,6 +172,8 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
     """Say one event in a line or a paragraph; None when it says nothing to a person."""
     if isinstance(event, Thinking):
         return _thinking(event)
+    if isinstance(event, Message | Request | Decision):
+        return _talk(event)
     text = formatter.text(event) or _own_words(event)
     if not text or not (shown := text.strip("\n")):
         return None
@@ -164,6 +187,24 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
         case _:
             pass
     return Entry(local_time(event.ts), _kind(event), shown, isinstance(event, ToolCall | ToolResult))
+
+
+def _talk(event: Message | Request | Decision) -> Entry | None:
+    time = local_time(event.ts)
+    match event:
+        case Message(state=MessageState.ACCEPTED):
+            by = "you" if event.by == OPERATOR else one_line(event.by, 60) or "somebody"
+            said = plain(event.text).strip("\n")
+            return Entry(time, Kind.MESSAGE, f"▸ {by}: {said}", message=event.id, said_at=event.ts)
+        case Message():
+            kind = Kind.NOTE if event.state is MessageState.DELIVERED else Kind.WARNING
+            return Entry(time, kind, message_text(event), settles=event.id)
+        case Request():
+            return Entry(time, Kind.REQUEST, f"? {request_line(event, REQUEST_LIMIT)}", opens=True)
+        case Decision():
+            kind = Kind.WARNING if event.verdict is Verdict.DENY else Kind.NOTE
+            said = decision_line(event)
+            return Entry(time, kind, said) if said else None
 
 
 def _thinking(event: Thinking) -> Entry | None:
@@ -263,14 +304,22 @@ def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyL
         case Thinking(text=text):
             return text_body(plain(text).strip("\n"))
         case ToolCall():
-            return _numbered(diff_of_call(event, result)) or text_body(arguments_text(event))
+            return numbered(diff_of_call(event, result)) or text_body(arguments_text(event))
         case ToolResult():
-            return [*text_body(_result(event)), *_numbered(diff_of(event))]
+            return [*text_body(_result(event)), *numbered(diff_of(event))]
+        case Request():
+            return [*text_body(request_text(replace(event, diff=""))), *diff_body(event.diff)]
         case _:
             return []
 
 
-def _numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:
+def diff_body(diff: str) -> list[BodyLine]:
+    """Return the lines of a unified diff; nothing for none."""
+    result = ToolResult(tool_call_id="", tool_name="", is_error=False, content="", diff=diff)
+    return numbered(diff_of(result))
+
+
+def numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:
     """Put numbers, where there are any, and signs in front of the lines of a diff."""
     width = max((len(str(line.number)) for line in diff if line.number is not None), default=0)
     return [BodyLine(line.text, _margin(line, width), line.sign) for line in diff]

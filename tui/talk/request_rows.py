@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from ...core.run.edits import diff_of
-from ...core.run.events import CUT, Field, Request, ToolResult
+from ...core.run.events import CUT, Field, Request
 from ...core.run.model import RequestKind
 from ...core.text.plain import one_line, plain
+from ..feed.lines import diff_body
 from ..text.cells import wrap_line
 from ..text.format import short_path
 
@@ -82,13 +82,8 @@ def _several(text: str, tone: Tone) -> Iterator[BlockRow]:
 
 
 def _diff(diff: str) -> Iterator[BlockRow]:
-    result = ToolResult(tool_call_id="", tool_name="", is_error=False, content="", diff=diff)
-    lines = diff_of(result)
-    width = max((len(str(line.number)) for line in lines if line.number is not None), default=0)
-    for line in lines:
-        number = "" if line.number is None else str(line.number)
-        margin = f"{number:>{width}} {line.sign} " if line.sign else ""
-        yield BlockRow(margin + line.text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
+    for line in diff_body(diff):
+        yield BlockRow(line.margin + line.text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
 
 
 def field_line(field: Field) -> str:

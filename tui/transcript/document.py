@@ -32,6 +32,11 @@ FEW = 4
 """A document of so few chunks is laid out whole: then its height is exact."""
 
 
+def _state_in(text: str) -> str:
+    """Return the word of `▸ refused: why`."""
+    return text.removeprefix("▸ ").partition(":")[0]
+
+
 class Document:
     """Lays out chunks at one width, each when it comes into view."""
 
@@ -41,6 +46,8 @@ class Document:
         self.table = ChunkTable()
         self.width = 0
         """Cells for text; 0 where lines are not wrapped."""
+        self.states: dict[str, str] = {}
+        """What became of messages, by their ids, as far as it was read."""
         self._laid: OrderedDict[int, Rows] = OrderedDict()
         """Laid out chunks by their beginnings, the one looked at last at the end."""
         self._toggled: set[int] = set()
@@ -84,6 +91,7 @@ class Document:
             self._laid.pop(start, None)  # laid out from the file when somebody looks
             table.exact[last] = False
             return
+        self._note_states(part.entries)
         rows.extend(part.entries)
         self._take(last, rows)
 
@@ -100,6 +108,7 @@ class Document:
         rows = self._laid.get(start)
         if rows is None:
             entries = load(self.file, start, end, self.view, self._body) if self.file else ()
+            self._note_states(entries)
             rows = Rows(self.width, entries)
         elif rows.width != self.width:
             rows = Rows(self.width, rows.entries)
@@ -145,6 +154,9 @@ class Document:
                 changed, left = True, left - 1
             index += 1
         return changed
+
+    def _note_states(self, entries: Iterable[Entry]) -> None:
+        self.states.update((entry.settles, _state_in(entry.text)) for entry in entries if entry.settles)
 
     def _take(self, index: int, rows: Rows) -> None:
         """Keep a chunk that was laid out, and what it shows about the others."""

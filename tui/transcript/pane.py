@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -12,12 +13,13 @@ from textual.events import Resize
 from textual.message import Message
 from textual.strip import Strip
 
-from ...core.run.describe import doing
+from ...core.run.describe import clock, doing, moment
 from ...core.run.model import STATUS_OF, RunReason, RunStatus
 from ...core.run.outcome import REASONS
+from ...core.run.snapshot import Running
 from ...core.text.plain import one_line, plain
 from ..actions import ACTIONS, Action, KeyContext, bindings, key_of
-from ..feed.lines import View
+from ..feed.lines import Entry, View
 from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
@@ -55,6 +57,8 @@ class Transcript(DocumentView):
         & > .transcript--error { color: $text-error; }
         & > .transcript--ended { color: $text; text-style: bold; }
         & > .transcript--strong { text-style: bold; }
+        & > .transcript--message { color: $text-accent; text-style: bold; }
+        & > .transcript--request { color: $text-warning; text-style: bold; }
         & > .transcript--added { color: $text-success; }
         & > .transcript--removed { color: $text-error; }
         & > .transcript--code { color: $text-secondary; }
@@ -143,6 +147,22 @@ class Transcript(DocumentView):
         self.show_edges()
         if not piece.more:
             freeze_once(self)
+
+    def message_state(self, entry: Entry) -> str:
+        """Say what became of a message; of one that is on its way, for how long."""
+        if (known := super().message_state(entry)) or not self._has_undelivered:
+            return known
+        said = moment(entry.said_at)
+        return f"queued {clock((datetime.now(UTC) - said).total_seconds())}" if said else "queued"
+
+    @property
+    def _has_undelivered(self) -> bool:
+        return self._run is not None and isinstance(self._run.state, Running) and bool(self._run.state.undelivered)
+
+    def tick(self) -> None:
+        """Say anew for how long messages are on their way."""
+        if self._has_undelivered:
+            self.refresh()
 
     @property
     def wants_last_words(self) -> bool:

@@ -40,6 +40,12 @@ STRONG_STYLE = "transcript--strong"
 CODE_STYLE = "transcript--code"
 
 
+STATE_ROOM = 14
+"""Cells at the end of a message's row for what became of it."""
+LEAST_FOR_STATE = 44
+"""Cells of a row from which on there is room for that."""
+
+
 class Span(NamedTuple):
     start: int
     end: int
@@ -121,12 +127,17 @@ class Rows:
             lines = [Row(line) for line in _head(entry).split("\n")]
         if entry.body is not None:
             lines += [Row(line.text, (), BODY_PREFIX + line.margin, line.sign) for line in entry.body]
-        return [row for line in lines for row in self._cut_line(line)]
+        room = self._room_of(entry)
+        return [row for line in lines for row in self._cut_line(line, room)]
 
-    def _cut_line(self, line: Row) -> list[Row]:
+    def _room_of(self, entry: Entry) -> int:
+        """Return the cells for its text; a message leaves some for what became of it."""
+        return self.width - STATE_ROOM if entry.message and self.width >= LEAST_FOR_STATE else self.width
+
+    def _cut_line(self, line: Row, room: int) -> list[Row]:
         rows: list[Row] = []
         position = 0
-        prefix, width = line.prefix, self.width - len(line.prefix)
+        prefix, width = line.prefix, room - len(line.prefix)
         for part in wrap_line(line.text, width) if self.width else [line.text[:UNWRAPPED_LIMIT]]:
             position = line.text.find(part, position)
             rows.append(Row(part, _spans_in(line.spans, position, position + len(part)), prefix, line.sign))
@@ -135,9 +146,9 @@ class Rows:
         return rows
 
     def _row_count(self, entry: Entry) -> int:
-        text = _head(entry)
+        text, room = _head(entry), self._room_of(entry)
         # Nearly every line fits; cutting the rest is what costs.
-        if entry.body is None and len(text) <= self.width and text.isascii() and "\n" not in text:
+        if entry.body is None and len(text) <= room and text.isascii() and "\n" not in text:
             return 1
         lines = _shown_lines(text) if entry.kind is Kind.TEXT else text.split("\n")
         below = entry.body or ()
@@ -146,7 +157,7 @@ class Rows:
             self.longest = max(self.longest, *(cells(line[:UNWRAPPED_LIMIT]) for line in shown))
             return len(lines) + len(below)
         inner = self.width - len(BODY_PREFIX)
-        rows = sum(len(wrap_line(line, self.width)) for line in lines)
+        rows = sum(len(wrap_line(line, room)) for line in lines)
         return rows + sum(len(wrap_line(line.text, inner - len(line.margin))) for line in below)
 
 

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+from rich.segment import Segment
 from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.strip import Strip
 
 from ...core.system.line_file import Chunk
+from ..feed.lines import Entry
 from ..terminal.textual_internals import grow
 from ..widgets.line_view import LineView
 from .document import Document
-from .rows import COMPONENTS, CURSOR_STYLE, Painter, TextPosition
+from .rows import COMPONENTS, CURSOR_STYLE, TIME_STYLE, Painter, TextPosition
 
 LEAST_FOR_TIMES = 36
 """Columns; with fewer, lines begin without their time."""
@@ -151,7 +153,14 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         pointed = self.following and self.has_focus and below == -1
         cursor = not self.following and laid_out.position == self._cursor
         segments = self._painter.row(laid_out, self._indent, cursor=cursor, pointed=pointed)
+        if laid_out.entry.message and laid_out.part == 0 and (state := self.message_state(laid_out.entry)):
+            room = self.scrollable_content_region.width - sum(segment.cell_length for segment in segments)
+            segments.append(Segment(f"  {state}".rjust(max(0, room)), self.style_of(TIME_STYLE)))
         return self.strip(segments, self.style_of(CURSOR_STYLE) if cursor else None)
+
+    def message_state(self, entry: Entry) -> str:
+        """Say what became of a message; empty where that is not known."""
+        return self.document.states.get(entry.message, "")
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 
