@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
-from subdeck.core.agents.acp.agent import AcpAgent
 from subdeck.core.agents.finalize_tool import CLAUDE_NAME
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import AssistantText, Notice, ToolCall, ToolResult
@@ -137,10 +135,9 @@ def test_an_answer(acp: Acp) -> None:
     assert (100, 20) == (result.usage.input, result.usage.output)
 
 
-def test_a_tool_that_nobody_allows(acp: Acp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_nobody_allows(acp: Acp) -> None:
     """In a one-way run what an agent asks leave for is denied, the run goes on, and a warning on the run says so."""
-    choose = AcpAgent.choose
-    monkeypatch.setattr(AcpAgent, "choose", lambda *args: replace(choose(*args), talks=False))
+    write_preset(acp.project, "talk: false")
     target = acp.project / "made"
     acp.script(acp.shell(f"touch {target}; mkdir /proc/none"), say("I may not."))
     ended = acp.run()

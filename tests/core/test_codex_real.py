@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agents.codex import agent, protocol
+from subdeck.core.agents.codex import protocol
 from subdeck.core.run.events import AssistantText, Notice, Retry, Thinking, ToolCall, ToolResult
 from subdeck.core.run.outcome import FINALIZE_TOOL
 from subdeck.core.run.snapshot import RunSnapshot
@@ -176,13 +176,12 @@ def test_no_tools(codex: RealCodex) -> None:
     assert offered(codex.requests[0]) <= {"request_user_input"}
 
 
-def test_a_question_is_declined(codex: RealCodex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_declined(codex: RealCodex) -> None:
     """Without a list of tools the user's own permissions hold; what they would ask for is declined, and warned of,
     where nobody can be asked.
     """
-    monkeypatch.setattr(agent, "may_talk", lambda command: False)
     codex.configure('approval_policy = "on-request"\nsandbox_mode = "read-only"')
-    codex.preset()
+    codex.preset("talk: false")
     asking = {"sandbox_permissions": "require_escalated", "justification": "It is needed."}
     codex.script(called("exec_command", cmd="touch made.txt", **asking), said("I was not allowed."))
     run = codex.run()
