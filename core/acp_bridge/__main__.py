@@ -1,8 +1,8 @@
 """Put the task on stdin to an agent; every message of the agent goes to stdout, as it came, a line each.
 
 With `--talk` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`, `{"cancel": true}`, and
-`{"reply": {"id": ID, "option": OPTION}}` to what the agent asks leave for. `{"bridge":"ready"}` on stdout says that the
-first one is waited for; the end of stdin ends the session.
+`{"reply": {"id": ID, "answer": ANSWER}}` to what the agent asks: an option, the content of a form, or null.
+`{"bridge":"ready"}` on stdout says that the first line is waited for; the end of stdin ends the session.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse, TextContentBlock
 
 LARGEST_LINE = 64 * 1024 * 1024
-ASKS = "session/request_permission"
+ASKS = frozenset({"session/request_permission", "elicitation/create"})
 
 
 class Asking:
@@ -22,17 +22,18 @@ class Asking:
 
     def __init__(self) -> None:
         self._came: list[tuple[str, str]] = []
-        """Questions that came and are not being answered yet: their ids, and those of the calls they are about."""
-        self._open: dict[str, Future[str | None]] = {}
+        """Questions that came and are not being answered yet: their ids, and what tells one from another."""
+        self._open: dict[str, Future[Any]] = {}
         self._is_alone = False
         """Whether nobody is there any more who could answer."""
 
     def note(self, event: StreamEvent) -> None:
         """Take a message as it came: who answers is not told by which id he was asked."""
         message = event.message
-        if event.direction is StreamDirection.INCOMING and message.get("method") == ASKS:
-            call: Any = message["params"]["toolCall"]
-            self._came.append((json.dumps(message.get("id")), call["toolCallId"]))
+        if event.direction is StreamDirection.INCOMING and message.get("method") in ASKS:
+            params: Any = message.get("params") or {}
+            about = (params.get("toolCall") or {}).get("toolCallId") or params.get("message")
+            self._came.append((json.dumps(message.get("id")), about))
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         """Nothing: the line went to stdout as it came."""
@@ -41,22 +42,29 @@ class Asking:
         self, session_id: str, tool_call: Any, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
         """Wait for the option that is chosen; None stands for none of them."""
-        asked = next(asked for asked in self._came if asked[1] == tool_call.tool_call_id)
-        self._came.remove(asked)
-        number = asked[0]
-        if self._is_alone:
-            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        self._open[number] = chosen = asyncio.get_running_loop().create_future()
-        option = await chosen
+        option = await self._answered(tool_call.tool_call_id)
         if option is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option))
 
-    def answer(self, number: object, option: str | None) -> None:
-        """Choose an option, by the id of the question."""
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> dict[str, Any]:
+        """Wait for what is filled into a form."""
+        content = await self._answered(message)
+        return {"action": "decline"} if content is None else {"action": "accept", "content": content}
+
+    async def _answered(self, about: str) -> Any:
+        asked = next(asked for asked in self._came if asked[1] == about)
+        self._came.remove(asked)
+        if self._is_alone:
+            return None
+        self._open[asked[0]] = chosen = asyncio.get_running_loop().create_future()
+        return await chosen
+
+    def answer(self, number: object, answer: Any) -> None:
+        """Answer a question by its id: with an option, or what is filled in; None refuses."""
         chosen = self._open.pop(json.dumps(number), None)
         if chosen and not chosen.done():
-            chosen.set_result(option)
+            chosen.set_result(answer)
 
     def leave(self) -> None:
         """Answer nothing any more: whoever did so is gone."""
@@ -137,8 +145,8 @@ class Dialogue:
                 self._prompting = asyncio.create_task(self._prompt(connection, session_id, texts))
             case {"cancel": _}:
                 await self._cancel(connection, session_id)
-            case {"reply": {"id": number, "option": option}}:
-                self._asking.answer(number, option)
+            case {"reply": {"id": number, "answer": answer}}:
+                self._asking.answer(number, answer)
             case _:
                 print("a line on stdin says nothing that is known here", file=sys.stderr)
 

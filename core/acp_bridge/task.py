@@ -19,7 +19,10 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 from acp.schema import (
     AllowedOutcome,
+    ClientCapabilities,
     DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
     Implementation,
     McpServerStdio,
     NewSessionResponse,
@@ -76,7 +79,7 @@ class Task:
             client = Asking()
             dialogue = Dialogue(client, self._text)
             observers += [client.note, dialogue.note]
-        connection = ClientSideConnection(client, writer, reader, observers=observers)
+        connection = ClientSideConnection(client, writer, reader, use_unstable_protocol=self.talks, observers=observers)
         try:
             session_id = await self._begin(connection)
             _on_signals(dialogue.leave if dialogue else _cancel, connection, session_id)
@@ -99,7 +102,13 @@ class Task:
 
     async def _begin(self, connection: ClientSideConnection) -> str:
         """Begin the session, or go on with one, as it is wanted; return its id."""
-        about = await connection.initialize(PROTOCOL, client_info=Implementation(name="subdeck", version="1"))
+        # Forms are still called unstable; no agent may ask for one that nobody would fill in.
+        forms = ElicitationCapabilities(form=ElicitationFormCapabilities()) if self.talks else None
+        about = await connection.initialize(
+            PROTOCOL,
+            client_capabilities=ClientCapabilities(elicitation=forms),
+            client_info=Implementation(name="subdeck", version="1"),
+        )
         cwd = os.getcwd()
         if not self.resume:
             session: Any = await connection.new_session(cwd, mcp_servers=[*self.servers])

@@ -1,11 +1,17 @@
-"""What a person filled into a form that an agent asked for; nothing in a reply can make this raise."""
+"""Forms that an agent asks for, and what a person filled in; nothing in either can make this raise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from ..run.events import Field
-from .json_lines import decode
+from ..run.events import CONTENT_LIMIT, Field
+from ..text.plain import one_line
+from .json_lines import decode, items, mapping, string
+
+_MOST = 100
+"""Fields of a form, and choices of a field, that are kept."""
+_TITLE = 200
 
 
 def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
@@ -30,3 +36,56 @@ def _plainly(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else ""
+
+
+# --- forms by a JSON schema, as servers of the Model Context Protocol ask ---
+
+
+def fields_of(schema: dict[str, Any]) -> tuple[Field, ...]:
+    """Return the fields of a form, as the protocols describe one: an object with plain properties."""
+    required = items(schema.get("required"))
+    properties = list(mapping(schema.get("properties")).items())[:_MOST]
+    return tuple(_field(name, mapping(field), name in required) for name, field in properties)
+
+
+def content_of(text: str, schema: dict[str, Any]) -> dict[str, object]:
+    """Read a reply as what the schema wants."""
+    types = {name: mapping(field).get("type") for name, field in mapping(schema.get("properties")).items()}
+    return {name: _typed(value, types.get(name)) for name, value in filled_in(text, fields_of(schema)).items()}
+
+
+def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
+    return Field(
+        name=name,
+        title=one_line(string(schema.get("title")), _TITLE),
+        text=string(schema.get("description"))[:CONTENT_LIMIT],
+        choices=("true", "false") if schema.get("type") == "boolean" else _choices(schema),
+        required=required,
+    )
+
+
+def _choices(schema: dict[str, Any]) -> tuple[str, ...]:
+    """Return the values of one choice, or of several that may be made together."""
+    found: list[object] = []
+    for each in (schema, mapping(schema.get("items"))):
+        found += items(each.get("enum"))
+        found += (mapping(named).get("const") for name in ("oneOf", "anyOf") for named in items(each.get(name)))
+    return tuple(value for value in found if isinstance(value, str))[:_MOST]
+
+
+def _typed(value: str, type_: object) -> object:
+    """Return a value as it is wanted; as text where it is nothing else."""
+    try:
+        match type_:
+            case "boolean":
+                return value.strip().casefold() in ("true", "yes", "y", "1")
+            case "integer":
+                return int(value)
+            case "number":
+                return float(value)
+            case "array":
+                return [part.strip() for part in value.split(",")]
+            case _:
+                return value
+    except ValueError:
+        return value

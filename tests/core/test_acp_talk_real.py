@@ -117,3 +117,21 @@ def test_an_interrupt_takes_a_question_back(acp: Acp) -> None:
     assert [Verdict.WITHDRAWN] == [decision.verdict for decision in decisions(acp.engine, run)]
     acp.engine.send(run.run_id, "Leave it.")
     assert ("done", False) == (acp.wait(run).reason, (acp.project / "made").exists())
+
+
+def test_a_question_of_the_model(acp: Acp) -> None:
+    """Claude Code asks by a form, as its client can show one; the answer reaches the model."""
+    if acp.agent == "codex":
+        pytest.skip("its model has no tool to ask with")
+    options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+    question = {"question": "Which colour?", "header": "Colour", "options": options, "multiSelect": False}
+    asking = {"steps": [{"tool_calls": [{"name": "AskUserQuestion", "arguments": {"questions": [question]}}]}]}
+    acp.script(asking, say("Blue, then."))
+    run = acp.start()
+    request = wait_for_request(acp.engine, run)
+    assert "Which colour?" in request.text
+    field = next(field for field in request.fields if field.choices)
+    assert ("Red", "Blue") == field.choices
+    acp.engine.reply(run.run_id, request.id, Verdict.REPLY, f"{field.name}: Blue")
+    assert "done" == acp.wait(run).reason
+    assert any("Blue" in text and "Which colour?" in text for text in acp.asked()), "the answer"

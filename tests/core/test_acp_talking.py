@@ -205,7 +205,7 @@ def test_a_command_is_asked_for(working: TalkingStream, verdict: Verdict, option
     )
     working.reply(request.id, verdict, "")
     working.reply(request.id, verdict, "")
-    assert [{"reply": {"id": 0, "option": option}}] == said(working)
+    assert [{"reply": {"id": 0, "answer": option}}] == said(working)
     outcome = {"outcome": {"outcome": "selected", "optionId": option}}
     assert [] == fed(working, {"sent": {"jsonrpc": "2.0", "id": 0, "result": outcome}})
 
@@ -214,7 +214,7 @@ def test_an_agent_that_offers_nothing_for_once(working: TalkingStream) -> None:
     """What cannot be had is not taken for longer."""
     request = asked(working, question(OPTIONS[:1], **RUN))
     working.reply(request.id, Verdict.ALLOW, "")
-    assert [{"reply": {"id": 0, "option": None}}] == said(working)
+    assert [{"reply": {"id": 0, "answer": None}}] == said(working)
 
 
 def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
@@ -238,7 +238,7 @@ def test_the_tool_that_hands_over_needs_nobodys_leave(working: TalkingStream) ->
     handing = {"server": "subdeck", "tool": FINALIZE_TOOL, "arguments": {"status": "SUCCESS", "result": "42"}}
     events = fed(working, question(rawInput=handing, title="x"))
     assert not any(isinstance(event, Request) for event in events)
-    assert [{"reply": {"id": 0, "option": "yes"}}] == said(working)
+    assert [{"reply": {"id": 0, "answer": "yes"}}] == said(working)
 
 
 def test_what_the_agent_takes_back(working: TalkingStream) -> None:
@@ -259,7 +259,43 @@ def test_a_command_in_words(working: TalkingStream) -> None:
     assert ["rm x; ls", "rm 'a b'", "rm x", "", "rm"] == [request.command for request in found]
 
 
+def elicitation(*, mode: object = "form", number: object = 7, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+    params = {"mode": mode, "sessionId": "s", "message": "Which one?", "requestedSchema": schema}
+    return {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params}
+
+
+def test_a_form(working: TalkingStream) -> None:
+    """What is filled in has the types that are wanted."""
+    several = {"type": "array", "title": "Colours", "items": {"anyOf": [{"const": "red"}, {"const": "blue"}]}}
+    request = asked(working, elicitation(colours=several, count={"type": "integer"}))
+    assert (RequestKind.FORM, "Which one?") == (request.kind, request.text)
+    assert [("colours", ("red", "blue"), True), ("count", (), False)] == [
+        (field.name, field.choices, field.required) for field in request.fields
+    ]
+    working.reply(request.id, Verdict.REPLY, "Colours: red, blue\ncount: 2")
+    assert [{"reply": {"id": 7, "answer": {"colours": ["red", "blue"], "count": 2}}}] == said(working)
+
+
+def test_a_form_of_one_field_is_a_question(working: TalkingStream) -> None:
+    one = {"type": "string", "title": "Colour", "oneOf": [{"const": "red", "title": "Red"}, {"const": "blue"}]}
+    for verdict, answer in ((Verdict.REPLY, {"colour": "red"}), (Verdict.DENY, None)):
+        request = asked(working, elicitation(colour=one))
+        assert (RequestKind.QUESTION, ("red", "blue")) == (request.kind, request.choices)
+        working.reply(request.id, verdict, "red")
+        assert [{"reply": {"id": 7, "answer": answer}}] == said(working)
+
+
+@pytest.mark.parametrize("bad", [elicitation(), elicitation(mode="url", x={"type": "string"}), elicitation(mode=[])])
+def test_what_nobody_can_fill_in_is_declined(working: TalkingStream, bad: dict[str, Any]) -> None:
+    """As a page that is to be visited, for which no leave was offered."""
+    assert [] == fed(working, bad)
+    assert [{"reply": {"id": 7, "answer": None}}] == said(working)
+
+
 HOSTILE = [
+    elicitation(a=[], b={"type": [], "enum": 5, "items": {"oneOf": [1, {"const": {}}]}, "title": 1}),
+    {"method": "elicitation/create", "id": {}, "params": {"mode": "form", "requestedSchema": {"properties": [1]}}},
     {"sent": 3},
     {"sent": {"method": "session/prompt", "id": []}},
     {"bridge": []},

@@ -153,3 +153,45 @@ def test_a_stop_ends_the_turn_first(codex: RealCodex) -> None:
     (ended,) = codex.engine.wait([run.run_id], timeout=60)
     result = result_of(codex.engine, ended)
     assert ("stopped", 0, None) == (ended.reason, result.exit_code, result.signal)
+
+
+def test_rules_decide_before_a_person_does(codex: RealCodex) -> None:
+    """One denies, one allows, one asks; each decision stands in the records with its rule."""
+    codex.preset(
+        "tools: read, bash, edit",
+        "permissions: {allow: ['bash(touch *)'], ask: ['bash(mkdir *)'], deny: ['bash(rm *)', 'edit(kept.txt)']}",
+    )
+    (codex.project / "kept.txt").write_text("kept\n")
+    patch = "*** Begin Patch\n*** Update File: kept.txt\n-kept\n+changed\n*** End Patch"
+    codex.script(
+        command("touch made.txt"),
+        command("rm made.txt"),
+        command(f"apply_patch <<'EOF'\n{patch}\nEOF"),
+        command("mkdir sub"),
+        said("Done."),
+    )
+    run = codex.begin()
+    request = wait_for_request(codex.engine, run)
+    assert ("mkdir sub", "bash(mkdir *)") == (request.command, request.rule)
+    codex.engine.reply(run.run_id, request.id, Verdict.ALLOW)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert "done" == ended.reason
+    assert [
+        (Verdict.ALLOW, "bash(touch *)"),
+        (Verdict.DENY, "bash(rm *)"),
+        (Verdict.DENY, "edit(kept.txt)"),
+        (Verdict.ALLOW, ""),
+    ] == [(decision.verdict, decision.rule) for decision in decisions(codex.engine, run)]
+    assert {"made.txt", "kept.txt", "sub"} <= {path.name for path in codex.project.iterdir()}
+    assert "kept\n" == (codex.project / "kept.txt").read_text()
+
+
+def test_what_no_rule_mentions_is_asked_where_there_is_a_sandbox(codex: RealCodex) -> None:
+    """Codex would run it outside of that, once it is allowed."""
+    codex.preset("tools: read", "permissions: {deny: ['bash(rm *)']}")
+    codex.script(command("touch made.txt"), said("I may not."))
+    run = codex.begin()
+    request = wait_for_request(codex.engine, run)
+    codex.engine.reply(run.run_id, request.id, Verdict.DENY)
+    (ended,) = codex.engine.wait([run.run_id], timeout=60)
+    assert ("done", False) == (ended.reason, (codex.project / "made.txt").exists())

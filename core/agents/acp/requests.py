@@ -10,6 +10,7 @@ from ...run.events import CONTENT_LIMIT, CUT, Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
+from ..forms import fields_of
 from ..json_lines import items, mapping, string
 from .stream import Call
 
@@ -59,6 +60,28 @@ def permission(id_: str, call: Call, fields: dict[str, Any]) -> Request:
         diff=diff,
         tool_call_id=string(fields.get("toolCallId")),
         usual=Verdict.ALLOW if string(fields.get("kind")) in HARMLESS else None,
+    )
+
+
+def form(id_: str, params: dict[str, Any], schema: dict[str, Any]) -> Request | None:
+    """Return the request for a form; None for one without fields. One field is a question."""
+    fields = fields_of(schema)
+    if not fields:
+        return None
+    only, text = fields[0], _kept(string(params.get("message")))
+    call = string(params.get("toolCallId"))
+    if len(fields) > 1:
+        return Request(
+            id=id_, kind=RequestKind.FORM, title="asks for a form", text=text, fields=fields, tool_call_id=call
+        )
+    asked = [part for part in (text, only.title, only.text) if part.strip()]
+    return Request(
+        id=id_,
+        kind=RequestKind.QUESTION,
+        title="asks a question",
+        text=_kept("\n".join(dict.fromkeys(asked))),
+        choices=only.choices,
+        tool_call_id=call,
     )
 
 

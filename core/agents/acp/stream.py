@@ -123,6 +123,8 @@ class AcpStream(AgentStream):
             return read(update)
         if method == "session/request_permission":
             return self._asked_for(_key(fields), params)
+        if method == "elicitation/create":
+            return self._form_came(_key(fields), params)
         if "error" in fields:
             self._last_answered = _key(fields)
             return self._failed(self._requests.pop(self._last_answered, ""), mapping(fields["error"]))
@@ -176,6 +178,10 @@ class AcpStream(AgentStream):
             ),
         )
         return events
+
+    def _form_came(self, key: object, params: dict[str, Any]) -> list[Event]:
+        """Take a form that is to be filled in: nobody is there."""
+        return []
 
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
         question = self._asked.pop(key, None)

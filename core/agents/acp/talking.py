@@ -15,8 +15,9 @@ from ...run.model import MessageState, RunReason, Verdict
 from ...run.outcome import FINALIZE_TOOL
 from ...text.plain import one_line
 from ..child import Start, prompt_of
+from ..forms import content_of
 from ..json_lines import items, mapping, string
-from .requests import permission
+from .requests import form, permission
 from .stream import AcpStream, Call
 
 _SHOWS = ("agent_message_chunk", "agent_thought_chunk", "tool_call")
@@ -36,12 +37,20 @@ class Turn(Enum):
     """Nothing comes before the next message."""
 
 
-class _Leave(Struct, frozen=True):
-    """What the agent asks leave for, and the options by which that is given and refused, where there are any."""
+class _Question(Struct, frozen=True):
+    """What the agent asks, by its own id, and what it is answered."""
 
     number: object
-    allowing: str | None
-    refusing: str | None
+    allowing: str | None = None
+    """The option by which a call is allowed once; None where there is none, or no call is asked about."""
+    refusing: str | None = None
+    schema: dict[str, Any] | None = None
+    """Of a form."""
+
+    def answer(self, verdict: Verdict, text: str) -> object:
+        if self.schema is not None:
+            return (content_of(text, self.schema) or None) if verdict is Verdict.REPLY else None
+        return self.allowing if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN) else self.refusing
 
 
 class TalkingStream(AcpStream):
@@ -66,7 +75,7 @@ class TalkingStream(AcpStream):
         self._is_cancelled = False
         self._interrupting: bool | None = None
         """Whether the child stays once its turn has been interrupted; None while nobody wants that."""
-        self._leaves: dict[str, _Leave] = {}
+        self._questions: dict[str, _Question] = {}
         """By the ids under which they are known here."""
         self._updates |= {kind: self._showing(self._updates[kind]) for kind in _SHOWS}
 
@@ -94,11 +103,9 @@ class TalkingStream(AcpStream):
                 self._cancel()
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
-        leave = self._leaves.pop(request_id, None)
-        if leave is not None:
-            is_allowed = verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN)
-            option = leave.allowing if is_allowed else leave.refusing
-            self._order({"reply": {"id": leave.number, "option": option}})
+        question = self._questions.pop(request_id, None)
+        if question is not None:
+            self._order({"reply": {"id": question.number, "answer": question.answer(verdict, text)}})
 
     def close(self) -> None:
         if self.is_waiting:
@@ -196,22 +203,35 @@ class TalkingStream(AcpStream):
         call = self._calls.get(string(fields.get("toolCallId"))) or Call()
         options = [mapping(option) for option in items(params.get("options"))]
         named = {string(option.get("kind")): string(option.get("optionId")) or None for option in options}
-        known_as = msgspec.json.encode(key).decode("utf-8", "replace")[:200]
-        self._leaves[known_as] = _Leave(key, named.get("allow_once"), named.get("reject_once"))
+        known_as = _known_as(key)
+        self._questions[known_as] = _Question(key, named.get("allow_once"), named.get("reject_once"))
         if call.name == FINALIZE_TOOL:
             self.reply(known_as, Verdict.ALLOW, "")
             return events
         return [*events, permission(known_as, call, fields)]
 
+    def _form_came(self, key: object, params: dict[str, Any]) -> list[Event]:
+        schema = mapping(params.get("requestedSchema"))
+        known_as = _known_as(key)
+        self._questions[known_as] = _Question(key, schema=schema)
+        if params.get("mode") == "form" and (asked := form(known_as, params, schema)):
+            return [asked]
+        self.reply(known_as, Verdict.DENY, "")
+        return []
+
     def _decided(self, key: object, outcome: dict[str, Any]) -> list[Event]:
         """Take the answer that was passed on: where it is not ours, the turn was cancelled."""
         self._asked.pop(key, None)
-        known_as = msgspec.json.encode(key).decode("utf-8", "replace")[:200]
-        if self._leaves.pop(known_as, None) is None:
+        known_as = _known_as(key)
+        if self._questions.pop(known_as, None) is None:
             return []
         return [Decision(request=known_as, verdict=Verdict.WITHDRAWN)]
 
     def _withdrawn(self) -> list[Event]:
-        gone = tuple(self._leaves)
-        self._leaves.clear()
+        gone = tuple(self._questions)
+        self._questions.clear()
         return [Decision(request=known_as, verdict=Verdict.WITHDRAWN) for known_as in gone]
+
+
+def _known_as(key: object) -> str:
+    return msgspec.json.encode(key).decode("utf-8", "replace")[:200]

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...run.events import CONTENT_LIMIT, CUT, Field, Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
-from ..forms import filled_in
+from ..forms import content_of, fields_of, filled_in
 from ..json_lines import items, mapping, string
 from .items import changed, command_of
 
@@ -193,15 +193,12 @@ def _of_server(id_: str, params: dict[str, Any]) -> Asked | None:
     if mode not in ("form", "openai/form", "openaiForm", None):
         return None
     schema = mapping(params.get("requestedSchema"))
-    required = items(schema.get("required"))
-    properties = list(mapping(schema.get("properties")).items())[:_MOST]
-    if not properties:
+    fields = fields_of(schema)
+    if not fields:
         return _call(id_, params)
-    types = {name: string(mapping(field).get("type")) for name, field in properties}
-    fields = tuple(_schema_field(name, mapping(field), name in required) for name, field in properties)
 
     def filled(text: str) -> dict[str, Any] | None:
-        content = {name: _typed(value, types[name]) for name, value in filled_in(text, fields).items()}
+        content = content_of(text, schema)
         return {"action": "accept", "content": content} if content else None
 
     request = Request(
@@ -237,39 +234,6 @@ def _page(id_: str, params: dict[str, Any]) -> Asked:
         text=_joined(string(params.get("message")), string(params.get("url"))),
     )
     return Asked(request, denied={"action": "decline"}, allowed={"action": "accept"})
-
-
-def _schema_field(name: str, schema: dict[str, Any], required: bool) -> Field:
-    named = [mapping(each) for each in (*items(schema.get("oneOf")), *items(schema.get("anyOf")))]
-    values = [*items(schema.get("enum")), *(each.get("const") for each in named)]
-    choices = [value for value in values if isinstance(value, str)]
-    if schema.get("type") == "boolean":
-        choices = ["true", "false"]
-    return Field(
-        name=name,
-        title=one_line(string(schema.get("title")), _TITLE),
-        text=_kept(string(schema.get("description"))),
-        choices=tuple(choices[:_MOST]),
-        required=required,
-    )
-
-
-def _typed(value: str, type_: str) -> object:
-    """Return a value as the schema wants it; as text where it is nothing else."""
-    try:
-        match type_:
-            case "boolean":
-                return value.strip().casefold() in ("true", "yes", "y", "1")
-            case "integer":
-                return int(value)
-            case "number":
-                return float(value)
-            case "array":
-                return [part.strip() for part in value.split(",")]
-            case _:
-                return value
-    except ValueError:
-        return value
 
 
 # --- texts ---
