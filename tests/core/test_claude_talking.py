@@ -11,7 +11,7 @@ from hypothesis import given, strategies
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.claude.talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
-from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Verdict
 from subdeck.core.run.outcome import decide
 
 from tests.factories import make_meta
@@ -264,6 +264,65 @@ def test_what_is_not_known_here_is_answered(stream: TalkingStream) -> None:
     assert [] == fed(stream, line(type="control_request", request_id="r1", request={"subtype": "new"}))
     (response,) = said(stream)
     assert ("error", "r1") == (response["response"]["subtype"], response["response"]["request_id"])
+
+
+# --- rules of the run ---
+
+
+@pytest.fixture
+def ruled(tmp_path: Path) -> TalkingStream:
+    """A stream of a run with rules, to which something was said already."""
+    (tmp_path / "prompt.md").write_text("Look.")
+    rules = Permissions(allow=("read",), ask=("bash(git *)",), deny=("edit(x)",))
+    stream = TalkingStream(Start(make_meta(talk=True, permissions=rules, cwd="/srv"), str(tmp_path)))
+    stream.tell("m1", "More")
+    return stream
+
+
+def test_nothing_is_said_before_the_rules_are_kept_to(ruled: TalkingStream) -> None:
+    (registration,) = said(ruled)
+    assert "initialize" == registration["request"]["subtype"]
+    assert [] == fed(ruled, answer(registration))
+    assert ["Look.", "More"] == [each["message"]["content"][0]["text"] for each in said(ruled)]
+
+
+def test_without_its_rules_there_is_no_run(ruled: TalkingStream) -> None:
+    fed(ruled, answer(*said(ruled), subtype="error"))
+    assert [] == said(ruled)
+    end = decide(ruled.facts)
+    assert is_over(ruled) and RunReason.START_FAILED == end.reason
+    assert "held to the rules of this run" in (end.message or "")
+
+
+def test_stopped_before_it_began(ruled: TalkingStream) -> None:
+    ruled.interrupt(stays=False)
+    assert is_over(ruled)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "asks_about_it"),
+    [
+        ("Bash", {"command": "git push"}, True),
+        ("Bash", {"command": "make"}, False),
+        ("Read", {"file_path": "/srv/a"}, True),
+        ("NotebookEdit", {"notebook_path": "/srv/x"}, True),
+        ("Edit", {"file_path": "/srv/y"}, False),
+    ],
+)
+def test_it_is_made_to_ask_about_what_a_rule_mentions(
+    ruled: TalkingStream, tool: str, arguments: dict[str, Any], asks_about_it: bool
+) -> None:
+    """Also about what one allows, so that the records say so; and where the call is made is known from there."""
+    fed(ruled, answer(said(ruled)[0]))
+    said(ruled)
+    called = {"tool_name": tool, "tool_input": arguments, "tool_use_id": "t1", "cwd": "/srv/sub"}
+    wish = {"subtype": "hook_callback", "callback_id": "hook", "input": called}
+    fed(ruled, line(type="control_request", request_id="h1", request=wish))
+    (response,) = said(ruled)
+    decision = response["response"]["response"].get("hookSpecificOutput", {}).get("permissionDecision")
+    assert ("ask" if asks_about_it else None) == decision
+    (request,) = fed(ruled, asks(tool, **arguments))
+    assert ("/srv/sub" if asks_about_it else "") == getattr(request, "cwd", None)
 
 
 # --- recordings, and what no agent should write ---

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.run.events import Decision, Interrupted, Message, ToolResult
-from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
+from subdeck.core.run.model import MessageState, RequestKind, RunReason, RunStatus, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.factories import started
@@ -233,7 +233,7 @@ def test_interrupted_while_it_asks(lab: Lab) -> None:
     assert [Verdict.WITHDRAWN] == [event.verdict for event in lab.said(run, Decision)]
 
 
-RULES = {"allow": ["bash(touch allowed)"], "ask": ["write"], "deny": ["bash(touch denied*)"]}
+OWN_RULES = {"allow": ["bash(touch allowed)"], "ask": ["write"], "deny": ["bash(touch denied*)"]}
 
 
 @pytest.mark.parametrize("tools", [{"tools": "bash, write"}, {}])
@@ -245,13 +245,64 @@ def test_rules_of_the_run_go_before_the_users_own(lab: Lab, tools: dict[str, str
     names = ("allowed", "denied1", "free")
     written = call("Write", file_path=str(lab.root / "written"), content="x")
     lab.answers(*(call("Bash", command=f"touch {name}") for name in names), written, text("Done."))
-    run = lab.start(preset=lab.preset("ruled", permissions=RULES, **tools))
+    run = lab.start(preset=lab.preset("ruled", permissions=OWN_RULES, **tools))
     result = lab.end(run)
     assert RunReason.DONE == result.reason, result.error_message
     made = {name for name in (*names, "written") if (lab.root / name).exists()}
-    assert made == ({"allowed", "free"} if tools else {"allowed"})
+    assert {"allowed", "free"} == made
     by_rule = [(each.subject, each.verdict, each.rule) for each in lab.said(run, Decision) if each.by == "rule"]
     assert by_rule == [
         ("touch allowed", Verdict.ALLOW, "bash(touch allowed)"),
         ("touch denied1", Verdict.DENY, "bash(touch denied*)"),
     ]
+
+
+RULES = {"allow": ["edit(made/**)"], "ask": ["bash(touch *)"], "deny": ["bash(rm *)", "edit(notes.md)"]}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_rules_decide_before_anybody_is_asked(lab: Lab, listed: bool) -> None:
+    """Whatever the child may do otherwise: what a rule denies is not done, what one allows is, and of all of it a
+    person is asked only where a rule says so. What no rule mentions goes on as it would.
+    """
+    lab.preset("ruled", permissions=RULES, **({"tools": ["bash", "read", "edit", "write"]} if listed else {}))
+    notes, made = (str(lab.root / name) for name in ("notes.md", "made/it"))
+    lab.answers(
+        call("Bash", command="echo hi"),
+        call("Bash", command=f"cat {notes} && rm -f {notes}"),
+        call("Read", file_path=notes),
+        call("Write", file_path=notes, content="x"),
+        call("Write", file_path=made, content="x"),
+        call("Bash", command="touch one"),
+        call("Bash", command="touch one"),
+        text("Done."),
+    )
+    run = lab.start(preset="ruled")
+    request = lab.asked(run)
+    assert ("touch one", "bash(touch *)", "bash(touch one)") == (request.command, request.rule, request.run_rule)
+    lab.engine.reply(run.run_id, request.id, Verdict.ALLOW_RUN)
+    result = lab.end(run)
+
+    assert RunReason.DONE == result.reason, result.error_message
+    assert ("a note\n", "x") == (Path(notes).read_text(), Path(made).read_text())
+    decided = [(event.verdict, event.rule, event.by) for event in lab.said(run, Decision)]
+    assert [
+        (Verdict.DENY, "bash(rm *)", "rule"),
+        (Verdict.DENY, "edit(notes.md)", "rule"),
+        (Verdict.ALLOW, "edit(made/**)", "rule"),
+        (Verdict.ALLOW_RUN, "bash(touch one)", "operator"),
+        (Verdict.ALLOW, "bash(touch one)", "rule"),
+    ] == decided
+    assert [False, True, False, True, False, False, False] == [event.is_error for event in lab.said(run, ToolResult)]
+
+
+def test_interrupted_and_left_alone(lab: Lab) -> None:
+    """Nobody says anything more: after a time the run ends as interrupted, with its text."""
+    lab.answers({"steps": [{"text": "Let me count."}, *waiting_shell(lab)["steps"]]})
+    lab.preset("patient", idle_timeout=0.5, tools=["bash"])
+    run = lab.start(preset="patient")
+    has_started(lab)
+    lab.engine.interrupt(run.run_id)
+    result = lab.end(run)
+    assert (RunStatus.ABORTED, RunReason.INTERRUPTED) == (result.status, result.reason)
+    assert "Let me count." == result.final_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import UsageError
@@ -73,8 +72,6 @@ class ClaudeAgent(AsksForModels):
     def fault_of_rule(self, rule: Rule) -> str:
         if rule.tool == "ls":
             return "it lists directories by the tool that is called find here"
-        if rule.tool.endswith("*") and not re.fullmatch(r"mcp__[^*]+__\*", rule.tool):
-            return "it has to be told each tool by its name, but for all those of an MCP server"
         return ""
 
     def offers(self, choice: AgentChoice, model: str) -> bool:

@@ -123,7 +123,6 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
     user's own permissions, without what the preset denies.
     """
     allowed = [CLAUDE_NAME] if meta.finalize else []
-    asked = _asked(meta)
     flags: list[str] = []
     if meta.finalize:
         program, *args = server_command()
@@ -132,25 +131,16 @@ def _tools(meta: RunMeta) -> tuple[str, ...]:
     if meta.tools.resolved is not None:
         named = their_names(meta.tools.resolved)
         built_in = [name for name in named if not name.startswith("mcp__")]
-        allowed += [name for name in named if name != CLAUDE_NAME and name not in asked]
-        flags += ["--tools", ",".join(built_in)]
+        allowed += [name for name in named if name != CLAUDE_NAME]
+        flags += ["--tools", ",".join(built_in), "--permission-mode", "default" if _may_ask(meta) else "dontAsk"]
     elif meta.tools.policy == ToolPolicy.DENY:
         flags += ["--disallowedTools", ",".join(their_names(meta.tools.excluded))]
-    if asked:
-        flags += ["--settings", json.dumps({"permissions": {"ask": asked}}), "--permission-mode", "default"]
-    elif meta.tools.resolved is not None:
-        flags += ["--permission-mode", "dontAsk"]
     return (*flags, *(("--allowedTools", ",".join(allowed)) if allowed else ()))
 
 
-def _asked(meta: RunMeta) -> list[str]:
-    """Return what it has to ask about at each call, as rules of its own, so that no others of the user's come first."""
-    if not meta.talk or meta.permissions is None:
-        return []
-    from ...run.permissions import asked_tools  # most wrappers do without
-
-    names = [name.removesuffix("__*") for name in asked_tools(meta.permissions)]
-    return [*their_names(names), *(("NotebookEdit",) if "edit" in names else ())]
+def _may_ask(meta: RunMeta) -> bool:
+    """Whether rules of the run make it ask about calls of tools that its preset lists."""
+    return bool(meta.talk and meta.permissions and (meta.permissions.ask or meta.permissions.deny))
 
 
 def their_names(names: Sequence[str]) -> tuple[str, ...]:

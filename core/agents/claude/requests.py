@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...run.events import CONTENT_LIMIT, CUT, Field, Request
 from ...run.model import RequestKind, Verdict
@@ -20,6 +21,8 @@ _MOST = 100
 """Questions, or choices of one of them, that are kept."""
 _TITLE = 200
 _DENIED = "This call was denied."
+BY_RULE = "a rule of this run"
+"""Why it asks where a hook of ours had it do so."""
 
 _TITLES = {
     "bash": "wants to run a command",
@@ -57,25 +60,28 @@ class Asked(Struct, frozen=True):
         return {"behavior": "deny", "message": text.strip() or _DENIED}
 
 
-def asked(id_: str, wish: dict[str, Any]) -> Asked | None:
-    """Read a control request; None for one that no person is asked."""
+def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Asked | None:
+    """Read a control request; None for one that no person is asked. `cwd` is where that is not the run's directory."""
     if wish.get("subtype") != "can_use_tool":
         return None
-    tool, call_id = own_name(string(wish.get("tool_name"))), string(wish.get("tool_use_id"))
+    tool, call_id = string(wish.get("tool_name")), string(wish.get("tool_use_id"))
     arguments = mapping(wish.get("input"))
     questions = [mapping(each) for each in items(arguments.get("questions"))][:_MOST]
     if tool == "AskUserQuestion" and questions:
         return _questions(id_, call_id, arguments, questions)
-    return Asked(_permission(id_, call_id, tool, arguments, string(wish.get("decision_reason"))), arguments)
+    request, reason = call_of(id_, call_id, tool, arguments, cwd), string(wish.get("decision_reason"))
+    text, diff = _joined(request.text, reason if reason != BY_RULE else ""), _diff(request.paths, arguments)
+    return Asked(replace(request, text=text, diff=diff), arguments)
 
 
 # --- leave ---
 
 
-def _permission(id_: str, call_id: str, tool: str, arguments: dict[str, Any], reason: str) -> Request:
+def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: str = "") -> Request:
+    """Return a call of a tool, by Claude Code's name, as a request; without the change that it would make."""
+    tool = own_name(name)
     command = string(arguments.get("command")) if tool == "bash" else ""
     paths = tuple(path for name in _PATHS if (path := string(arguments.get(name))))
-    diff = _diff(paths, arguments)
     said = [string(arguments.get(name)) for name in _TEXTS]
     if not (command or paths or any(said)):
         said = [msgspec.json.encode(arguments).decode()] if arguments else []
@@ -84,10 +90,10 @@ def _permission(id_: str, call_id: str, tool: str, arguments: dict[str, Any], re
         kind=RequestKind.PERMISSION,
         title=one_line(_TITLES.get(tool) or f"wants to use {tool or 'a tool'}", _TITLE),
         tool_name=one_line(tool, _TITLE),
-        text=_joined(*said, *(string(arguments.get(name)) for name in _REASONS), reason),
+        text=_joined(*said, *(string(arguments.get(name)) for name in _REASONS)),
         command=_kept(command),
+        cwd=cwd,
         paths=paths,
-        diff=diff,
         tool_call_id=call_id,
     )
 

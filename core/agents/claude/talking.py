@@ -9,9 +9,8 @@ from itertools import count
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from ...run.events import Decision, Event, Interrupted, Message
+from ...run.events import Decision, ErrorReported, Event, Interrupted, Message
 from ...run.model import MessageState, RunReason, Verdict
 from ...system.files import open_regular
 from ...text.plain import one_line
@@ -19,6 +18,10 @@ from ..child import Start
 from ..json_lines import mapping, string
 from .requests import Asked, asked
 from .stream import ClaudeStream, warning
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from .hook import Hook
 
 _MOST_ASKED = 1000
 """Questions that are held; further ones are denied."""
@@ -55,16 +58,17 @@ class TalkingStream(ClaudeStream):
         """Whether the child stays once its turn has been interrupted; None while nobody wants that."""
         self._numbers = count(1)
         self._asked: dict[str, Asked] = {}
-        self._listed = frozenset(start.meta.tools.resolved or ()) if start else frozenset[str]()
-        """Tools that the run has without a question; it asks about them because of rules alone."""
         self._readers |= {
             "command_lifecycle": self._progress_of_message,
             "control_request": self._control_request,
             "control_response": self._control_response,
             "control_cancel_request": self._cancelled,
         }
+        self._hook: Hook | None = None
+        self._held: list[dict[str, Any]] | None = None
+        """What is said once the hook is registered; None where nothing has to wait for that."""
         if start is not None:
-            self._say_to_model(_prompt(start))
+            self._say_task(start)
 
     # --- what people say ---
 
@@ -85,7 +89,7 @@ class TalkingStream(ClaudeStream):
     def interrupt(self, *, stays: bool) -> None:
         if self.is_stdin_done:
             return
-        if not stays and self._is_between_turns and not self._told:
+        if not stays and (self._held is not None or (self._is_between_turns and not self._told)):
             self._leave()
         elif not self._is_waiting:
             self._stays = stays and self._stays is not False
@@ -101,6 +105,15 @@ class TalkingStream(ClaudeStream):
 
     # --- what the program is told ---
 
+    def _say_task(self, start: Start) -> None:
+        if start.meta.permissions:
+            from .hook import hook_of  # few runs have rules
+
+            if hook := hook_of(start.meta):
+                self._send(hook.registration)
+                self._hook, self._held = hook, []
+        self._say_to_model(_prompt(start))
+
     def _say_to_model(self, text: str, **fields: str) -> None:
         message = {"role": "user", "content": [{"type": "text", "text": text}]}
         self._send({"type": "user", "message": message, **fields})
@@ -115,7 +128,10 @@ class TalkingStream(ClaudeStream):
         self._send({"type": "control_response", "response": answer})
 
     def _send(self, message: dict[str, Any]) -> None:
-        self.say(msgspec.json.encode(message) + b"\n")
+        if self._held is None:
+            self.say(msgspec.json.encode(message) + b"\n")
+        else:
+            self._held.append(message)
 
     def _leave(self) -> None:
         """Have it go: nothing more is said."""
@@ -193,7 +209,11 @@ class TalkingStream(ClaudeStream):
 
     def _control_request(self, fields: dict[str, Any]) -> list[Event]:
         request_id, wish = string(fields.get("request_id")), mapping(fields.get("request"))
-        question = asked(request_id, wish)
+        if self._hook and wish.get("subtype") == "hook_callback":
+            self._respond(request_id, self._hook.answer(mapping(wish.get("input"))))
+            return []
+        cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
+        question = asked(request_id, wish, cwd)
         if question is None:
             refusal = f"{one_line(string(wish.get('subtype')), 80)} is not known here"
             answer = {"subtype": "error", "request_id": request_id, "error": refusal}
@@ -203,8 +223,7 @@ class TalkingStream(ClaudeStream):
             self._respond(request_id, question.response(Verdict.DENY, "it asks too much"))
             return []
         self._asked[request_id] = question
-        is_listed = question.request.tool_name in self._listed
-        return [replace(question.request, usual=Verdict.ALLOW) if is_listed else question.request]
+        return [question.request]
 
     def _control_response(self, fields: dict[str, Any]) -> list[Event]:
         """Read how it answers an interrupt; what it was answered to a question it repeats."""
@@ -212,6 +231,8 @@ class TalkingStream(ClaudeStream):
         request_id = string(response.get("request_id"))
         if self._is_recorded:
             return self._recorded_reply(request_id, mapping(response.get("response")))
+        if self._held is not None:
+            return self._registered(request_id, response)
         if request_id not in self._interrupts:
             return []
         self._interrupts.discard(request_id)
@@ -221,6 +242,21 @@ class TalkingStream(ClaudeStream):
         events = self._interrupted(is_certain=False) if self._is_between_turns else []
         self._leave_if_all_is_said()
         return events
+
+    def _registered(self, request_id: str, response: dict[str, Any]) -> list[Event]:
+        """Begin, now that the rules of the run are kept to; where they are not there is no run."""
+        if self._hook is None or request_id != self._hook.registration["request_id"]:
+            return []
+        held, self._held = self._held or [], None
+        if response.get("subtype") == "success":
+            for message in held:
+                self._send(message)
+            return []
+        words = one_line(string(response.get("error")), 200) or "it does not say why"
+        problem = f"Claude Code cannot be held to the rules of this run: {words}"
+        self.note(ended=RunReason.START_FAILED, error_message=problem)
+        self._leave()
+        return [ErrorReported(message=problem)]
 
     def _recorded_reply(self, request_id: str, response: dict[str, Any]) -> list[Event]:
         question = self._asked.pop(request_id, None)
