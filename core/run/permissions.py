@@ -29,6 +29,8 @@ LOOKS_INTO = frozenset({"grep", "find", "ls"})
 EXACTLY = "="
 """Before a command in a rule: this text and no other, whatever stands in it."""
 
+MOST_PATHS = 100
+"""Of a request; where there are as many, others may have been left out."""
 LONGEST_RULE = 1000
 """Characters."""
 _RULE = re.compile(r"(\*|[A-Za-z0-9_][A-Za-z0-9_.:-]*\*?)(?:\((.*)\))?", re.DOTALL)
@@ -178,10 +180,12 @@ class Policy:
 
     def _matches(self, rule: Rule, request: Request) -> bool:
         """Tell whether a rule certainly covers all that is asked."""
-        if not request.tool_name or not rule.names(request.tool_name) or request.command.endswith(CUT):
+        if not request.tool_name or not rule.names(request.tool_name):
             return False
         if rule.pattern is None:
             return True
+        if request.command.endswith(CUT) or len(request.paths) >= MOST_PATHS:
+            return False
         if rule.tool == "bash":
             is_here = surely_below("**", [request.cwd or "."], self._cwd, self._cwd)
             return is_here and _is_command(rule.pattern, request.command)
@@ -198,7 +202,10 @@ class Policy:
             return not is_whole or _may_be_command(rule.pattern, request.command)
         paths = request.paths or ((".",) if request.tool_name in LOOKS_INTO else ())
         looks_into = request.tool_name in LOOKS_INTO
-        return not paths or may_touch(rule.pattern, paths, self._directory(request), self._cwd, looks_into=looks_into)
+        is_whole = 0 < len(paths) < MOST_PATHS
+        return not is_whole or may_touch(
+            rule.pattern, paths, self._directory(request), self._cwd, looks_into=looks_into
+        )
 
 
 def _read(texts: Iterable[str], *, is_bound: bool) -> list[Rule]:

@@ -11,6 +11,7 @@ from subdeck.core.agents.codex.talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Tools, Verdict
 from subdeck.core.run.outcome import decide
+from subdeck.core.run.permissions import Policy
 
 from .codex_lines import INITIALIZED, OPENED, SETTINGS, THREAD, TURN, TURN_STARTED, ended, fed, item, said, start, told
 
@@ -305,6 +306,25 @@ def test_an_edit_is_asked_for_with_its_diff(working: TalkingStream) -> None:
     assert "+++ /srv/shop/old.py\n@@ -1 +1 @@\n-a\n+b" in request.diff
     working.reply(request.id, Verdict.ALLOW, "")
     assert [{"id": 0, "result": {"decision": "accept"}}] == said(working)
+
+
+def test_an_edit_is_asked_for_with_all_that_it_touches(working: TalkingStream) -> None:
+    """Where a file is moved to, and what would be allowed from then on, are among its paths: rules look at them."""
+    changes = [{"path": "/srv/shop/a.py", "kind": {"type": "update", "move_path": "/srv/b.py"}, "diff": "@@"}]
+    fed(working, item("started", "fileChange", changes=changes, status="inProgress"))
+    request = asked(working, told("item/fileChange/requestApproval", itemId="i-1", grantRoot="/srv"))
+    assert ("/srv/shop/a.py", "/srv/b.py", "/srv") == request.paths
+
+
+def test_a_command_that_wants_more_is_allowed_by_no_rule(working: TalkingStream) -> None:
+    """What it would get beside its run is shown with it, and a pattern for the command says nothing of it."""
+    more = {"network": {"enabled": True}}
+    request = asked(
+        working, told("item/commandExecution/requestApproval", command="git fetch", additionalPermissions=more)
+    )
+    assert "git fetch" in request.text and '"enabled":true' in request.text
+    policy = Policy(Permissions(allow=("bash(git *)",)), "/srv/shop")
+    assert (None, "") == policy.decide(request)
 
 
 def test_further_permissions_are_given_as_they_were_asked_for(working: TalkingStream) -> None:

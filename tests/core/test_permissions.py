@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from subdeck.core.errors import UsageError
 from subdeck.core.run.events import CUT, Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
-from subdeck.core.run.permissions import Policy, asked_tools, checked_rules, denied_tools, merged
+from subdeck.core.run.permissions import MOST_PATHS, Policy, asked_tools, checked_rules, denied_tools, merged
 from subdeck.core.run.shell_words import possible_commands, simple_command
 
 HERE = "/nowhere/project"
@@ -390,6 +390,14 @@ def test_a_command_that_was_cut_is_not_allowed_by_its_beginning() -> None:
     assert says(cut, allow="bash(git *)") is None
     assert Verdict.DENY is says(cut, deny="bash(rm *)")
     assert Policy(None, HERE).run_rule(cut) == ""
+
+
+def test_as_many_paths_as_are_kept_may_not_be_all(project: Path) -> None:
+    """A request with so many paths that some may be missing is allowed by no pattern, and denied by any."""
+    many = asked("edit", paths=tuple(f"src/{number}" for number in range(MOST_PATHS)))
+    assert says(many, project, allow="edit(src/**)") is None
+    assert Verdict.DENY is says(many, project, deny="edit(other/**)")
+    assert Verdict.ALLOW is says(many, project, allow="edit")
 
 
 def test_rule_of_a_record_that_is_not_understood_bounds_everything() -> None:

@@ -120,6 +120,7 @@ def changed(item: dict[str, Any]) -> dict[str, Any]:
         {
             "path": string(change.get("path")),
             "kind": string(mapping(change.get("kind")).get("type")) or string(change.get("kind")),
+            **({"to": to} if (to := string(mapping(change.get("kind")).get("move_path"))) else {}),
             **({"diff": change["diff"]} if isinstance(change.get("diff"), str) else {}),
         }
         for change in changes

@@ -81,8 +81,9 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
         kind=RequestKind.PERMISSION,
         title=one_line(title, _TITLE),
         tool_name=tool,
-        text=_joined(string(params.get("reason")), _json(further) if further else ""),
-        command=_kept(command),
+        text=_joined(string(params.get("reason")), command if further else "", _json(further) if further else ""),
+        # A rule for a command gives it no further permissions: a person is asked.
+        command="" if further else _kept(command),
         cwd=string(params.get("cwd"))[:4096],
         tool_call_id=string(params.get("itemId")),
     )
@@ -92,7 +93,8 @@ def _command(id_: str, params: dict[str, Any]) -> Asked:
 def _file_change(id_: str, params: dict[str, Any], change: dict[str, Any]) -> Asked:
     changes = [mapping(each) for each in items(changed(change).get("changes"))]
     root = string(params.get("grantRoot"))
-    paths = [path for each in changes if (path := string(each.get("path")))] or ([root] if root else [])
+    touched = [path for each in changes for name in ("path", "to") if (path := string(each.get(name)))]
+    paths = [*touched, *([root] if root else [])]
     request = Request(
         id=id_,
         kind=RequestKind.PERMISSION,
