@@ -20,6 +20,7 @@ from ..project.registry import count
 from ..project.session import BG_DONE, BG_UPDATE, end_data, end_message
 from ..run.describe import background_counts, latest
 from ..run.model import LauncherKind, RunMeta, RunReason, RunStatus
+from ..run.requests import request_line
 from ..run.snapshot import Counts, RunSnapshot
 from ..text.plain import one_line
 
@@ -100,6 +101,8 @@ class SessionWatch:
         self._expected = dict.fromkeys(self._named)
         self._runs: dict[str, RunSnapshot] = {}
         self._counts: Counts | None = None
+        self._asked: dict[str, set[str]] = {}
+        """By run the ids of the requests that were told."""
         self.ended: list[RunSnapshot] = []
         """The runs whose ends the last `take` reported."""
 
@@ -118,8 +121,10 @@ class SessionWatch:
         own = [run for run in reversed(update.runs) if is_own(run, self._session, self._named)]
         for run in own:
             self._runs[run.run_id] = run
+            yield from self._new_requests(run)
         for run_id in update.removed:
             self._runs.pop(run_id, None)
+            self._asked.pop(run_id, None)
         for run in own:
             if run.has_ended and not run.newer_schema and (run.run_id in ended or run.run_id in self._expected):
                 self._expected.pop(run.run_id, None)
@@ -134,6 +139,19 @@ class SessionWatch:
         if counts != self._counts:
             self._counts = counts
             yield {"type": "counts", **msgspec.to_builtins(counts), "text": background_counts(counts)}
+
+    def _new_requests(self, run: RunSnapshot) -> Iterator[dict[str, Any]]:
+        """Tell the person at the parent what a run asks; its model is told by the status alone, and cannot answer."""
+        if not run.is_waiting:
+            self._asked.pop(run.run_id, None)
+            return
+        told = self._asked.setdefault(run.run_id, set())
+        for request in run.requests:
+            if request.id not in told:
+                told.add(request.id)
+                asks = f"{run.meta.title} {run.meta.short_id} {request_line(request)}"
+                text = f"{asks} — subdeck reply {run.meta.short_id} answers, or the deck"
+                yield {"type": "asked", "runId": run.run_id, "notice": {"text": text, "level": "warning"}}
 
 
 def _end_line(run: RunSnapshot) -> dict[str, Any]:

@@ -283,6 +283,7 @@ class Parent {
 			this.quietly(() => {
 				if (line.type === "ended") this.end(line);
 				else if (line.type === "event") this.emit(line);
+				else if (line.type === "asked") this.notify(line.notice);
 				else if (line.type === "error") this.complain(inWords(line.error));
 				else if (line.type === "counts") {
 					this.watchTries = 0;
@@ -316,8 +317,12 @@ class Parent {
 		if (this.runs.get(runId) !== false) return;
 		this.runs.set(runId, true);
 		this.untold.push(line);
-		if (this.ctx.hasUI && line.notice) this.ctx.ui.notify(line.notice.text, line.notice.level);
+		this.notify(line.notice);
 		this.tellEnds();
+	}
+
+	private notify(notice: Json | undefined): void {
+		if (this.ctx.hasUI && notice) this.ctx.ui.notify(notice.text, notice.level);
 	}
 
 	/** Writes entry and message together, only while no turn goes on: pi 0.73 would steer the turn with the message. */

@@ -194,7 +194,8 @@ def test_no_text_promises_what_is_gone() -> None:
     lines = readme.replace("repo-scout", "").splitlines()
     assert [] == [line for line in lines if REMOVED.search(line)]
     for name, (module, about) in COMMANDS.items():
-        command: click.Command = getattr(import_module(f"subdeck.core.cli.{module}"), name + "_" * iskeyword(name))
+        function = name.replace("-", "_") + "_" * iskeyword(name)
+        command: click.Command = getattr(import_module(f"subdeck.core.cli.{module}"), function)
         texts = [part.get_help(click.Context(part)) for part in (command, *getattr(command, "commands", {}).values())]
         assert not REMOVED.search("\n".join((about, *texts))), name
 

@@ -15,7 +15,8 @@ from subdeck.core.run.snapshot import Counts
 
 from tests.core.conversing import write_preset
 from tests.core.delegating import SESSION, call, parent_engine, task
-from tests.factories import make_finished, make_meta, make_snapshot, wait_for_end
+from tests.core.talking import permission
+from tests.factories import changed, make_finished, make_meta, make_snapshot, wait_for_end
 
 
 @pytest.fixture
@@ -222,6 +223,24 @@ def test_watch_tells_counts_when_they_change() -> None:
     (second,) = watch.take(update(run, make_snapshot()))
     assert ("bg: 1 running / 1 total", 1, 1) == (second["text"], second["running"], second["total"])
     assert [] == list(watch.take(update(run)))
+
+
+def test_watch_tells_what_a_run_asks() -> None:
+    """The person at the parent hears of each request once, with how to answer it; the model hears of none."""
+    watch = SessionWatch(SESSION, ())
+    run = own(status="running", requests=(permission(1),))
+    asked, counts = watch.take(update(run))
+    assert ("asked", run.run_id, "warning") == (asked["type"], asked["runId"], asked["notice"]["level"])
+    said = f"scout {run.meta.short_id} wants to run a command: rm -rf build — subdeck reply {run.meta.short_id} answers"
+    assert asked["notice"]["text"].startswith(said)
+    assert {"type", "runId", "notice"} == set(asked)
+    assert "bg: 1 running (1 waiting) / 1 total" == counts["text"]
+    assert [] == list(watch.take(update(run)))
+    two = changed(run, requests=(permission(1), permission(2, command="make")))
+    (more,) = watch.take(update(two))
+    assert "make" in more["notice"]["text"]
+    foreign = make_snapshot(run.meta, "running", foreign=True, requests=(permission(3),))
+    assert "asked" not in [line["type"] for line in watch.take(update(foreign))]
 
 
 def test_watch_tells_each_end_once() -> None:

@@ -88,6 +88,8 @@ def test_a_session_steers_its_run(here: Lab) -> None:
         parent.prompt("Go.")
         parent.until(lambda: "bg: 1 running (1 waiting) / 1 total" in parent.footers(), "the footer")
         (run,) = here.runs
+        (note,) = parent.notes()
+        assert note.startswith(f"looker {run.name[-6:]} asks: Which file shall I read?")
         steer = {"runId": run.name, "message": "Where is `auth.py` named?", "interrupt": True}
         here.script(called(("background_agent_send", steer)), said("Steered."))
         parent.prompt("Another question.")
