@@ -335,6 +335,8 @@ class Engine:
         from .project.talk import not_by_hand
         from .takeover import command
 
+        if paths.is_child():
+            raise SubdeckError("a child agent takes over no runs", where=run_id, hint="leave that to the operator")
         check_own(self.project, run_id)
         run = self._standing(run_id)
         if refusal := not_by_hand(run):

@@ -14,7 +14,7 @@ from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
 from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
-from ..run.snapshot import Queued, RunSnapshot
+from ..run.snapshot import Queued, Running, RunSnapshot
 from ..system import processes
 from ..text.plain import one_line
 from .liveness import living_wrappers
@@ -56,6 +56,12 @@ def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
             where=run.run_id,
             hint=f"a message goes into its prompt; subdeck stop {run.meta.short_id} ends it",
             brief_hint="a message goes into its prompt",
+        )
+    if isinstance(run.state, Running) and (run.state.taken_over or run.state.handed_back):
+        raise SubdeckError(
+            f"run {run.meta.short_id} has no turn that could be interrupted: a person took it over",
+            where=run.run_id,
+            hint="leave the agent's program to hand it back" if run.is_taken_over else "say how it goes on",
         )
     if run.is_interrupted:
         raise SubdeckError(

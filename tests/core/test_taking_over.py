@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -111,7 +112,7 @@ def taken(engine: Engine) -> Iterator[tuple[RunSnapshot, Program]]:
 Taken = tuple[RunSnapshot, Program]
 
 
-def test_limits_stand_still_and_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
+def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
     """It is shown as taken over, by whom; it is running, and a second person is told why it cannot be theirs."""
     run, program = taken
     now = standing(engine, run)
@@ -119,7 +120,34 @@ def test_limits_stand_still_and_nobody_else_takes_it_over(engine: Engine, taken:
     assert ["operator"] == [event.by for event in events_of(engine, run) if isinstance(event, TakenOver)]
     with pytest.raises(SubdeckError, match="taken it over already"):
         engine.take_over(run.run_id)
+    with pytest.raises(SubdeckError, match="no turn that could be interrupted"):
+        engine.interrupt(run.run_id)
     program.leave()
+
+
+def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
+    """The time that a person has it is no time of the run."""
+    write_preset(project_dir, "timeout: 2")
+    run = begin(engine, LONG, "say Gone on.\nfinish")
+    program = Program(engine, run.run_id)
+    program.read_until("by hand")
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() > began + 2, "more time than the run may take")
+    program.leave()
+    waits(engine, run)
+    engine.reply(run.run_id, "", Verdict.REPLY, "go on")
+    assert "done" == wait_for_end(engine, run.run_id).reason
+
+
+def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> None:
+    """Who waits for the run is told that nobody is there any more, and the run is finished."""
+    run = begin(engine, "deaf\nsay Begun.\nhang")
+    os.kill(started(engine, run).pid, signal.SIGSTOP)
+    program = Program(engine, run.run_id)
+    program.read_until("ends its turn")
+    os.kill(started(engine, run).pid, signal.SIGKILL)
+    program.read_until("has just ended")
+    assert "lost" == wait_for_end(engine, run.run_id).reason
 
 
 def test_finishing_here(engine: Engine, taken: Taken) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.command_line import SUBDECK
+from tests.core.command_line import SUBDECK, subdeck
 from tests.factories import CHILDREN, write_settings
 
 from .acts import launch, quit_app
 from .conftest import OpenApp
+from .terminal import Terminal
 from .test_attaching import OUTSIDE
 
 pytestmark = pytest.mark.tmux
@@ -43,3 +44,28 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) 
     app.press("y")
     app.until_shown("✓ completed: done")
     assert 0 == quit_app(app)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told", "text"),
+    [("", "is finished", "You said: Say it."), ("Now you.", "goes on", "Gone on.")],
+    ids=["finished", "gone on"],
+)
+def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> None:
+    """Whoever has left the program is asked at once how the run goes on."""
+    task = "parts\nsay I am looking at the shop\nhang\nthen\nsay Gone on.\nfinish"
+    run_id = subdeck("bg", "repo-scout", task, cwd=shop).out.strip()
+    with Terminal("by-hand", (*SUBDECK, "take-over", run_id), shop) as terminal:
+        terminal.until_shown("by hand 2")
+        terminal.type("Say it.")
+        terminal.press("Enter")
+        terminal.until_shown("said")
+        terminal.type("leave")
+        terminal.press("Enter")
+        terminal.until_shown("was handed back. Enter finishes it here")
+        terminal.type(typed)
+        terminal.press("Enter")
+        terminal.until_shown(told)
+        assert 0 == terminal.exit_code()
+    assert 0 == subdeck("wait", run_id, cwd=shop).code
+    assert text in subdeck("answer", run_id, cwd=shop).out
