@@ -18,7 +18,7 @@ from .events import CUT, Request
 from .model import Permissions, RequestKind, Verdict
 from .path_patterns import may_touch, surely_below
 from .patterns import fits
-from .shell_words import ACTIVE_STAR, RUNS_CODE, plain_words, possible_commands, simple_command
+from .shell_words import ACTIVE_STAR, RESERVED, RUNS_CODE, plain_words, possible_commands, simple_command
 
 EDITING = ("edit", "write")
 """One thing for rules: a file may be changed by either. `NotebookEdit` and the like are meant, too."""
@@ -233,6 +233,10 @@ def _check_command(text: str, pattern: str) -> None:
     if words is None:
         what = "has more in its brackets than the words of one command"
         raise _wrong(text, what, "write bash(git *), or bash(=…) for exactly this text")
+    first = words[0] if words else ""
+    if "=" in first or first in RESERVED or not first.replace(ACTIVE_STAR, "*").isprintable():
+        what = "begins with what no command begins with"
+        raise _wrong(text, what, "write the name of a program, or its whole path, without variables before it")
     if any(word.endswith(f":{ACTIVE_STAR}") for word in words):
         raise _wrong(text, "ends with :*", "write a blank before the *, as in bash(git *)")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from subdeck.core.errors import UsageError
 from subdeck.core.run.events import CUT, Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict
@@ -311,6 +311,9 @@ def test_search_is_denied_where_it_would_look_into_what_is_denied(project: Path)
         ("bash(git:*)", "ends with :*"),
         ("bash(git * | sh)", "more in its brackets"),
         ("bash($X)", "more in its brackets"),
+        ("bash(X=1 make)", "begins with what no command begins with"),
+        ("bash(~/bin/x *)", "begins with what no command begins with"),
+        ("bash(then *)", "begins with what no command begins with"),
         ("edit(../x)", '".." in its path'),
         ("webfetch(example.org)", "which webfetch cannot have"),
         ("bash(a\nb)", "is no rule"),
@@ -452,6 +455,26 @@ def test_shell_runs_what_is_allowed_as_one_command_with_its_words(recorder: Path
     said = calls.read_text().split("\0")
     assert len(said) == len(expected)
     assert all(is_ == was or "~" in was for is_, was in zip(said, expected, strict=True))
+
+
+STEPS = st.sampled_from(["src", "deep", "out", "..", "in", "a", "secret", ".", "", "~", "@src"])
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.sampled_from(["src", "in", "{root}/src", "~"]), steps=st.lists(STEPS, max_size=4))
+def test_file_that_may_be_written_is_one_of_the_pattern(project: Path, first: str, steps: list[str]) -> None:
+    """Where a path is allowed, what the kernel opens by it lies below the directory of the pattern."""
+    path = "/".join([first.replace("{root}", str(project)), *steps])
+    if says(asked("edit", paths=(path,)), project, allow="edit(src/**)") is not Verdict.ALLOW:
+        return
+    try:
+        file = os.open(project / path, os.O_RDONLY | os.O_CREAT)
+    except OSError:
+        return  # a directory of it is missing
+    try:
+        assert os.readlink(f"/proc/self/fd/{file}").startswith(f"{os.path.realpath(project)}/src")
+    finally:
+        os.close(file)
 
 
 @settings(max_examples=300, deadline=None)
