@@ -21,6 +21,7 @@ from tests.fake_llm import FakeLLM
 
 from . import shop
 from .day import day, write
+from .talk import talk
 from .tour import tour
 
 HERE = Path(__file__).resolve().parent
@@ -51,6 +52,7 @@ def main() -> int:
             os.chdir(project)
             asyncio.run(tour(Engine.open(kind="app"), picture))
             asyncio.run(day(busy, picture))
+            asyncio.run(talk(picture))
     finally:
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(marker)

@@ -90,6 +90,8 @@ class DeckCommands(Commands):
         here = runs.selected
         start = ordered.index(here) if here in needs else (-1 if step > 0 else 0)
         wanted = ordered[(start + step) % len(ordered)]
+        if replies and here in self._deck.run_store.waiting and not self._deck.request.has_focus:
+            wanted = here  # it asks something again
         runs.select(wanted)
         if replies and needs[wanted] is Need.WAITING:
             self._deck.show_highlighted()

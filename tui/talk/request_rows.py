@@ -59,8 +59,6 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
         yield from _several(request.command, Tone.COMMAND)
     for path in request.paths:
         yield BlockRow(one_line(path), Tone.COMMAND)
-    if request.diff:
-        yield from _diff(request.diff)
     for number, choice in enumerate(request.choices, 1):
         yield BlockRow(f"{number}  {one_line(choice)}", Tone.COMMAND)
     for field in request.fields:
@@ -72,17 +70,22 @@ def _lines(request: Request, cwd: str) -> Iterator[BlockRow]:
         rule = f"by the rule {one_line(request.rule, 200)}" if request.rule else "the agent asks by itself"
         yield BlockRow(f"{rule}; nothing of it has run, and limits stand still", Tone.MUTED)
         if request.run_rule:
-            yield BlockRow(f"in this run: {one_line(request.run_rule, 200)}", Tone.MUTED)
+            yield BlockRow(f"to allow it in this run adds the rule {one_line(request.run_rule, 200)}", Tone.MUTED)
     else:
         yield BlockRow("limits stand still until you reply", Tone.MUTED)
+    if request.diff:  # the longest comes last
+        yield from _diff(request)
 
 
 def _several(text: str, tone: Tone) -> Iterator[BlockRow]:
     return (BlockRow(line, tone) for line in plain(text[:LONGEST]).strip("\n").split("\n"))
 
 
-def _diff(diff: str) -> Iterator[BlockRow]:
-    for line in diff_body(diff):
+def _diff(request: Request) -> Iterator[BlockRow]:
+    is_named = len(request.paths) == 1
+    for line in diff_body(request.diff):
+        if is_named and not line.sign and line.text == one_line(request.paths[0]):
+            continue
         yield BlockRow(line.margin + line.text, _TONES.get(line.sign, Tone.TEXT if line.sign else Tone.MUTED))
 
 
