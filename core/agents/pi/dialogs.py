@@ -68,11 +68,7 @@ def answer_to(request: Request, verdict: Verdict, text: str) -> dict[str, Any]:
     chosen = next((choice for choice in request.choices if choice.strip().casefold() == wanted), None)
     if chosen is None:
         return answer | {"cancelled": True}
-    return answer | ({"confirmed": chosen == _YES} if is_confirm(request) else {"value": chosen})
-
-
-def is_confirm(request: Request) -> bool:
-    return request.title == _CONFIRM
+    return answer | ({"confirmed": chosen == _YES} if request.title == _CONFIRM else {"value": chosen})
 
 
 def _permission(own_id: str, about: str) -> Request:

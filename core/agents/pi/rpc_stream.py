@@ -81,8 +81,10 @@ class RpcStream(PiStream):
         self._is_quiet = False
         """Whether it has said nothing for so long after a turn that it is over whatever it says."""
         self._heard_at = 0.0
-        self._dialogs: dict[str, tuple[Request, float | None]] = {}
-        """Open ones by their ids, and when they close by themselves."""
+        self._dialogs: dict[str, Request] = {}
+        """Open ones by their ids."""
+        self._closing: dict[str, float] = {}
+        """When those of them close that do so by themselves."""
         self._later: list[Event] = []
         """What is to be told with the next line."""
         self._readers |= {
@@ -118,8 +120,9 @@ class RpcStream(PiStream):
                 self._abort()
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
+        self._closing.pop(request_id, None)
         if dialog := self._dialogs.pop(request_id, None):
-            self._command(answer_to(dialog[0], verdict, text))
+            self._command(answer_to(dialog, verdict, text))
 
     def close(self) -> None:
         if self._at is _At.WAITING:
@@ -166,9 +169,8 @@ class RpcStream(PiStream):
     def take(self, line: bytes) -> list[Event]:
         self._heard_at = self._clock()
         events = super().take(line)
-        for request_id, (_, closes) in tuple(self._dialogs.items()):
-            if closes is not None and self._heard_at >= closes:
-                self._withdraw(request_id)
+        for request_id in [key for key, closes in self._closing.items() if self._heard_at >= closes]:
+            self._withdraw(request_id)
         if self._later:
             events = [*self._later, *events]
             self._later.clear()
@@ -373,12 +375,14 @@ class RpcStream(PiStream):
         request = request_of(fields)
         if request is None or self._at is _At.FINISHED:
             return []
-        limit = count(fields.get("timeout"))
-        self._dialogs[request.id] = (request, self._clock() + limit / 1000 if limit else None)
+        self._dialogs[request.id] = request
+        if limit := count(fields.get("timeout")):
+            self._closing[request.id] = self._clock() + limit / 1000
         return [request]
 
     def _withdraw(self, request_id: str) -> None:
         del self._dialogs[request_id]
+        self._closing.pop(request_id, None)
         self._later.append(Decision(request=request_id, verdict=Verdict.WITHDRAWN))
 
     def _extension_failed(self, fields: dict[str, Any]) -> list[Event]:
