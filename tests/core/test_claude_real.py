@@ -30,10 +30,11 @@ def lab(world: Path, tmp_path: Path, project_dir: Path, claude_executable: str) 
         yield lab
 
 
-def test_text_and_thinking(lab: Lab) -> None:
+@pytest.mark.parametrize("talk", [True, False])
+def test_text_and_thinking(lab: Lab, talk: bool) -> None:
     """A task that begins with a dash and an at sign is answered; what it thought, used and cost is on record."""
     lab.answers({"steps": [{"thinking": "Hm."}, {"text": "Hello."}], "usage": {"input": 100, "output": 20}})
-    result = lab.run()
+    result = lab.run(preset=lab.preset("speaker", talk=talk))
 
     assert (RunReason.DONE, "Hello.", 0) == (result.reason, result.final_text, result.exit_code), result.error_message
     said = [event.text for event in lab.events(result) if isinstance(event, AssistantText | Thinking)]
@@ -61,18 +62,20 @@ def test_tools_by_our_names(lab: Lab) -> None:
     assert {"Read", "Edit"} == {tool["name"] for tool in lab.requests[-1]["tools"]}
 
 
-def test_a_denied_tool(lab: Lab) -> None:
+@pytest.mark.parametrize("talk", [True, False])
+def test_a_denied_tool(lab: Lab, talk: bool) -> None:
     """A tool that the preset denies is not there, and the others follow the user's own permissions: a call that would
-    ask is denied, and the run says so.
+    ask asks a person; nobody can be asked in a one-way run, where it is denied, and the run says so.
     """
-    lab.preset("careful", denied_tools=["bash"])
+    lab.preset("careful", denied_tools=["bash"], talk=talk)
     lab.answers(call("Write", file_path=str(lab.root / "new.txt"), content="x"), text("I could not."))
     result = lab.run(preset="careful")
 
     assert (RunReason.DONE, "I could not.") == (result.reason, result.final_text), result.error_message
     assert "Bash" not in {tool["name"] for tool in lab.requests[0]["tools"]}
     assert not (lab.root / "new.txt").exists()
-    assert ["write"] == lab.denied(result)
+    assert (["write"] if talk else []) == lab.denied(result)
+    assert talk is not ("a call of write was denied" in lab.warnings(result))
 
 
 def _write_agent(lab: Lab, *fields: str) -> None:

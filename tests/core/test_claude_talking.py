@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 from subdeck.core.agents.child import Start
+from subdeck.core.agents.claude.agent import AGENT
 from subdeck.core.agents.claude.talking import TalkingStream
 from subdeck.core.run.events import Decision, Event, Interrupted, Message, Notice, Request
 from subdeck.core.run.model import MessageState, Permissions, RequestKind, RunReason, Verdict
@@ -67,6 +68,17 @@ def told(stream: TalkingStream, text: str = "More", message_id: str = "m1") -> d
 
 def states(events: list[Event]) -> list[tuple[str, MessageState]]:
     return [(event.id, event.state) for event in events if isinstance(event, Message)]
+
+
+@pytest.mark.parametrize(("version", "talks"), [("1.0.98", False), ("2.0.1", True), ("2.1.330", True), (None, True)])
+def test_which_versions_are_talked_to(tmp_path: Path, version: str | None, talks: bool) -> None:
+    """One whose version is not known, as where it is no package, is taken for a new one."""
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    if version:
+        (tmp_path / "package.json").write_text(json.dumps({"name": "@anthropic-ai/claude-code", "version": version}))
+    assert talks is AGENT.choose("claude", (str(program),), {}).talks
 
 
 # --- messages ---

@@ -10,6 +10,7 @@ from ...models.catalog import Catalog, Listing, Model, split_thinking
 from ...run.tool_policy import SERVER_TOOLS
 from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..model_source import REFRESH, AsksForModels
+from ..program import is_since
 from .lines import TOOLS
 from .models import ALIASES, PROVIDER, asked_models
 from .program import claude_version, find_claude, home, reads_context_files
@@ -29,6 +30,9 @@ OWN_TOOLS = (
 )
 """Its own names, which a preset may use beside ours."""
 
+TALKS_SINCE = (2,)
+"""The first version that repeats each message as it reads it, by the id that it was given; as far as is known here."""
+
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
 
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK")
@@ -40,6 +44,7 @@ class ClaudeAgent(AsksForModels):
 
     def choose(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> AgentChoice:
         command = find_claude(command)
+        version = claude_version(command)
         return AgentChoice(
             name,
             command,
@@ -47,13 +52,13 @@ class ClaudeAgent(AsksForModels):
             True,
             default_tools=DEFAULT_TOOLS,
             levels=LEVELS,
-            version=claude_version(command),
+            version=version,
             excludes=True,
             kind="claude",
             env=env,
             naming=Naming.GIVEN,
             has_default_model=True,
-            talks=True,
+            talks=is_since(version, TALKS_SINCE) is not False,
         )
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...]:
