@@ -32,7 +32,8 @@ class Asking:
         message = event.message
         if event.direction is StreamDirection.INCOMING and message.get("method") in ASKS:
             params: Any = message.get("params") or {}
-            about = (params.get("toolCall") or {}).get("toolCallId") or params.get("message")
+            call: Any = params.get("toolCall") or {}
+            about: Any = call.get("toolCallId") or params.get("message")
             self._came.append((json.dumps(message.get("id")), about))
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:

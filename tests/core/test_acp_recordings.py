@@ -247,3 +247,36 @@ def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
         stream.feed(after)
     stream.end()
     assert (True, "Done.") == (stream.facts.finished, stream.facts.final_text)
+
+
+def test_a_conversation_of_several_prompts() -> None:
+    """Of a run that was talked to: what ended a turn before the last was not the run's end, and costs count once."""
+    stream = AcpStream()
+
+    def prompt(number: int) -> bytes:
+        return json.dumps({"sent": {"id": number, "method": "session/prompt", "params": {"sessionId": "s"}}}).encode()
+
+    def answer(number: int, reason: str) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"stopReason": reason}}).encode()
+
+    def said(text: str, message: str) -> bytes:
+        return update({"sessionUpdate": "agent_message_chunk", "messageId": message, "content": {"text": text}})
+
+    def cost(amount: float) -> bytes:
+        return update({"sessionUpdate": "usage_update", "cost": {"amount": amount, "currency": "USD"}})
+
+    first = [b'{"bridge":"ready"}', prompt(2), said("So far", "a"), cost(0.25), answer(2, "cancelled")]
+    second = [prompt(3), said("All of it.", "b"), cost(1.0), answer(3, "end_turn")]
+    for line in first:
+        stream.feed(line)
+    assert ("interrupted", "So far") == (decide(stream.facts).reason, stream.facts.final_text)
+    for line in second:
+        stream.feed(line)
+    facts = stream.facts
+    assert ("done", "All of it.", False, 0) == (
+        decide(facts).reason,
+        facts.final_text,
+        facts.partial,
+        facts.unreadable,
+    )
+    assert 1.0 == facts.usage.cost
