@@ -8,8 +8,11 @@ With `--talk` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`, `{"can
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from subprocess import PIPE, Popen
+
+from .opening import Opening
 
 
 def main() -> int:
@@ -21,22 +24,21 @@ def main() -> int:
         print(f"Error: {flags.command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         return 1
     try:
-        return _put(flags, prompt, agent)
+        opening = Opening(agent, [json.loads(server) for server in flags.server], flags.resume, fills_forms=flags.talk)
+        return _put(flags, prompt, agent, opening)
     except BaseException:
         agent.kill()
         raise
 
 
-def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes]) -> int:
-    """Put the task to the agent; the SDK, which takes as long to load as an agent to start, is loaded meanwhile."""
+def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes], opening: Opening) -> int:
+    """Put the task to the agent, once the SDK is loaded and the session is open; each takes about as long."""
     import asyncio
 
     from pydantic import BaseModel, ConfigDict
 
     # Of the 200 kinds of messages one task meets a dozen: to prepare all of them takes the SDK half a second.
     BaseModel.model_config = ConfigDict(defer_build=True)
-    from acp.schema import McpServerStdio
-
     from .options import OptionError
     from .task import Task
 
@@ -46,14 +48,12 @@ def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes]) -> 
         model=flags.model,
         thinking=flags.thinking,
         mode=flags.mode,
-        resume=flags.resume,
         allowed=frozenset(filter(None, flags.allow.split(","))),
         allowed_tools=frozenset(flags.allow_tool),
-        servers=tuple(map(McpServerStdio.model_validate_json, flags.server)),
         talks=flags.talk,
     )
     try:
-        return asyncio.run(task.run(agent))
+        return asyncio.run(task.run(agent, opening))
     except OptionError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1

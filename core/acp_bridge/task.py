@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
@@ -19,12 +18,7 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 from acp.schema import (
     AllowedOutcome,
-    ClientCapabilities,
     DeniedOutcome,
-    ElicitationCapabilities,
-    ElicitationFormCapabilities,
-    Implementation,
-    McpServerStdio,
     NewSessionResponse,
     PermissionOption,
     RequestPermissionResponse,
@@ -32,11 +26,10 @@ from acp.schema import (
 )
 
 from .dialogue import Asking, Dialogue
+from .opening import CHUNK, Opening, Refused, write_out
 from .options import OptionError, Options
 
-PROTOCOL = 1
 LARGEST_LINE = 64 * 1024 * 1024
-CHUNK = 64 * 1024
 PATIENCE_S = 3.0
 """How long an agent gets to end by itself when its stdin is closed, and then when it is told to."""
 
@@ -52,23 +45,33 @@ class Task:
     model: str
     thinking: str
     mode: str
-    resume: str
-    """The session to go on with, by the agent's own id."""
     allowed: frozenset[str]
     """The kinds of tool calls that are allowed when the agent asks."""
     allowed_tools: frozenset[str]
     """The names of tools of MCP servers that are allowed likewise, each as an agent may call it."""
-    servers: tuple[McpServerStdio, ...]
-    """MCP servers that the agent is given."""
     talks: bool = False
     """Whether what is to be done, and what is allowed, comes in lines on stdin; the prompt is None then."""
 
-    async def run(self, agent: Popen[bytes]) -> int:
+    async def run(self, agent: Popen[bytes], opening: Opening) -> int:
         """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages.
 
         Raises OptionError for what the agent does not offer.
         """
+        try:
+            await asyncio.to_thread(opening.wait)
+            return await self._put(agent, opening)
+        except (Refused, RequestError) as error:
+            print(f"Error: {error}", file=sys.stderr)
+        except ConnectionError:
+            await asyncio.to_thread(agent.wait)
+            print(f"Error: {_program_of(agent)} ended with exit code {agent.returncode}", file=sys.stderr)
+        finally:
+            await _end(agent)
+        return 1
+
+    async def _put(self, agent: Popen[bytes], opening: Opening) -> int:
         reader = StreamReader(limit=LARGEST_LINE)
+        reader.feed_data(opening.others)
         passing = asyncio.create_task(_pass_on(agent, reader))
         writer = await _writer_to(agent)
         # It lacks what no agent may ask of it: files and terminals.
@@ -81,44 +84,25 @@ class Task:
             observers += [client.note, dialogue.note]
         connection = ClientSideConnection(client, writer, reader, use_unstable_protocol=self.talks, observers=observers)
         try:
-            session_id = await self._begin(connection)
+            session_id = await self._choose(connection, opening)
             _on_signals(dialogue.leave if dialogue else _cancel, connection, session_id)
             if dialogue:
-                await dialogue.hold(connection, session_id, asyncio.shield(passing), _write)
+                await dialogue.hold(connection, session_id, asyncio.shield(passing), write_out)
             elif self.prompt is not None:
                 await connection.prompt(session_id, [TextContentBlock(type="text", text=self._text(self.prompt))])
-        except RequestError as error:
-            print(f"Error: {error}", file=sys.stderr)
-            return 1
-        except ConnectionError:
-            await asyncio.to_thread(agent.wait)
-            print(f"Error: {_program_of(agent)} ended with exit code {agent.returncode}", file=sys.stderr)
-            return 1
         finally:
-            await _end(agent, writer)
+            writer.close()
+            await _end(agent)
             await passing
             await connection.close()
         return 0
 
-    async def _begin(self, connection: ClientSideConnection) -> str:
-        """Begin the session, or go on with one, as it is wanted; return its id."""
-        # Forms are still called unstable; no agent may ask for one that nobody would fill in.
-        forms = ElicitationCapabilities(form=ElicitationFormCapabilities()) if self.talks else None
-        about = await connection.initialize(
-            PROTOCOL,
-            client_capabilities=ClientCapabilities(elicitation=forms),
-            client_info=Implementation(name="subdeck", version="1"),
-        )
-        cwd = os.getcwd()
-        if not self.resume:
-            session: Any = await connection.new_session(cwd, mcp_servers=[*self.servers])
-            session_id = session.session_id
-        elif about.agent_capabilities and about.agent_capabilities.load_session:
-            session_id = self.resume
-            session = await connection.load_session(cwd, session_id, mcp_servers=[*self.servers])
-        else:
+    async def _choose(self, connection: ClientSideConnection, opening: Opening) -> str:
+        """Choose what is wanted of the options of the session; return its id."""
+        if not opening.session:
             raise OptionError("this agent cannot go on with an earlier session")
-        options = Options(session or NewSessionResponse(session_id=session_id))
+        session = NewSessionResponse.model_validate(opening.session)
+        options, session_id = Options(session), session.session_id
         for category, wanted in (("mode", self.mode), ("model", self.model), ("thought_level", self.thinking)):
             if wanted:
                 await options.choose(connection, session_id, category, wanted)
@@ -181,7 +165,7 @@ async def _pass_on(agent: Popen[bytes], reader: StreamReader) -> None:
     said = StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), agent.stdout)
     while data := await said.read(CHUNK):
-        _write(data)
+        write_out(data)
         reader.feed_data(data)
     reader.feed_eof()
 
@@ -192,13 +176,7 @@ def _note_sent(event: StreamEvent) -> None:
         message = event.message
         if message.get("method") == "session/prompt":
             message = {**message, "params": {"sessionId": message["params"]["sessionId"]}}
-        _write(json.dumps({"sent": message}, separators=(",", ":")).encode() + b"\n")
-
-
-def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]
+        write_out(json.dumps({"sent": message}, separators=(",", ":")).encode() + b"\n")
 
 
 def _on_signals(
@@ -217,9 +195,10 @@ _cancelling: set[asyncio.Future[None]] = set()
 """Held, or they would be collected before they have run."""
 
 
-async def _end(agent: Popen[bytes], writer: StreamWriter) -> None:
+async def _end(agent: Popen[bytes]) -> None:
     """Close the agent's stdin, and end it where that is not enough."""
-    writer.close()
+    if agent.stdin:
+        agent.stdin.close()
     for end in (agent.terminate, agent.kill):
         try:
             await asyncio.to_thread(agent.wait, PATIENCE_S)
