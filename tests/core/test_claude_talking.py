@@ -271,6 +271,10 @@ def test_what_it_takes_back(stream: TalkingStream) -> None:
     assert [] == said(stream)
 
 
+def test_what_it_repeats_is_asked_once(stream: TalkingStream) -> None:
+    assert [1, 0] == [len(fed(stream, asks())) for _ in range(2)]
+
+
 def test_what_is_not_known_here_is_answered(stream: TalkingStream) -> None:
     """A request without an answer would hold the child up."""
     assert [] == fed(stream, line(type="control_request", request_id="r1", request={"subtype": "new"}))

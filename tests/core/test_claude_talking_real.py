@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from subdeck.core.run.events import Decision, Interrupted, Message, ToolResult
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, RunStatus, Verdict
@@ -17,6 +18,7 @@ from subdeck.core.run.snapshot import RunSnapshot
 from tests.factories import started
 from tests.waiting import wait_until
 
+from .command_line import subdeck
 from .real_claude import Lab, call, real_claude, text
 
 pytestmark = pytest.mark.agents
@@ -93,6 +95,25 @@ def test_interrupted_and_gone_on(lab: Lab) -> None:
     asked = last_message(lab.requests[1])
     assert "Do something else" in asked and "stopped while running" in asked
     assert 1 == len(lab.said(run, Interrupted))
+
+
+def test_what_was_kept_of_a_conversation_is_replayed(lab: Lab) -> None:
+    """With an interrupt, a message and a question in it, the same comes of it again."""
+    shell, write = waiting_shell(lab), call("Write", file_path=str(lab.root / "new.txt"), content="x")
+    lab.answers({"steps": [{"text": "So far."}, *shell["steps"]]}, write, text("Written."))
+    lab.preset("asking", tools=["bash", "write"], permissions={"ask": ["write"]})
+    run = lab.start(preset="asking")
+    has_started(lab)
+    lab.engine.interrupt(run.run_id)
+    wait_until(lambda: lab.now(run).is_interrupted, "the turn to end", timeout=30)
+    lab.engine.send(run.run_id, "Write it")
+    result = lab.end(run, Verdict.ALLOW)
+    assert (RunReason.DONE, "Written.", True) == (result.reason, result.final_text, (lab.root / "new.txt").exists())
+
+    kept = Path(lab.engine.project.run_dir(result.run_id), "stdout.log")
+    again = subdeck("replay", str(kept), "--json", cwd=lab.root).document
+    assert (result.status, result.final_text) == (again["status"], again["finalText"])
+    assert msgspec.to_builtins(result.usage) == again["usage"]
 
 
 def test_interrupted_with_a_message_on_its_way(lab: Lab) -> None:

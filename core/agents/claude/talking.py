@@ -212,6 +212,8 @@ class TalkingStream(ClaudeStream):
         if self._hook and wish.get("subtype") == "hook_callback":
             self._respond(request_id, self._hook.answer(mapping(wish.get("input"))))
             return []
+        if request_id in self._asked:
+            return []  # it repeats itself to whoever comes later
         cwd = self._hook.directory_of(string(wish.get("tool_use_id"))) if self._hook else ""
         question = asked(request_id, wish, cwd)
         if question is None:
