@@ -46,8 +46,8 @@ def states(events: list[Event]) -> list[MessageState]:
 
 def test_two_answers_at_once_count_once(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
     """Whoever was first decided; the other one is told so, by words and code."""
-    answers = [start("reply", run.run_id, "q1", choice, cwd=project_dir) for choice in FILES]
-    told = {answer.args[-1]: (*answer.communicate(timeout=30), answer.returncode) for answer in answers}
+    answers = {choice: start("reply", run.run_id, "q1", choice, cwd=project_dir) for choice in FILES}
+    told = {choice: (*answer.communicate(timeout=30), answer.returncode) for choice, answer in answers.items()}
     (first,) = [choice for choice, (*_, code) in told.items() if code == 0]
     (other,) = set(FILES) - {first}
     out, err, code = told[other]

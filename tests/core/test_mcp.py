@@ -143,10 +143,9 @@ async def test_a_client_steers_its_run(era: str, project_dir: Path) -> None:
         task = {"preset": "scout", "task": "Where is the token checked? Ask me which file."}
         started = await client.call_tool("background_agent", task)
         (run,) = runs_of(project_dir)
-        asked: dict[str, Any] = {}
-        while not asked.get("requests"):
+        status = await client.call_tool("background_agent_status", {"runId": run.run_id})
+        while not (asked := (status.structured_content or {})["runs"][0]).get("requests"):
             status = await client.call_tool("background_agent_status", {"runId": run.run_id})
-            (asked,) = (status.structured_content or {})["runs"]
         assert ["asks: Which file shall I read?"] == [request["asks"] for request in asked["requests"]]
         assert 1 == (status.structured_content or {})["counts"]["waiting"]
         steer = {"runId": run.run_id, "message": "Where is `total`?", "interrupt": True}
