@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subdeck.core.run.events import AssistantText, HandedBack, Message, TakenOver
+from subdeck.core.run.events import AssistantText, HandedBack, Message, TakenOver, ToolCall
+from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.e2e.terminal import Terminal
@@ -57,3 +58,32 @@ def test_a_run_is_taken_over_and_handed_back(pi: RealPi) -> None:
     shown = [event.text if isinstance(event, AssistantText | Message) else type(event) for event in told]
     assert [TakenOver, "What now?", "By hand.", HandedBack, "Now you.", "", "Gone on."] == shown
     assert ["Wait a while.", "What now?", "Now you."] == texts(pi.requests[-1])
+
+
+def test_a_finished_run_whose_tools_ask(pi: RealPi) -> None:
+    """It is gone on with in a run of its own; what its rules ask about is asked in the program, in words for people."""
+    pi.preset("permissions: {ask: [bash]}", prompt="Look.")
+    pi.script(said("One."), called(("bash", {"command": "echo seen"})), said("Two."))
+    first = pi.run("Say one.")
+    engine = pi.engine
+    with Terminal("by-hand", engine.take_over(first.run_id), pi.project) as terminal:
+        terminal.until_shown("Say one.", "One.")
+        terminal.type("What now?")
+        terminal.press("Enter")
+        terminal.until_shown("May bash be called?", "echo seen", "Yes", "No")
+        terminal.press("Enter")
+        terminal.until_shown("Two.")
+        terminal.press("C-c")
+        terminal.press("C-c")
+        assert 0 == terminal.exit_code()
+    (run,) = (run for run in engine.snapshots() if run.run_id != first.run_id)
+    wait_until(lambda: standing(pi, run).is_waiting, "the question how it goes on")
+    engine.reply(run.run_id, "", Verdict.REPLY, "finish here")
+    ended = wait_for_end(engine, run.run_id)
+    assert ("done", "Two.", first.run_id) == (
+        ended.reason,
+        result_of(engine, ended).final_text,
+        ended.meta.origin.follow_up,
+    )
+    (call,) = [event for event in events_of(engine, ended) if isinstance(event, ToolCall)]
+    assert {"command": "echo seen"} == call.args

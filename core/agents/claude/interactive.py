@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,7 +36,9 @@ _OWN_WORDS = ("<command-", "<local-command-", "[Request interrupted")
 class ClaudeInteractive:
     def command(self, start: Start) -> Command:
         command = child_command(start)
-        argv = _for_people(command.argv)
+        argv = _without(command.argv, _FOR_PROGRAMS)
+        if rules := start.meta.permissions:  # what they are about is asked there, too, whatever the preset lists
+            argv = _without(argv, {"--allowedTools": 1} if rules.ask or rules.deny else {})
         if _NEW in argv and self.conversation(start):  # its child had begun it, and was ended before it said so
             argv[argv.index(_NEW)] = _RESUMED
         return replace(command, argv=tuple(argv), pipe=False)
@@ -76,13 +78,14 @@ class ClaudeInteractive:
         return Said(tuple(events), facts)
 
 
-def _for_people(argv: Sequence[str]) -> list[str]:
+def _without(argv: Sequence[str], flags: Mapping[str, int]) -> list[str]:
+    """Return the words but for these flags, each with so many words that follow it."""
     words = list(argv)
     kept: list[str] = []
     while words:
         word = words.pop(0)
-        if word in _FOR_PROGRAMS:
-            del words[: _FOR_PROGRAMS[word]]
+        if word in flags:
+            del words[: flags[word]]
         else:
             kept.append(word)
     return kept

@@ -18,6 +18,8 @@ from .program import child_command
 from .stream import PiStream
 
 _MODE = "--mode"
+BY_HAND = "SUBDECK_BY_HAND"
+"""The variable that tells our extension that the person whom it asks sits at the program."""
 
 
 class PiInteractive:
@@ -27,7 +29,7 @@ class PiInteractive:
         if _MODE in argv:
             at = argv.index(_MODE)
             del argv[at : at + 2]
-        return replace(command, argv=tuple(argv))
+        return replace(command, argv=tuple(argv), env={**command.env, BY_HAND: "1"}, pipe=False)
 
     def conversation(self, start: Start) -> str | None:
         return os.path.join(start.run_dir, start.meta.session_path) if start.meta.session_path else None

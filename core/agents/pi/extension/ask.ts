@@ -10,6 +10,11 @@ export default function (pi: any) {
 		tool !== OWN_TOOL && asked.some((name) => (name.endsWith("*") ? tool.startsWith(name.slice(0, -1)) : tool === name));
 	pi.on("tool_call", async (event: any, ctx: any) => {
 		if (!isAsked(event.toolName)) return;
+		if (process.env.SUBDECK_BY_HAND === "1") {
+			// A person has taken the run over and sits here: they are asked, in words for people.
+			const isAllowed = await ctx.ui.confirm(`May ${event.toolName} be called?`, JSON.stringify(event.input));
+			return isAllowed ? undefined : { block: true, reason: "Denied." };
+		}
 		let answer: string | undefined;
 		try {
 			const about = JSON.stringify({ id: event.toolCallId, tool: event.toolName, args: event.input });

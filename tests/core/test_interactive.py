@@ -1,0 +1,69 @@
+"""The agents' own programs for people: how they are started, and what their conversations say was said there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subdeck.core.agent_kinds import INTERACTIVE
+from subdeck.core.agents.child import Start
+from subdeck.core.agents.kinds import interactive_side
+from subdeck.core.errors import LaunchError
+from subdeck.core.run.model import AgentSession, Permissions, ToolPolicy, Tools
+
+from tests.factories import make_meta
+
+LISTED = Tools(ToolPolicy.ALLOW, ("bash", "read"))
+
+
+def started(tmp_path: Path, kind: str, session: str | None = "0198-4a", **meta: Any) -> tuple[str, ...]:
+    """Return the words after the program."""
+    program = interactive_side(kind)
+    assert program is not None
+    (tmp_path / "prompt.md").write_text("Look.")
+    where = {"session_path": "child-session.jsonl"} if kind == "pi" else {"agent_session": AgentSession()}
+    start = Start(
+        make_meta(agent=kind, agent_command=("program",), tools=LISTED, **where, **meta), str(tmp_path), 1, session
+    )
+    return program.command(start).argv[1:]
+
+
+@pytest.mark.parametrize("talk", [False, True])
+def test_the_same_model_and_tools(tmp_path: Path, talk: bool) -> None:
+    """It gets model, tools and conversation of the run, and nothing that is for programs, however its child is run."""
+    words = started(tmp_path, "pi", talk=talk, resolved_model="fake/test")
+    assert ("--model", "fake/test", "--session", str(tmp_path / "child-session.jsonl")) == words[:4]
+    assert "--mode" not in words
+    words = started(tmp_path, "claude", talk=talk, resolved_model="anthropic/sonnet")
+    assert ("--model", "sonnet", "--resume", "0198-4a", "--tools", "Bash,Read", "--allowedTools", "Bash,Read") == words[
+        1:
+    ]
+    words = started(tmp_path, "codex", talk=talk, resolved_model="openai/mock")
+    assert ("resume", "-s", "workspace-write", "-m", "mock") == words[:5]
+    assert "0198-4a" == words[-1]
+
+
+def test_rules_are_asked_about(tmp_path: Path) -> None:
+    """Nothing is allowed beforehand where rules of the run ask or deny: whoever sits there is asked."""
+    words = started(tmp_path, "claude", talk=True, permissions=Permissions(ask=("bash",)))
+    assert "--allowedTools" not in words
+
+
+def test_no_conversation_yet(tmp_path: Path) -> None:
+    """Codex tells the id of a conversation itself: one that it has not begun cannot be opened."""
+    with pytest.raises(LaunchError, match="had not begun a conversation"):
+        started(tmp_path, "codex", None)
+
+
+@pytest.mark.parametrize("kind", sorted(INTERACTIVE))
+@pytest.mark.parametrize(
+    "line", ["", "{", "[]", '{"type":7,"message":[],"payload":"x"}', '{"type":"message","message":{}}']
+)
+def test_lines_that_say_nothing(kind: str, line: str) -> None:
+    """Whatever stands in a conversation, reading it does not fail, and makes up nothing."""
+    program = interactive_side(kind)
+    assert program is not None
+    said = program.read([line.encode(), b"\xff\xfe", json.dumps({"payload": {"type": "item_completed"}}).encode()], "x")
+    assert ((), False) == (said.events, said.facts.finished)
