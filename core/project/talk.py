@@ -44,7 +44,7 @@ def send(project: paths.Project, run: RunSnapshot, text: str, by: str) -> Sent:
     """Leave a message for a run; a queued one takes it into its prompt. Raises SubdeckError where nobody would."""
     _check_text(text, "the message")
     _check_listens(project, run)
-    return _put(project, run, EntryKind.MESSAGE, text=text, by=by)
+    return _put(project, run, EntryKind.MESSAGE, text=_writable(text), by=by)
 
 
 def interrupt(project: paths.Project, run: RunSnapshot, by: str) -> Sent:
@@ -79,7 +79,7 @@ def reply(
     """Reply to what the child asks. Raises SubdeckError where it does not, or asks for something else."""
     _check_listens(project, run)
     request = open_request(run, request_id)
-    text = _fitting(run, request, verdict, text)
+    text = _fitting(run, request, verdict, _writable(text))
     return _put(project, run, EntryKind.REPLY, text=text, request=request.id, verdict=verdict, by=by)
 
 
@@ -156,6 +156,11 @@ def _answer(request: Request, text: str) -> str:
             raise _Misfit(f"the form lacks {lacking}", "give all that are required")
         return msgspec.json.encode(values).decode("utf-8", "replace")
     return text
+
+
+def _writable(text: str) -> str:
+    """Replace what a file cannot hold: halves of surrogate pairs, as an argument that is no UTF-8 has them."""
+    return text.encode("utf-8", "replace").decode("utf-8", "replace")
 
 
 def _check_text(text: str, what: str) -> None:

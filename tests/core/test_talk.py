@@ -136,6 +136,14 @@ def test_what_is_no_message_is_not_sent(engine: Engine, text: str, why: str) -> 
         assert [] == run.take()
 
 
+def test_what_no_file_can_hold_is_replaced(engine: Engine) -> None:
+    """An argument that is no UTF-8 keeps nobody from sending the rest of it."""
+    with listening(engine.project, choice(1, kind=RequestKind.QUESTION)) as run:
+        engine.send(run.run_id, "caf\udcff")
+        engine.reply(run.run_id, "q1", Verdict.REPLY, "caf\udcff")
+        assert ["caf?", "caf?"] == [entry.text for entry in run.take()]
+
+
 def test_an_interrupt_is_sent_once(engine: Engine) -> None:
     """Whoever is interrupted already is told what to do next."""
     with listening(engine.project) as run:
