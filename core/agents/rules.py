@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..errors import UsageError
-from ..run.permissions import Rule, parse_rule
+from ..errors import UsageError, nearest_of
+from ..run.model import Permissions
+from ..run.permissions import EDITING, READING, Rule, parse_rule
+from ..run.tool_policy import SIMILAR
 from .agent import AgentChoice, Wanted
 
 WAYS_OUT = "take the rule out, or choose another agent (agent: pi can be held to all of them)"
@@ -29,7 +31,7 @@ def check_rules(choice: AgentChoice, wanted: Wanted, fault_of_rule: Callable[[Ru
                 raise _refused(field, rule, choice, _ONE_WAY, _TALK)
             if fault := fault_of_rule(rule):
                 raise _refused(field, rule, choice, fault, WAYS_OUT)
-    return tuple(_without_effect(choice, wanted))
+    return tuple(_without_effect(choice, permissions, talk=wanted.talk))
 
 
 def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> bool:
@@ -39,10 +41,16 @@ def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> 
     return choice.excludes or wanted.tools.resolved is not None
 
 
-def _without_effect(choice: AgentChoice, wanted: Wanted) -> Iterator[str]:
-    allowed = wanted.permissions.allow if wanted.permissions else ()
-    if allowed and not wanted.talk:
+def _without_effect(choice: AgentChoice, permissions: Permissions, *, talk: bool) -> Iterator[str]:
+    if permissions.allow and not talk:
         yield f"permissions.allow: {choice.name} asks nobody in a run that is not talked to, so it has no effect"
+    known = (*choice.tools, *EDITING, *READING, "bash")
+    rules = map(parse_rule, (*permissions.allow, *permissions.ask, *permissions.deny))
+    for tool in dict.fromkeys(rule.tool for rule in rules if rule.tool not in known and not rule.tool.endswith("*")):
+        lower = {name.lower(): name for name in known}  # of two names for one tool that which is ours
+        meant = [lower[name] for name in nearest_of(tool.lower(), lower, cutoff=SIMILAR)]
+        if meant:
+            yield f"permissions: {choice.name} is not known to have a tool {tool}; did you mean {meant[0]}?"
 
 
 def _refused(field: str, rule: Rule, choice: AgentChoice, why: str, hint: str) -> UsageError:

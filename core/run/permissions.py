@@ -58,7 +58,7 @@ def parse_rule(text: str) -> Rule:
     found = _RULE.fullmatch(text)
     if found is None or len(text) > LONGEST_RULE or not text.isprintable():
         raise _wrong(
-            text, "is no rule", "write a tool, and what it is called with: bash(git *), edit(src/**), webfetch"
+            text, "is no rule", "write a tool, and what it is called with: bash(git *), edit(src/**), mcp__github__*"
         )
     tool, pattern = found[1], found[2]
     if tool.lower() in ("bash", *EDITING, *READING) and tool != tool.lower():

@@ -153,9 +153,9 @@ def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
 
 
 def test_how_long_a_run_waits_for_people(project: Project) -> None:
-    """The times are those of the preset, else of the settings; both may have a run go one-way."""
+    """The times are those of the preset, else of the settings."""
     usual = meta(project, "")
-    assert (600, 1800, False) == (usual.answer_timeout, usual.idle_timeout, usual.talk)
+    assert (600, 1800) == (usual.answer_timeout, usual.idle_timeout)
     decided = meta(project, "answer_timeout: 1h\nidle_timeout: 5", replace(PI, answer_timeout=7.0))
     assert (3600, 5) == (decided.answer_timeout, decided.idle_timeout)
     assert 7 == meta(project, "", replace(PI, answer_timeout=7.0)).answer_timeout

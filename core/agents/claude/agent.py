@@ -11,7 +11,7 @@ from ...run.tool_policy import SERVER_TOOLS
 from ..agent import Agent, AgentChoice, Naming, Wanted
 from ..model_source import REFRESH, AsksForModels
 from ..program import is_since
-from .lines import TOOLS
+from .lines import OURS, TOOLS
 from .models import ALIASES, PROVIDER, asked_models
 from .program import claude_version, find_claude, home, reads_context_files
 
@@ -75,6 +75,8 @@ class ClaudeAgent(AsksForModels):
         return tuple(_advice(wanted))
 
     def fault_of_rule(self, rule: Rule) -> str:
+        if rule.tool in OURS:
+            return f"its {rule.tool} is called {OURS[rule.tool]} here"
         if rule.tool == "ls":
             return "it lists directories by the tool that is called find here"
         return ""

@@ -1,0 +1,78 @@
+"""Which rules an agent is held to: what is refused or warned of before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+from subdeck.core.agents.agent import AgentChoice, Wanted
+from subdeck.core.agents.choice import settled
+from subdeck.core.agents.claude.agent import OWN_TOOLS
+from subdeck.core.agents.claude.lines import TOOLS
+from subdeck.core.agents.codex.permissions import fault_of_rule
+from subdeck.core.errors import UsageError
+from subdeck.core.run.model import Permissions
+from subdeck.core.run.permissions import parse_rule
+
+CLAUDE = AgentChoice("claude", ("/bin/claude",), (*TOOLS, *OWN_TOOLS), True, excludes=True, kind="claude")
+OFFLINE = AgentChoice("offline", ("/bin/x",), ("read", "grep"), False, kind="offline")
+
+
+@pytest.mark.parametrize(
+    ("rules", "warning"),
+    [
+        (Permissions(deny=("webfetch",)), "is not known to have a tool webfetch; did you mean WebFetch?"),
+        (Permissions(allow=("wirte",)), "did you mean write?"),
+        (Permissions(ask=("mcp__shop__buy", "Notify", "WebFetch", "edit", "*")), ""),
+    ],
+)
+def test_a_rule_for_a_tool_that_may_be_misspelt(rules: Permissions, warning: str) -> None:
+    """A rule for a tool that is not there decides nothing: where its name is like that of another, that is said."""
+    said = settled(CLAUDE, Wanted(permissions=rules, talk=True))
+    assert warning in "".join(said)
+    assert bool(said) is bool(warning)
+
+
+@pytest.mark.parametrize("rule", ["Glob", "ls"])
+def test_a_rule_by_another_name_of_a_tool(rule: str) -> None:
+    """A tool of Claude Code has one name in rules."""
+    with pytest.raises(UsageError, match=r"permissions\.ask: claude cannot be held to .* called find here"):
+        settled(CLAUDE, Wanted(permissions=Permissions(ask=(rule,)), talk=True))
+
+
+@pytest.mark.parametrize(
+    ("rules", "field"),
+    [
+        (Permissions(ask=("read",)), "permissions.ask"),
+        (Permissions(deny=("read(x)",)), "permissions.deny"),
+        (Permissions(deny=("mcp__*",)), "permissions.deny"),
+        (Permissions(deny=("read",)), "permissions.deny"),  # it cannot be told to do without, and lists no tools
+    ],
+)
+def test_a_run_that_is_not_talked_to_asks_nobody(rules: Permissions, field: str) -> None:
+    """A rule that needs somebody to decide is refused there, with the field, the rule and what to do."""
+    with pytest.raises(UsageError, match="not talked to") as caught:
+        settled(OFFLINE, Wanted(permissions=rules, talk=False))
+    assert (field, True) == (caught.value.where, "deny whole tools by name" in caught.value.hint)
+    assert settled(OFFLINE, Wanted(permissions=rules, talk=True)) == ()
+    (unused,) = settled(OFFLINE, Wanted(permissions=Permissions(allow=("read",)), talk=False))
+    assert "has no effect" in unused
+
+
+@pytest.mark.parametrize(
+    ("rule", "can"),
+    [
+        ("bash(rm *)", True),
+        ("bash(=rm -rf build)", True),
+        ("edit(src/**)", True),
+        ("write", True),
+        ("bash", False),
+        ("bash(git push *)", False),
+        ("bash(/bin/cat *)", False),
+        ("bash(* --force)", False),
+        ("bash(=ls -l)", False),
+        ("read", False),
+        ("*", False),
+    ],
+)
+def test_what_codex_can_be_made_to_ask_about(rule: str, can: bool) -> None:
+    """Edits, and commands but those that it trusts."""
+    assert can is (fault_of_rule(parse_rule(rule)) == "")
