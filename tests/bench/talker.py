@@ -40,7 +40,7 @@ class Talker:
                     return
                 self._hear(piece)
                 due = due or (time.monotonic() + self._pause if self._pause else None)
-            if due is not None and time.monotonic() >= due:
+            if due is not None and self._pause and time.monotonic() >= due:
                 due += self._pause
                 self._said += 1
                 say(

@@ -81,8 +81,12 @@ class Toasts:
         if not self._settings.toasts or [run.run_id for run in asked] == [in_sight]:
             self._notices.add(text, "warning")
             return
-        self._node.app.notify(  # pyright: ignore[reportCallIssue] - the app's own has the kind
-            text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS
+        self._node.app.notify(
+            text,
+            severity="warning",
+            timeout=SECONDS,
+            markup=False,
+            kind=REQUESTS,  # pyright: ignore[reportCallIssue] - the app's own has it
         )
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
