@@ -72,7 +72,7 @@ No presets yet. Write one:
   Answer with file:line evidence.
   END
 
-Looked for *.md in:
+Looked for {patterns} in:
 {places}"""
 
 
@@ -105,7 +105,9 @@ def presets(name: str | None, schema: bool, as_json: bool) -> None:
 
 def _listed(catalog: PresetCatalog) -> str:
     if not catalog.presets and not catalog.problems:
-        return EMPTY.format(places="\n".join(f"  {one_line(place)}" for place in catalog.places))
+        return EMPTY.format(
+            patterns=catalog.patterns, places="\n".join(f"  {one_line(place)}" for place in catalog.places)
+        )
     cells = [(preset.name, preset.source, preset.model or "–", preset.description) for preset in catalog.presets]
     lines = table(PRESET_COLUMNS, cells, terminal_width())
     lines += [f"! {one_line(preset.name)}: {one_line(text)}" for preset in catalog.presets for text in preset.warnings]

@@ -22,6 +22,8 @@ class PresetCatalog(Struct, frozen=True):
     """In the order of their places, then by file name."""
     places: tuple[str, ...]
     """The directories looked at, nearest first, whether they exist or not."""
+    patterns: str = f"*{SUFFIX}"
+    """Which files were looked for there."""
 
     def get(self, name: str) -> Preset:
         """Return the preset of that name; raise PresetError with near names, or with what is wrong with its file."""
@@ -36,7 +38,7 @@ class PresetCatalog(Struct, frozen=True):
         if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
             raise PresetError(f'the preset "{name}" comes with subdeck, and is off', hint="set bundled_presets: true")
         near = nearest(name, [preset.name for preset in self.presets]) if self.presets else "there are none yet;"
-        looked = f"looked for *.md in {', '.join(self.places)}"
+        looked = f"looked for {self.patterns} in {', '.join(self.places)}"
         raise PresetError(f'no preset is called "{one_line(name, 80)}"', hint=f"{near} {looked}" if near else looked)
 
 
@@ -56,7 +58,8 @@ def discover(workspace: Workspace) -> PresetCatalog:
                     found = structs.replace(found, warnings=(*found.warnings, warning))
                 presets[found.name] = found
     by_name = tuple(presets[name] for name in sorted(presets))
-    return PresetCatalog(by_name, tuple(problems), tuple(place.directory for place in places))
+    patterns = " and ".join(sorted({f"*{place.suffix}" for place in places}))
+    return PresetCatalog(by_name, tuple(problems), tuple(place.directory for place in places), patterns)
 
 
 def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:

@@ -51,16 +51,20 @@ class Place(Struct, frozen=True):
     fault: ContentError | None = None
     """Why nothing in it can be used."""
 
+    @property
+    def suffix(self) -> str:
+        """How its files are called."""
+        return FORMS[self.form] if self.form else SUFFIX
+
     def files(self) -> list[str]:
         """Return the paths of what looks like a preset by its name, in their order.
 
         Raises OSError when the directory cannot be read; one below it that cannot is passed over.
         """
-        suffix = FORMS[self.form] if self.form else SUFFIX
-        found = list(preset_files(self.directory, suffix))
+        found = list(preset_files(self.directory, self.suffix))
         for directory in self.directories()[1:]:
             with suppress(OSError):
-                found += preset_files(directory, suffix)
+                found += preset_files(directory, self.suffix)
         return sorted(found)
 
     def directories(self) -> tuple[str, ...]:

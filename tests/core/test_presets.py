@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from subdeck.core.config.settings import Settings
+from subdeck.core.config.settings import PresetDir, Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
@@ -224,6 +224,15 @@ def test_presets_are_read_anew(project: Project, own_presets: Path) -> None:
     write(own_presets, "a.md", "one", "after")
 
     assert ("before", "after") == (before.get("one").description, catalog(project).get("one").description)
+
+
+def test_what_was_looked_for_names_the_files_of_codex(project: Project, tmp_path: Path) -> None:
+    """A hint that says `*.md` alone would send one away from a directory of agent files in TOML."""
+    found = catalog(project, settings=Settings(preset_dirs=(PresetDir(str(tmp_path), "codex"),)))
+    assert "*.md and *.toml" == found.patterns
+    with pytest.raises(PresetError) as caught:
+        found.get("zzz")
+    assert "looked for *.md and *.toml in " in caught.value.hint
 
 
 def test_an_unknown_preset(project: Project, own_presets: Path, global_presets: Path) -> None:

@@ -165,8 +165,7 @@ class PresetList(RowList):
         from .rows import first_steps  # after the first paint, for which nothing is read yet
 
         region = self.scrollable_content_region
-        places = self._catalog.places
-        return first_steps(self._actions, places, self._missing, width=region.width - 1, height=region.height)
+        return first_steps(self._actions, self._catalog, self._missing, width=region.width - 1, height=region.height)
 
     def render_line(self, y: int) -> Strip:
         facts = self._facts()

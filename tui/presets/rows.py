@@ -12,6 +12,7 @@ from ..text.format import short_path
 
 if TYPE_CHECKING:
     from ...core.doctor import Check
+    from ...core.presets.catalog import PresetCatalog
     from ..actions import Action
 
 BADGE_WIDTH = 8
@@ -91,7 +92,7 @@ HINTS = (
 
 
 def first_steps(
-    actions: Sequence[Action], places: Sequence[str], missing: Sequence[Check], *, width: int, height: int
+    actions: Sequence[Action], catalog: PresetCatalog, missing: Sequence[Check], *, width: int, height: int
 ) -> list[str]:
     """Return what to do where there are no presets; `missing` are programs that have to be installed.
 
@@ -101,7 +102,7 @@ def first_steps(
     from ..actions.help import hint_lines
 
     width = max(10, width)
-    blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(places, width)]
+    blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(catalog, width)]
     if missing:
         room = height - sum(map(len, blocks))
         doctor = key_of("doctor", actions)
@@ -114,8 +115,12 @@ def first_steps(
     return [line for number, block in enumerate(blocks) for line in ([*blank, *block] if number else block)]
 
 
-def _place_lines(places: Sequence[str], width: int) -> list[str]:
+def _place_lines(catalog: PresetCatalog, width: int) -> list[str]:
+    places = catalog.places
     if width < WIDE:
-        return ["Looked for *.md in", *(f"  {short_path(place, width - 2)}" for place in places)]
+        return [
+            *wrap(f"Looked for {catalog.patterns} in", width),
+            *(f"  {short_path(place, width - 2)}" for place in places),
+        ]
     named = " or ".join(short_path(place, width // 2) for place in places)
     return wrap(f"Presets are markdown files in {named}.", width)
