@@ -88,7 +88,7 @@ class RunBusy(SubdeckError):
     """The request needs a finished run, and this one has not ended."""
 
 
-def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.5, count: int = 3) -> str:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, count: int = 3) -> str:
     """Return "did you mean …?" for the nearest known words, or an empty string."""
     close = nearest_of(word, known, cutoff=cutoff, count=count)
     return f"did you mean {', '.join(close)}?" if close else ""

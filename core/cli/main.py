@@ -10,10 +10,10 @@ from keyword import iskeyword
 import click
 
 from .. import __version__
-from ..errors import UsageError, nearest
+from ..errors import UsageError, nearest, nearest_of
 from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
-from .output import INTERRUPTED, run_to_end, terminal_width
+from .output import INTERRUPTED, run_to_end, say, terminal_width
 
 COMMANDS = {
     "run": ("run", "Start a run, show its progress and print its answer."),
@@ -73,6 +73,11 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "help":
+            if len(args) == 1:
+                say(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         if args[0] not in COMMANDS:
             hint = nearest(args[0], COMMANDS) or "subdeck --help lists them"
             if os.path.isdir(args[0]):
@@ -141,7 +146,10 @@ def _explained(error: click.ClickException) -> UsageError:
     path = context.command_path if context else "subdeck"
     hint = f"{path} --help shows what it takes"
     if isinstance(error, click.NoSuchOption):
-        near = nearest(error.option_name, error.possibilities or ())
+        known = [option for param in context.command.params for option in param.opts] if context else ()
+        bare = {option.lstrip("-"): option for option in known if option.startswith("--")}
+        close = [bare[name] for name in nearest_of(error.option_name.lstrip("-"), bare, cutoff=0.6, count=2)]
+        near = f"did you mean {', '.join(close)}?" if close else ""
         if context is not None and context.info_name in ("run", "bg"):
             hint = (
                 f'{near} a task that begins with "-" goes after "--": {path} PRESET -- "{error.option_name} …"'.strip()

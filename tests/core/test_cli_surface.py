@@ -103,6 +103,28 @@ def test_unknown_command_names_the_near_ones(project_dir: Path) -> None:
     assert "subdeck -C" in subdeck("..", cwd=project_dir).err
 
 
+def test_help_is_a_command_too(project_dir: Path) -> None:
+    """`subdeck help` and `subdeck help COMMAND` print what --help prints."""
+    for words in ((), ("run",), ("pi", "install")):
+        done = subdeck("help", *words, cwd=project_dir)
+        assert (0, subdeck(*words, "--help", cwd=project_dir).out) == (done.code, done.out)
+    assert 'no command is called "statsu"' in subdeck("help", "statsu", cwd=project_dir).err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["statsu"], "did you mean status?"),
+        (["zzz"], "subdeck --help lists them"),
+        (["status", "--al"], "did you mean --all?"),
+        (["run", "a", "b", "--copies", "3"], 'a task that begins with "-" goes after "--"'),
+    ],
+)
+def test_only_what_is_near_is_named(project_dir: Path, words: list[str], hint: str) -> None:
+    """A word that is hardly like the one typed sends one astray; dashes do not make two options alike."""
+    assert subdeck(*words, "--json", cwd=project_dir).error["hint"].startswith(hint)
+
+
 def test_usage_errors_are_documents_too(project_dir: Path) -> None:
     """With --json an error of the command line itself has the one form of errors."""
     done = subdeck("status", "--nope", "--json", cwd=project_dir)
