@@ -16,6 +16,9 @@ from ..text.plain import one_line
 from .options import json_option, run_argument, runs_argument
 from .output import document, is_terminal, note, say
 
+NAMED = 10
+"""Deleted runs that are named to somebody who names none."""
+
 
 @click.command("stop")
 @runs_argument
@@ -68,7 +71,8 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
     if purge and undo:
         raise UsageError("--purge and --undo are opposites", where="rm", hint="leave one of them out")
     if not refs and not purge:
-        raise UsageError("RUN is missing", where="rm", hint="subdeck status --all lists the runs")
+        hint = _restorable(Engine.open()) if undo else "subdeck status --all lists the runs"
+        raise UsageError("RUN is missing", where="rm", hint=hint)
     engine = Engine.open()
     kept: dict[str, str] = {}
     if undo:
@@ -157,6 +161,14 @@ def _anywhere(engine: Engine, ref: str) -> str:
         return engine.find((ref,), deleted=True)[0]
     except UnknownRun:
         return engine.find((ref,))[0]
+
+
+def _restorable(engine: Engine) -> str:
+    """Say which runs could be restored: no list shows them."""
+    if not (run_ids := engine.deleted()):
+        return "nothing is in the trash"
+    more = f" and {len(run_ids) - NAMED} more" if len(run_ids) > NAMED else ""
+    return f"in the trash, newest first: {', '.join(run_id[-6:] for run_id in run_ids[:NAMED])}{more}"
 
 
 def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:

@@ -346,6 +346,19 @@ def test_rm_deletes_and_undoes(project: Path) -> None:
     assert {run_id: "completed"} == statuses(project)
 
 
+def test_a_deleted_run_is_found_again(project: Path) -> None:
+    """Who names it is told that it was deleted; who wants one back and names none is told which there are."""
+    assert "nothing is in the trash" in subdeck("rm", "--undo", cwd=project).err
+    run_id = finished(project)
+    subdeck("rm", run_id, cwd=project)
+    gone = subdeck("status", run_id[-6:], "--json", cwd=project)
+    back = f"subdeck rm --undo {run_id[-6:]} restores it"
+    assert (2, f"run {run_id[-6:]} was deleted", back) == (gone.code, gone.error["what"], gone.error["hint"])
+    undo = subdeck("rm", "--undo", cwd=project)
+    assert 2 == undo.code
+    assert f"in the trash, newest first: {run_id[-6:]}" in undo.err
+
+
 def test_rm_purges(project: Path) -> None:
     """--purge is final, for runs that stand and for runs that were deleted before."""
     one, other = finished(project), finished(project)
