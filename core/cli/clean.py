@@ -15,7 +15,7 @@ from ..paths import user_settings_file
 from ..project import trash
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
-from .options import Number, json_option
+from .options import Days, Number, json_option
 from .output import document, is_terminal, note, say
 
 NAMED = 20
@@ -29,8 +29,8 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
     "--older-than",
     "days",
     metavar="DAYS",
-    type=Number(MOST_DAYS),
-    help="Delete runs that ended more than DAYS ago.",
+    type=Days(MOST_DAYS),
+    help="Delete runs that ended more than DAYS ago; 12h and 2w are understood, too.",
 )
 @click.option("--keep", metavar="N", type=click.IntRange(0, MOST_COUNT), help="Delete all but the newest N runs.")
 @click.option(

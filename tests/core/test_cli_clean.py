@@ -55,6 +55,19 @@ def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project
     assert 2 == len(document["going"]["runs"])
 
 
+@pytest.mark.parametrize(
+    ("days", "going"), [("2d", 1), ("2", 1), ("12h", 2), ("4W", 1), ("9w", 0), ("3m", "3m is not a number")]
+)
+def test_an_age_may_have_a_unit(engine: Engine, project_dir: Path, days: str, going: int | str) -> None:
+    """As the app's filter takes it; what is no number is told in plain words."""
+    finished(engine, 31), finished(engine, 1)
+    done = subdeck("clean", "--older-than", days, "--dry-run", "--json", cwd=project_dir)
+    if isinstance(going, str):
+        assert going in done.error["what"]
+    else:
+        assert going == len(done.document["going"]["runs"])
+
+
 def test_what_went_comes_back(engine: Engine, project_dir: Path) -> None:
     """With --yes it is done, to the trash, and rm --undo takes it back."""
     old, new = finished(engine, 31), finished(engine, 1)
