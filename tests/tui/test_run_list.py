@@ -110,7 +110,7 @@ async def test_escape_restores_what_stood() -> None:
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         await deck.press("j")
-        await write(deck, " functions")
+        await write(deck, "functions")  # a further term, not the rest of the last one
         assert numbers(deck) == [3]
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")

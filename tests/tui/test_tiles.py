@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 import pytest
 from subdeck.core.run.events import AssistantText
@@ -90,6 +91,33 @@ async def test_tiles_are_live() -> None:
         assert "Now I know." not in words_of(other)
         engine.tell(removed=[run_id(1)])
         await deck.until(lambda: "was deleted" in str(one.border_title), "that it is gone")
+
+
+async def test_an_end_in_a_tile_needs_no_toast() -> None:
+    """Who looks at the tiles sees an end there; that of a run without a visible tile is told."""
+    engine = FakeEngine(*(a_run(number) for number in range(1, 4)))
+    async with opened(engine, (140, 40)) as deck:
+        deck.main.runs.mark([run_id(1), run_id(2)], True)
+        screen = await tiles_of(deck)
+        focused, other = screen.tiles
+        engine.tell(a_run(int(focused.wanted_id[-6:]), "completed"))
+        await deck.until(lambda: "✓" in str(focused.border_title), "its end")
+        engine.tell(a_run(3, "failed"))
+        await deck.until(lambda: deck.toasts, "the toast of the other")
+        assert len(deck.toasts) == 1 and "failed" in deck.toasts[0]
+        await deck.press("z")
+        await deck.until(lambda: not other.display, "the zoom")
+        engine.tell(a_run(int(other.wanted_id[-6:]), "failed"))
+        await deck.until(lambda: len(deck.toasts) == 2, "the toast of the hidden one")
+
+
+async def test_a_tile_says_that_its_run_is_silent() -> None:
+    """As the list does: by glyph and word, and for how long."""
+    engine = FakeEngine(a_run(1, heard_at=monotonic() - 367, patience=60.0, activity="Search finished"))
+    async with opened(engine, (120, 30)) as deck:
+        (tile,) = (await tiles_of(deck)).tiles
+        await deck.until(lambda: str(tile.border_title).startswith("◐ silent"), "the silence")
+        assert str(tile.border_subtitle).startswith("silent 6:")
 
 
 async def test_keys_go_from_tile_to_tile() -> None:

@@ -253,7 +253,7 @@ class MainScreen(LeanScreen):
         self._status.background = update.background
         self._title.show(update.counts)
         in_sight = self.transcript.run_id if self.transcript.display else None
-        self._toasts.report(update.ended, looked_at=looked_at, in_sight=in_sight)
+        self._toasts.report(update.ended, looked_at=self._read_now(looked_at), in_sight=in_sight)
         if self.run_store.asked:
             self._toasts.ask(self.run_store.asked, in_sight=in_sight, at_start=not self._begun)
         for run in update.runs:
@@ -393,6 +393,12 @@ class MainScreen(LeanScreen):
             self.app.push_screen(tiles)
         else:
             self.bridge.show_tiles(())
+
+    def _read_now(self, looked_at: str | None) -> tuple[str, ...]:
+        """Return the runs whose ends somebody sees as they come: those of the tiles, or the one with the keys."""
+        if self._tiles is not None and self._tiles.is_current:
+            return self._tiles.visible_ids
+        return () if looked_at is None else (looked_at,)
 
     def read_tiles(self) -> None:
         """Begin to read the runs of the tiles."""

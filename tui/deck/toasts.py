@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -56,9 +56,9 @@ class Toasts:
         self._armed = False
 
     def report(
-        self, ended: Sequence[RunSnapshot], *, looked_at: str | None = None, in_sight: str | None = None
+        self, ended: Sequence[RunSnapshot], *, looked_at: Collection[str] = (), in_sight: str | None = None
     ) -> None:
-        """Report these ends, except that of the run being read; the run whose transcript is in sight gets few words.
+        """Report these ends, except those of runs being read; the run whose transcript is in sight gets few words.
 
         The bell and the desktop are for somebody who looks elsewhere: they get each batch, whatever is on the screen.
         """
@@ -68,8 +68,8 @@ class Toasts:
         if not self._settings.toasts:
             self._note(ended)
             return
-        self._note(run for run in ended if run.run_id == looked_at)
-        self._waiting.extend(run for run in ended if run.run_id != looked_at)
+        self._note(run for run in ended if run.run_id in looked_at)
+        self._waiting.extend(run for run in ended if run.run_id not in looked_at)
         if self._waiting and not self._armed:
             self._arm(GATHER_S)
 

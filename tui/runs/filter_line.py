@@ -28,7 +28,7 @@ class FilterLine(PromptLine):
     def open(self) -> None:
         """Take the keys, with the present filter to be changed."""
         self._former, self._former_run = self._runs.listing.filter.text, self._runs.selected
-        self.show(self._former)
+        self.show(f"{self._former} " if self._former else "")  # what is typed now is a further term
         self._say(EVERYTHING)
 
     def typed(self, text: str) -> None:

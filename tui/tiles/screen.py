@@ -83,6 +83,11 @@ class TilesScreen(LeanScreen):
         return tuple(tile.wanted_id for tile in self.tiles)
 
     @property
+    def visible_ids(self) -> tuple[str, ...]:
+        """Without those that a zoom hides."""
+        return tuple(tile.wanted_id for tile in self.tiles if tile.display)
+
+    @property
     def tile(self) -> Tile:
         """The one that has the keys."""
         return next((tile for tile in self.tiles if tile.has_focus), self.tiles[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from time import monotonic
 
 from textual.content import Content
 from textual.widgets import Static
 
-from ...core.run.describe import doing, elapsed, state
+from ...core.run.describe import doing, doing_silently, elapsed, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..actions import Action
@@ -40,7 +41,8 @@ class Tile(Transcript, inherit_bindings=False):
             self.border_title = Content(f"{self.wanted_id[-6:]} {'was deleted' if self.is_gone else ''}".strip())
             self.border_subtitle = ""
             return
-        word = state(run) if room > LEAST * 4 else state(run)[0]
+        word = state(run, silent=run.silence(monotonic()) is not None)
+        word = word if room > LEAST * 4 else word[0]
         self.border_title = Content(f"{word} {one_line(run.meta.title, 40)} ▸ {one_line(run.meta.task, 300)}")
         self.border_subtitle = Content(foot(run, "" if self.following else f"{self.unread} new", room))
 
@@ -55,7 +57,9 @@ def foot(run: RunSnapshot, news: str, room: int) -> str:
         del figures[0]
     said = " · ".join(figures)
     left = room - cells(said) - 3
-    now = fit(doing(run, 200), left).rstrip() if left >= LEAST // 2 else ""
+    silence = run.silence(monotonic())
+    does = doing(run, 200) if silence is None else doing_silently(run, silence, 200)
+    now = fit(does, left).rstrip() if left >= LEAST // 2 else ""
     return " · ".join(filter(None, (now, said)))
 
 
