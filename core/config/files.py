@@ -137,7 +137,7 @@ def merged_settings(project: Project) -> Settings:
     settings = _built(values, tuple(notices))
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
-        hint = nearest(settings.agent, known) or 'name it under "agents", with its command'
+        hint = nearest(settings.agent, known, cutoff=0.5) or 'name it under "agents", with its command'
         where = f"{user_file}:{user['agent'].line}"
         raise SettingsError(f'agent: "{settings.agent}" is not set up', where=where, hint=hint)
     return settings
