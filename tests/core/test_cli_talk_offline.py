@@ -93,6 +93,16 @@ def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: R
     assert "--session-id" in late.err
 
 
+def test_an_interrupt_counts_although_more_was_said_before(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
+    """The turn ends, what was said before begins the next one, and nobody is told that the interrupt was in vain."""
+    engine.send(run.run_id, "Where is `total`?")
+    wait_until(lambda: MessageState.ACCEPTED in states(events_of(engine, run)), "the message to be accepted")
+    assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
+    ended = wait_for_end(engine, run.run_id)
+    assert [MessageState.ACCEPTED, MessageState.DELIVERED] == states(events_of(engine, ended))
+    assert "src/prices.py" in (result_of(engine, ended).final_text or "")
+
+
 def test_a_foreground_run_shows_what_it_asks(project_dir: Path, engine: Engine) -> None:
     """With the command that answers it, beside its progress; the answer is all that stdout gets."""
     running = start("run", "--no-preset", ASKS, cwd=project_dir)

@@ -249,6 +249,7 @@ class RpcStream(PiStream):
             return []
         self._at = _At.ENDING
         self.finished_after = None
+        goes_on: list[Event] = []
         if self._interrupts:
             self._interrupts = False
             self._was_interrupted = not self._is_complete
@@ -256,6 +257,8 @@ class RpcStream(PiStream):
             if not self._stays:
                 self._finish()
                 return []
+            if self._was_interrupted and (self._told or self._held):
+                goes_on.append(Interrupted())  # with what was said before
         if self._told:
             self._command({"type": "clear_queue", "id": _QUEUE})
         elif self._held:
@@ -265,7 +268,7 @@ class RpcStream(PiStream):
             return [Interrupted()]
         else:
             self._finish()
-        return []
+        return goes_on
 
     @property
     def _is_complete(self) -> bool:
