@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from subdeck.core.agents.child import Command
+from subdeck.core.agents.child import Command, Start
 from subdeck.core.agents.pi.program import child_command, find_pi
+from subdeck.core.agents.pi.rpc_stream import RpcStream
 from subdeck.core.agents.pi.stream import PiStream
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import AssistantText, ToolResult
@@ -58,24 +59,38 @@ class Lab:
             resolved_model=model,
             session_path=str(self.root / "child-session.jsonl"),
             tools=Tools(policy="allow", resolved=("read",)),
+            talk=True,
         )
 
     def run(self, meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any], Outcome]:
         """Run one child as the wrapper would, the launcher having the initiator already."""
         (self.root / "prompt.md").write_text(task)
         command = child_command(meta, str(self.root))
-        with (self.root / "prompt.md").open("rb") as prompt:
-            child = subprocess.run(
-                command.argv,
-                stdin=prompt,
-                env=environment(command, os.environ | {INITIATOR: "agent"}),
-                cwd=meta.cwd,
-                capture_output=True,
-                timeout=60,
-            )
-        stream = PiStream()
-        events = feed(stream, child.stdout.removesuffix(b"\n").split(b"\n"))
-        return stream, events, decide(stream.facts, exit=ChildExit.of(child.returncode), stderr=child.stderr.decode())
+        stream, events = RpcStream(Start(meta, str(self.root))), []
+        with subprocess.Popen(
+            command.argv,
+            env=environment(command, os.environ | {INITIATOR: "agent"}),
+            cwd=meta.cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as child:
+            assert child.stdin
+            assert child.stdout
+            assert child.stderr
+            try:
+                child.stdin.write(stream.replies())
+                child.stdin.flush()
+                for line in child.stdout:
+                    events += feed(stream, [line.removesuffix(b"\n")])
+                    child.stdin.write(stream.replies())
+                    child.stdin.flush()
+                    if stream.is_stdin_done:
+                        break
+            except BrokenPipeError:
+                pass  # it has ended by itself
+            _, complaint = child.communicate(timeout=60)
+        return stream, events, decide(stream.facts, exit=ChildExit.of(child.returncode), stderr=complaint.decode())
 
     @property
     def requests(self) -> list[dict[str, Any]]:

@@ -11,8 +11,10 @@ import pytest
 from subdeck.core.run.events import Notice, Request, Retry, ToolCall, ToolResult
 from subdeck.core.run.model import MessageState, RequestKind, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.wrapper.replay import replay
 
-from tests.factories import result_of, started
+from tests.factories import result_of, run_dir, started
+from tests.house.set_up import NEW_PI_VERSION
 from tests.waiting import wait_until
 
 from .conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
@@ -65,6 +67,32 @@ def test_a_message_in_the_middle_of_a_tool(pi: RealPi, tmp_path: Path) -> None:
     assert ("done", "With bananas.") == (ended.reason, result_of(pi.engine, ended).final_text)
     assert WHOLE == reached(pi.engine, run, sent.id)
     assert [["Count."], ["Count.", "Say bananas.\n\u2028Twice."]] == [texts(request) for request in pi.requests]
+
+
+def test_its_output_is_read_again(pi: RealPi, tmp_path: Path) -> None:
+    """What was kept of a run that was talked to is a recording as any other."""
+    pi.preset("tools: bash")
+    pi.script(bash("echo hi", "I look."), said("Seen."))
+    ended = pi.run()
+    again = replay(str(run_dir(pi.engine, ended) / "stdout.log"), str(tmp_path))
+    first = result_of(pi.engine, ended)
+    assert (first.reason, first.final_text, first.usage) == (again.reason, again.final_text, again.usage)
+    assert "done" == again.reason
+
+
+def test_without_a_key(pi: RealPi) -> None:
+    """A prompt that pi does not take ends the run, in pi's words; pi before 0.77 sends what stands for the key."""
+    models = Path(os.environ["PI_CODING_AGENT_DIR"]) / "models.json"
+    models.write_text(models.read_text().replace("sk-fake", "$NO_SUCH_KEY_AT_ALL"))
+    pi.preset()
+    pi.script(said("Seen."))
+    ended = pi.run()
+    result = result_of(pi.engine, ended)
+    if NEW_PI_VERSION in pi.command:
+        assert ("agent_exit", 0) == (ended.reason, len(pi.requests))
+        assert "No API key" in (result.error_message or "")
+    else:
+        assert "done" == ended.reason
 
 
 def test_an_interrupted_run_goes_on(pi: RealPi) -> None:
