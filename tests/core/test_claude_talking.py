@@ -225,6 +225,12 @@ def test_stopped_while_it_waits_it_goes_at_once(stream: TalkingStream) -> None:
         ("Glob", {"pattern": "*.py", "path": "/b"}, {"paths": ("/b",), "text": "*.py", "tool_name": "find"}),
         ("WebFetch", {"url": "http://x", "prompt": "p"}, {"text": "http://x\n\np", "title": "wants to fetch a page"}),
         ("mcp__a__b", {"n": 1}, {"text": '{"n":1}', "title": "wants to use mcp__a__b", "tool_name": "mcp__a__b"}),
+        ("mcp__a__b", {"path": "x", "content": "y"}, {"paths": ("x",), "text": '{"content":"y"}'}),
+        (
+            "Bash",
+            {"command": "rm x", "dangerouslyDisableSandbox": True},
+            {"command": "", "text": 'rm x\n\n{"dangerouslyDisableSandbox":true}'},
+        ),
         ("ExitPlanMode", {"plan": "1. x"}, {"text": "1. x", "title": "wants to carry out its plan"}),
         ("", {}, {"title": "wants to use a tool"}),
     ],
@@ -260,6 +266,49 @@ def test_the_word_about_a_call(stream: TalkingStream, verdict: Verdict, word: st
     assert ("r1", expected) == (response["response"]["request_id"], response["response"]["response"])
 
 
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "title": "Number"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("wish", "kind", "verdict", "word", "expected"),
+    [
+        ({"requested_schema": SCHEMA}, RequestKind.FORM, Verdict.REPLY, '{"n": "3"}', {"content": {"n": 3}}),
+        ({"requested_schema": SCHEMA}, RequestKind.FORM, Verdict.DENY, "", {"action": "decline"}),
+        ({"mode": "url", "url": "http://x"}, RequestKind.PERMISSION, Verdict.ALLOW, "", {"content": {}}),
+        ({"mode": "url", "url": "http://x"}, RequestKind.PERMISSION, Verdict.DENY, "No.", {"action": "decline"}),
+    ],
+)
+def test_what_a_server_asks(
+    stream: TalkingStream,
+    wish: dict[str, Any],
+    kind: RequestKind,
+    verdict: Verdict,
+    word: str,
+    expected: dict[str, Any],
+) -> None:
+    """The form of an MCP server, or the page that it wants to be visited, are shown and answered as such."""
+    asked = {"subtype": "elicitation", "mcp_server_name": "shop", "message": "How many?", **wish}
+    (request,) = fed(stream, line(type="control_request", request_id="r1", request=asked))
+    assert isinstance(request, Request)
+    assert (kind, "the server shop asks") == (request.kind, request.title)
+    assert "How many?" in request.text and wish.get("url", "") in request.text
+    stream.reply("r1", verdict, word)
+    (response,) = said(stream)
+    assert {"action": "accept", **expected} == response["response"]["response"]
+
+
+@pytest.mark.parametrize(("headers", "names"), [("ab", ("a", "b")), ("aa", ("1", "2"))])
+def test_questions_are_answered_by_their_headers(stream: TalkingStream, headers: str, names: tuple[str, ...]) -> None:
+    """Where they differ; by their numbers else."""
+    questions = [{"question": f"Q{number}?", "header": header} for number, header in enumerate(headers)]
+    (request,) = fed(stream, asks("AskUserQuestion", questions=questions))
+    assert names == tuple(field.name for field in getattr(request, "fields", ()))
+    stream.reply("r1", Verdict.REPLY, "\n".join(f"{name}: {name}!" for name in names))
+    (response,) = said(stream)
+    answers = {f"Q{number}?": f"{name}!" for number, name in enumerate(names)}
+    assert {"questions": questions, "answers": answers} == response["response"]["response"]["updatedInput"]
+
+
 def test_what_it_takes_back(stream: TalkingStream) -> None:
     """By its own word, or with the end of the turn; a reply to it is not passed on."""
     fed(stream, asks(number="r1"), asks(number="r2"))
@@ -269,6 +318,16 @@ def test_what_it_takes_back(stream: TalkingStream) -> None:
     ]
     stream.reply("r1", Verdict.ALLOW, "")
     assert [] == said(stream)
+
+
+def test_an_absurd_question(stream: TalkingStream) -> None:
+    """One that cannot be repeated in the answer, so deep as it is, is refused as one that is not known."""
+    for depth in (200, 990, 993, 995, 5000):
+        deep = b'{"x":' * depth + b"1" + b"}" * depth
+        wish = b'{"subtype":"can_use_tool","tool_name":"Bash","input":' + deep + b"}"
+        for event in fed(stream, b'{"type":"control_request","request_id":"r1","request":' + wish + b"}"):
+            assert isinstance(event, Notice)
+    assert {"error"} == {each["response"]["subtype"] for each in said(stream)}
 
 
 def test_what_it_repeats_is_asked_once(stream: TalkingStream) -> None:
@@ -374,7 +433,8 @@ def test_nothing_makes_it_raise(lines: list[dict[str, Any]], arguments: dict[str
     for kind in KINDS:
         for fields in lines:
             stream.feed(json.dumps(fields | {"type": kind}).encode())
-    for number, asked in enumerate((wish, wish | arguments, wish | {"input": questions})):
+    of_server = {"subtype": "elicitation", "requested_schema": {"properties": arguments}, "message": arguments}
+    for number, asked in enumerate((wish, wish | arguments, wish | {"input": questions}, of_server)):
         events = stream.feed(
             json.dumps({"type": "control_request", "request_id": f"{number}", "request": asked}).encode()
         )

@@ -12,7 +12,7 @@ from typing import Any
 from ...run.model import RunMeta
 from ...run.permissions import Policy, asked_tools
 from ..json_lines import mapping, string
-from .requests import BY_RULE, call_of
+from .requests import BY_RULE, call_of, is_deep
 
 NUMBER = "hook"
 """The id of the request that registers it."""
@@ -40,8 +40,7 @@ class Hook:
         """Return what is said about a call before it is made."""
         call_id, directory = string(called.get("tool_use_id")), self._directory(string(called.get("cwd")))
         name, arguments = string(called.get("tool_name")), mapping(called.get("tool_input"))
-        _, rule = self._policy.decide(call_of("", call_id, name, arguments, directory))
-        if not rule:
+        if not is_deep(arguments) and not self._policy.decide(call_of("", call_id, name, arguments, directory))[1]:
             return {}
         if len(self._directories) < _MOST:
             self._directories[call_id] = directory

@@ -13,14 +13,16 @@ from ...run.events import CONTENT_LIMIT, CUT, Field, Request
 from ...run.model import RequestKind, Verdict
 from ...text.plain import one_line
 from ..diffs import diff_of_texts
-from ..forms import filled_in
+from ..forms import content_of, fields_of, filled_in
 from ..json_lines import items, mapping, string
 from .stream import own_name
 
 _MOST = 100
 """Questions, or choices of one of them, that are kept."""
 _TITLE = 200
-_DENIED = "This call was denied."
+_DEEPEST = 100
+_DENIED = {"behavior": "deny", "message": "This call was denied."}
+_DECLINED = {"action": "decline"}
 BY_RULE = "a rule of this run"
 """Why it asks where a hook of ours had it do so."""
 
@@ -37,41 +39,73 @@ _TITLES = {
     "ExitPlanMode": "wants to carry out its plan",
 }
 _PATHS = ("file_path", "notebook_path", "path")
-_NEW_TEXTS = ("new_string", "content", "new_source")
-_TEXTS = ("plan", "pattern", "url", "query")
-_REASONS = ("description", "prompt")
+_TEXTS = ("plan", "pattern", "url", "query", "description", "prompt")
+_EDITORS = {"edit": ("old_string", "new_string"), "write": ("content",), "NotebookEdit": ("new_source",)}
+"""Tools whose calls are shown as a change, and the arguments that are shown so; the last one is the new text."""
+_FREE = "dangerouslyDisableSandbox"
 
 
 class Asked(Struct, frozen=True):
-    """One thing that Claude Code asks, and how that is answered."""
+    """One thing that Claude Code asks, and the words by which that is answered."""
 
     request: Request
-    arguments: dict[str, Any]
-    """Those of the call, which an answer repeats."""
-    answers: Callable[[str], dict[str, str]] | None = None
-    """Makes answers of a reply, by their questions; none of one that does not fit. None where leave is asked for."""
+    denied: dict[str, Any]
+    """With a `message` where the word of a denial can go with it."""
+    allowed: dict[str, Any] | None = None
+    filled: Callable[[str], dict[str, Any] | None] | None = None
+    """Makes an answer of a reply; None of one that does not fit."""
 
     def response(self, verdict: Verdict, text: str) -> dict[str, Any]:
         """Return what the program is answered; what does not fit is denied."""
-        if self.answers is None and verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
-            return {"behavior": "allow", "updatedInput": self.arguments}
-        if self.answers and verdict is Verdict.REPLY and (answers := self.answers(text)):
-            return {"behavior": "allow", "updatedInput": {**self.arguments, "answers": answers}}
-        return {"behavior": "deny", "message": text.strip() or _DENIED}
+        chosen: dict[str, Any] | None = None
+        if verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN):
+            chosen = self.allowed
+        elif verdict is Verdict.REPLY and self.filled:
+            chosen = self.filled(text)
+        if chosen is None:
+            chosen = self.denied
+            if "message" in chosen and text.strip():
+                chosen = {**chosen, "message": text.strip()}
+        return chosen
 
 
 def asked(id_: str, wish: dict[str, Any], cwd: str = "") -> Asked | None:
     """Read a control request; None for one that no person is asked. `cwd` is where that is not the run's directory."""
-    if wish.get("subtype") != "can_use_tool":
+    if is_deep(wish):
         return None
+    match wish.get("subtype"):
+        case "can_use_tool":
+            return _call(id_, wish, cwd)
+        case "elicitation":
+            return _of_server(id_, wish)
+        case _:
+            return None
+
+
+def _call(id_: str, wish: dict[str, Any], cwd: str) -> Asked:
     tool, call_id = string(wish.get("tool_name")), string(wish.get("tool_use_id"))
     arguments = mapping(wish.get("input"))
     questions = [mapping(each) for each in items(arguments.get("questions"))][:_MOST]
     if tool == "AskUserQuestion" and questions:
         return _questions(id_, call_id, arguments, questions)
     request, reason = call_of(id_, call_id, tool, arguments, cwd), string(wish.get("decision_reason"))
-    text, diff = _joined(request.text, reason if reason != BY_RULE else ""), _diff(request.paths, arguments)
-    return Asked(replace(request, text=text, diff=diff), arguments)
+    text, diff = _joined(request.text, reason if reason != BY_RULE else ""), _diff(request, arguments)
+    return Asked(replace(request, text=text, diff=diff), _DENIED, _leave(arguments))
+
+
+def is_deep(value: object) -> bool:
+    """Tell whether something is nested so absurdly that it could be read, and cannot be written."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in (*mapping(outer).values(), *items(outer))]
+        if not level:
+            return False
+    return True
+
+
+def _leave(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Allow a call with these arguments."""
+    return {"behavior": "allow", "updatedInput": arguments}
 
 
 # --- leave ---
@@ -81,29 +115,40 @@ def call_of(id_: str, call_id: str, name: str, arguments: dict[str, Any], cwd: s
     """Return a call of a tool, by Claude Code's name, as a request; without the change that it would make."""
     tool = own_name(name)
     command = string(arguments.get("command")) if tool == "bash" else ""
-    paths = tuple(path for name in _PATHS if (path := string(arguments.get(name))))
-    said = [string(arguments.get(name)) for name in _TEXTS]
-    if not (command or paths or any(said)):
-        said = [msgspec.json.encode(arguments).decode()] if arguments else []
+    # A rule for a command does not let it out of a sandbox.
+    is_free = bool(command) and arguments.get(_FREE) is True
+    texts = [string(arguments.get(name)) for name in _TEXTS]
     return Request(
         id=id_,
         kind=RequestKind.PERMISSION,
         title=one_line(_TITLES.get(tool) or f"wants to use {tool or 'a tool'}", _TITLE),
         tool_name=one_line(tool, _TITLE),
-        text=_joined(*said, *(string(arguments.get(name)) for name in _REASONS)),
-        command=_kept(command),
+        text=_joined(command if is_free else "", *texts, _further(tool, arguments)),
+        command="" if is_free else _kept(command),
         cwd=cwd,
-        paths=paths,
+        paths=tuple(path for name in _PATHS if (path := string(arguments.get(name)))),
         tool_call_id=call_id,
     )
 
 
-def _diff(paths: tuple[str, ...], arguments: dict[str, Any]) -> str:
+def _further(tool: str, arguments: dict[str, Any]) -> str:
+    """Return the arguments that are shown nowhere else: nothing that somebody allows is hidden from them."""
+    shown = (*_PATHS, *_TEXTS, *_EDITORS.get(tool, ()), *(("command",) if tool == "bash" else ()))
+    further = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and value is not False and not (isinstance(value, str) and name in shown)
+    }
+    return msgspec.json.encode(further).decode() if further else ""
+
+
+def _diff(request: Request, arguments: dict[str, Any]) -> str:
     """Return what an edit would change; of a file that is written the whole new text."""
-    new = next((text for name in _NEW_TEXTS if isinstance(text := arguments.get(name), str)), None)
-    if not paths or new is None:
+    names = _EDITORS.get(request.tool_name)
+    if names is None or not request.paths:
         return ""
-    return diff_of_texts([{"path": paths[0], "old_text": string(arguments.get("old_string")), "new_text": new}])
+    old, new = string(arguments.get("old_string")), string(arguments.get(names[-1]))
+    return diff_of_texts([{"path": request.paths[0], "old_text": old if len(names) > 1 else "", "new_text": new}])
 
 
 # --- questions ---
@@ -111,12 +156,16 @@ def _diff(paths: tuple[str, ...], arguments: dict[str, Any]) -> str:
 
 def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: list[dict[str, Any]]) -> Asked:
     """Take questions, each with choices beside which any answer is taken, too."""
-    fields = tuple(_field(number, question) for number, question in enumerate(questions, 1))
+    headers = [one_line(string(question.get("header")), _TITLE) for question in questions]
+    is_named = all(headers) and len(set(headers)) == len(headers)
+    names = headers if is_named else [str(number) for number in range(1, len(questions) + 1)]
+    fields = tuple(map(_field, names, questions))
     by_name = {field.name: string(question.get("question")) for field, question in zip(fields, questions, strict=True)}
 
-    def answers(text: str) -> dict[str, str]:
+    def filled(text: str) -> dict[str, Any] | None:
         values = {fields[0].name: text.strip()} if len(fields) == 1 else filled_in(text, fields)
-        return {by_name[name]: value for name, value in values.items() if value}
+        answers = {by_name[name]: value for name, value in values.items() if value}
+        return _leave({**arguments, "answers": answers}) if answers else None
 
     only = fields[0] if len(fields) == 1 else None
     request = Request(
@@ -128,13 +177,13 @@ def _questions(id_: str, call_id: str, arguments: dict[str, Any], questions: lis
         fields=() if only else fields,
         tool_call_id=call_id,
     )
-    return Asked(request, arguments, answers)
+    return Asked(request, _DENIED, filled=filled)
 
 
-def _field(number: int, question: dict[str, Any]) -> Field:
+def _field(name: str, question: dict[str, Any]) -> Field:
     labels = [one_line(string(mapping(option).get("label")), _TITLE) for option in items(question.get("options"))]
     return Field(
-        name=str(number),
+        name=name,
         title=one_line(string(question.get("header")), _TITLE),
         text=_kept(string(question.get("question"))),
         choices=tuple(filter(None, labels))[:_MOST],
@@ -147,6 +196,33 @@ def _described(question: dict[str, Any]) -> str:
     options = [mapping(option) for option in items(question.get("options"))][:_MOST]
     said = [(string(option.get("label")), one_line(string(option.get("description")), _TITLE)) for option in options]
     return "\n".join(f"{one_line(label, _TITLE)}: {meaning}" for label, meaning in said if label and meaning)
+
+
+# --- what a server of the Model Context Protocol asks ---
+
+
+def _of_server(id_: str, wish: dict[str, Any]) -> Asked:
+    """Take what a server asks: a form, or leave to have a page visited."""
+    server, schema = one_line(string(wish.get("mcp_server_name")), _TITLE), mapping(wish.get("requested_schema"))
+    fields = () if wish.get("mode") == "url" else fields_of(schema)
+
+    def filled(text: str) -> dict[str, Any] | None:
+        content = content_of(text, schema)
+        return {"action": "accept", "content": content} if content else None
+
+    request = Request(
+        id=id_,
+        kind=RequestKind.FORM if fields else RequestKind.PERMISSION,
+        title=one_line(f"the server {server} asks", _TITLE),
+        text=_joined(string(wish.get("message")), string(wish.get("url"))),
+        fields=fields,
+    )
+    if fields:
+        return Asked(request, _DECLINED, filled=filled)
+    return Asked(request, _DECLINED, {"action": "accept", "content": {}})
+
+
+# --- texts ---
 
 
 def _joined(*parts: str) -> str:
