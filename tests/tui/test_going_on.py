@@ -11,9 +11,10 @@ from subdeck.tui.launch.form import LaunchForm, Reuse
 from subdeck.tui.launch.screen import LaunchScreen
 from textual.widgets import Input, TextArea
 
+from ..factories import make_result
 from . import launching
 from .deck import Deck, opened
-from .fake_engine import FakeEngine, a_preset, a_run, run_id
+from .fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
 from .launching import request_of
 
 SESSION = "550e8400-e29b-41d4-a716-446655440000"
@@ -253,3 +254,47 @@ async def test_a_preset_that_broke_meanwhile() -> None:
         await deck.until(lambda: deck.main.presets.named("aaa"), "the new list")
         await deck.press("s")
         await deck.until_text("is gone or broken")
+
+
+def of_one_conversation(engine: FakeEngine) -> None:
+    """Let the first of two runs have an answer of its own in its result."""
+    result = make_result(run_id(1), final_text="The check is in auth.py.\nIt is called by two views.")
+    engine.result = lambda name: result if name == run_id(1) else None
+
+
+async def test_the_chain_of_a_conversation_is_one_text() -> None:
+    """Above the transcript stand the earlier runs of its child session, folded; opened they say task and answer."""
+    engine = FakeEngine(
+        a_run(1, "completed", meta_task="where is the check?", message="The check is in auth.py.", **KEPT),
+        a_run(2, "completed", meta_task="and who calls it?", **KEPT),
+        a_run(3, "completed", meta_child_session_id="another", meta_session_path="/t"),
+    )
+    of_one_conversation(engine)
+    engine.write(run_id(2), *some_events())
+    async with opened(engine) as deck:
+        deck.main.runs.select(run_id(2))
+        await deck.until_text("▸ ✓ where is the check?  →  The check is in auth.py.")
+        assert "10 events" in deck.screen_text
+        assert deck.screen_text.index("where is the check?  →") < deck.screen_text.index("started")
+        await deck.press("3", "g", "enter")
+        await deck.until_text("It is called by two views.")
+        await deck.press("e", "j", "y")
+        await deck.press("enter")
+        deck.main.runs.select(run_id(3))
+        await deck.until(lambda: "where is the check?  →" not in deck.screen_text, "another run")
+
+
+async def test_a_conversation_goes_on_in_place() -> None:
+    """At the transcript of a run that is done `s` opens a line; what is said launches the next run, shown there."""
+    engine = FakeEngine(a_run(1, "completed", meta_task="where is the check?", **KEPT), presets=[a_preset()])
+    async with opened(engine) as deck:
+        await deck.until(lambda: deck.main.presets.is_known, "the presets")
+        await deck.press("enter", "s")
+        await deck.until_text("▸ go on with repo-scout")
+        await deck.type("and who calls it?")
+        await deck.press("enter")
+        await deck.until(lambda: engine.launched, "the next run")
+        (request,) = engine.launched
+        assert request.task == "and who calls it?"
+        assert request.child_session == KEPT["meta_child_session_id"]
+        await deck.until(lambda: deck.main.transcript.has_focus, "the transcript")

@@ -154,7 +154,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("follow_up", at(DECK, "s"), "say, follow up", needs=needs_session, footer=8, changes=True, writes=True,
            name_here=_follow_up_name,
            help="Say something to the run, or to all marked ones, while it works; of a finished run, continue the "
-                "conversation with another task."),
+                "conversation with another task: at its transcript in place, else in a dialog."),
     Action("with_context", at(DECK, "C"), "use as context", needs=needs_conversation, footer=9, changes=True,
            writes=True, help="Launch the highlighted preset with the conversation of the highlighted run as context."),
     Action("start", at(LAUNCH, "ctrl+s"), "launch", "Launch what is filled in.", do="screen.start", footer=1,

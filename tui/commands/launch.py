@@ -14,6 +14,7 @@ from ..actions import KeyContext, key_of, keys_line
 from ..deck.screen import MainScreen
 from ..launch.form import LaunchForm, Reuse
 from ..launch.memory import Remembered
+from ..launch.start import launch
 from ..launch.values import request_again
 from .base import Commands, first_of, name_of
 
@@ -77,6 +78,18 @@ class LaunchCommands(Commands):
             return
         self.ask(preset, Reuse.SESSION)
 
+    async def go_on(self, run: RunSnapshot, text: str) -> None:
+        """Go on with the conversation of a finished run, as it was launched, with what is said next."""
+        form = LaunchForm(
+            self._own_preset(run), self._bridge.engine.settings, self._bridge.engine.cwd, run=run, reuse=Reuse.SESSION
+        )
+        self._launched(run, await self._bridge.call(_go_on, self._bridge.engine, form, text))
+        self._deck.panes.go_to(KeyContext.TRANSCRIPT)
+
+    def has_own_preset(self, run: RunSnapshot) -> bool:
+        """Return whether the preset with which its conversation goes on is there."""
+        return not run.meta.preset or self._own_preset(run) is not None
+
     def rerun_edited(self) -> None:
         self.ask(self._own_preset(self._deck.run), Reuse.EVERYTHING)
 
@@ -120,6 +133,12 @@ class LaunchCommands(Commands):
 
 def _named(run: RunSnapshot) -> str:
     return f"{name_of(run)}  {one_line(run.meta.task, 46)}"
+
+
+def _go_on(engine: EngineApi, form: LaunchForm, text: str) -> str:
+    if run_id := form.prompt_source:
+        form.take_prompt(engine.meta(run_id).system_prompt or "")
+    return launch(engine, form, structs.replace(form.first, task=text)).run_id
 
 
 def _whole_request(engine: EngineApi, run: RunSnapshot) -> RunRequest:

@@ -13,6 +13,7 @@ from ...core.run.describe import runs_word
 from ...core.run.model import RequestKind, Verdict
 from ...core.run.requests import subject_of
 from ...core.text.plain import one_line
+from ..actions import KeyContext
 from ..deck.screen import MainScreen
 from ..talk.line import Saying
 from ..talk.request_rows import field_line
@@ -42,10 +43,18 @@ class TalkCommands(Commands):
         """Open the line in which something is said to the marked runs that listen, else to the highlighted one; one
         that has ended goes on in a dialog.
         """
+        run = self._deck.run
         if runs := self._listening():
             self._open(runs)
+        elif run and self._is_read(run) and self._launch.has_own_preset(run):
+            key = f"{run.run_id} go on"
+            self._deck.open_talk(Saying(key, f"go on with {name_of(run)}", partial(self._launch.go_on, run)))
         else:
             self._launch.follow_up()
+
+    def _is_read(self, run: RunSnapshot) -> bool:
+        """Return whether a run that is done is read at its transcript: there its conversation goes on in place."""
+        return run.status == "completed" and self._deck.panes.place is KeyContext.TRANSCRIPT
 
     def say_to(self, run: RunSnapshot) -> None:
         """Do the same for one run, whatever is marked."""
@@ -130,7 +139,9 @@ class TalkCommands(Commands):
                 self._deck.call_after_refresh(self._fill_in, run, request, filled)
             else:
                 given = {name: value for name, value in filled.items() if value}
-                await self._send_reply(run, request, Verdict.REPLY, msgspec.json.encode(given).decode())
+                await self._send_reply(
+                    run, request, Verdict.REPLY, msgspec.json.encode(given).decode("utf-8", "replace")
+                )
 
         title = f"{number + 1} of {len(request.fields)}: {field_line(field)}"
         key = f"{run.run_id} {request.id} {number}"

@@ -65,7 +65,7 @@ class TranscriptCommands(Commands):
     async def _find(self, path: str, what: str, matcher: NewMatcher, by: int) -> None:
         transcript = self._deck.transcript
         shown = transcript.shown
-        here = transcript.cursor_offset or 0
+        here = max(0, transcript.cursor_offset or 0)
         # While the end is followed no line is chosen: what is in the last one is a previous one.
         start = here + (1 if by > 0 or transcript.following else 0)
         try:

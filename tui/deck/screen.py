@@ -42,6 +42,7 @@ from ..talk.line import Saying, TalkLine
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import LeanScreen, bind
+from ..transcript.earlier import MOST as MOST_EARLIER, answers_of
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
 from ..widgets.line_view import RowList
@@ -324,7 +325,18 @@ class MainScreen(LeanScreen):
             self.bridge.show_run(run_id)
             self.search.look()
             self.show_request()
+            self._look_for_earlier()
         self._show_action_context()
+
+    def _look_for_earlier(self) -> None:
+        """Have the earlier runs of the shown one's conversation read, to stand above it."""
+        run = self.run_store.get(self.transcript.run_id)
+        if run is not None and not run.is_left_alone and (earlier := self.run_store.earlier(run)[-MOST_EARLIER:]):
+            self.bridge.spawn(self._read_earlier, run.run_id, earlier)
+
+    async def _read_earlier(self, run_id: str, earlier: Sequence[RunSnapshot]) -> None:
+        known = await self.bridge.call(answers_of, self.bridge.engine, earlier)
+        self.transcript.show_earlier(run_id, known)
 
     def show_request(self) -> None:
         """Show what the shown run asks; where nothing is asked any more, the transcript takes the keys."""
@@ -343,6 +355,7 @@ class MainScreen(LeanScreen):
     def show_view(self, message: Transcript.ViewChosen) -> None:
         if message.run_id == self.transcript.run_id:
             self.bridge.show_run(message.run_id, message.view)
+            self._look_for_earlier()
 
     def _show_action_context(self) -> None:
         self._header.show_needs(Counter(self.run_store.needs.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -18,9 +18,6 @@ from ..notices import TOASTS_ON_SCREEN, Notices
 from ..runs.store import needs_operator
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
-
-if TYPE_CHECKING:
-    pass
 
 SECONDS = 6.0
 """How long one stays."""
@@ -81,13 +78,8 @@ class Toasts:
         if not self._settings.toasts or [run.run_id for run in asked] == [in_sight]:
             self._notices.add(text, "warning")
             return
-        self._node.app.notify(
-            text,
-            severity="warning",
-            timeout=SECONDS,
-            markup=False,
-            kind=REQUESTS,  # pyright: ignore[reportCallIssue] - the app's own has it
-        )
+        app = cast(Any, self._node.app)  # whose toasts have a kind
+        app.notify(text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS)
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
         """Ring, and tell the desktop, that these have ended or ask something."""

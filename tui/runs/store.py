@@ -84,6 +84,8 @@ class RunStore:
         """Runs that the operator has marked."""
         self.marks = Marks()
         """What is kept of what was looked at; changed by `take_marks` only."""
+        self._conversations: dict[str, set[str]] = {}
+        """Run ids by the id of their conversation."""
         self.holding: dict[str, set[str]] = {}
         """By each text that the filter asks for: the runs in whose files it was found."""
 
@@ -100,6 +102,14 @@ class RunStore:
 
     def get(self, run_id: str | None) -> RunSnapshot | None:
         return self._runs.get(run_id) if run_id else None
+
+    def earlier(self, run: RunSnapshot) -> list[RunSnapshot]:
+        """Return the runs of its conversation that ended before it was launched, oldest first."""
+        ids = self._conversations.get(run.child_session_id or "", ())
+        others = (self._runs[run_id] for run_id in ids if run_id != run.run_id)
+        begin = run.meta.created_at
+        before = [one for one in others if one.has_ended and not one.is_left_alone and one.meta.created_at <= begin]
+        return sorted(before, key=lambda one: (one.meta.created_at, one.run_id))
 
     def flags(self, run_id: str) -> Flags:
         """Return what a filter asks about a run beside its snapshot."""
@@ -172,6 +182,8 @@ class RunStore:
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
         self._runs[run.run_id] = run
+        if (old is None or old.told_session != run.told_session) and (session := run.child_session_id):
+            self._conversations.setdefault(session, set()).add(run.run_id)
         self.silence.put(run)
         if run.is_waiting:
             self.waiting.add(run.run_id)
@@ -189,6 +201,7 @@ class RunStore:
         if run is None:
             return
         self.silence.forget(run_id)
+        self._conversations.get(run.child_session_id or "", set()).discard(run_id)
         for noted in (self.unseen, self.unread, self.marked, self.waiting):
             noted.discard(run_id)
         self._add_up(run, -1)

@@ -13,6 +13,7 @@ from ...core.system.line_file import CHUNK, Chunk, LineFile
 from ..feed.lines import BodyLine, Entry, View, full_text, is_laborious
 from ..feed.reader import Part, body_at, load, primed
 from .chunk_table import ChunkTable
+from .earlier import EarlierRun, entries_of, said_in
 from .rows import LaidOutRow, Rows, TextPosition
 
 KEPT = 24
@@ -46,6 +47,8 @@ class Document:
         self.table = ChunkTable()
         self.width = 0
         """Cells for text; 0 where lines are not wrapped."""
+        self.earlier: Sequence[EarlierRun] = ()
+        """The runs before it of the same conversation; changed by `put_earlier` only."""
         self.states: dict[str, str] = {}
         """What became of messages, by their ids, as far as it was read."""
         self._laid: OrderedDict[int, Rows] = OrderedDict()
@@ -76,10 +79,24 @@ class Document:
         self._lay_out_few()
         return self.height - before
 
+    def put_earlier(self, runs: Sequence[EarlierRun]) -> int | None:
+        """Put the earlier runs of the conversation above all; return by how many rows all else has moved down, None
+        while what is before it is not known.
+        """
+        if self.table.start != 0 or not runs:
+            return None
+        self.earlier = runs
+        return self.put_before((Chunk(-len(runs), 0, len(runs)),))
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file that are known."""
+        return self.table.lines - len(self.earlier)
+
     def put_after(self, part: Part) -> None:
         table = self.table
         last = len(table) - 1
-        if last < 0 or part.chunk.start - table.bytes_of(last)[0] >= CHUNK:
+        if last < 0 or table.bytes_of(last)[0] < 0 or part.chunk.start - table.bytes_of(last)[0] >= CHUNK:
             table.put_after(part.chunk)
             last += 1
             rows = Rows(self.width)
@@ -107,7 +124,7 @@ class Document:
         start, end = self.table.bytes_of(index)
         rows = self._laid.get(start)
         if rows is None:
-            entries = load(self.file, start, end, self.view, self._body) if self.file else ()
+            entries = self._entries_in(start, end)
             self._note_states(entries)
             rows = Rows(self.width, entries)
         elif rows.width != self.width:
@@ -117,6 +134,11 @@ class Document:
             return rows
         self._take(index, rows)
         return rows
+
+    def _entries_in(self, start: int, end: int) -> Sequence[Entry]:
+        if start < 0:
+            return entries_of(self.earlier, self.is_open)
+        return load(self.file, start, end, self.view, self._body) if self.file else ()
 
     def settle(self, top: int, height: int, below: int = 0, *, at_end: bool = False) -> int:
         """Lay out what a view shows that begins at row `top`; return where the view's first row is then.
@@ -236,6 +258,8 @@ class Document:
 
     def full_text(self, offset: int) -> str:
         """Return all that a line says, however long that takes; any thread may call it."""
+        if offset < 0:
+            return said_in(self.earlier[offset])
         if self.file is None:
             return ""
         line = self.file.line_at(offset)

@@ -24,6 +24,7 @@ from ..terminal.process import freeze_once
 from ..text.cells import cells, wrap
 from ..text.format import tries
 from .document import Document
+from .earlier import EarlierRun
 from .rows import TIME_STYLE
 from .view import DocumentView
 
@@ -89,6 +90,8 @@ class Transcript(DocumentView):
         """Of the events read so far."""
         self._loading = False
         self._state = ""
+        self._earlier: Sequence[EarlierRun] = ()
+        """The runs before the shown one of its conversation, as far as they were read."""
         self._last_words: tuple[str, ...] | None = None
         """The end of the stderr of a run that went wrong; None until it was read."""
 
@@ -143,6 +146,7 @@ class Transcript(DocumentView):
             self.put_before(piece.before)
         self._last_seq = max(self._last_seq, piece.last_seq)
         self._loading = piece.more
+        self._put_earlier()
         self._take_sentence(piece.rest)
         self.show_edges()
         if not piece.more:
@@ -176,6 +180,20 @@ class Transcript(DocumentView):
             self._last_words = tuple(lines)
             self._take_sentence()
 
+    def show_earlier(self, run_id: str, earlier: Sequence[EarlierRun]) -> None:
+        """Take the runs before this one of its conversation; they stand above it."""
+        if run_id == self.run_id and self.view is View.READABLE:
+            self._earlier = earlier
+            self._put_earlier()
+            self.show_edges()
+
+    def _put_earlier(self) -> None:
+        if self.document.earlier or self._loading:
+            return
+        moved = self.document.put_earlier(self._earlier)
+        if moved is not None:
+            self.settle(None if self.following else self.scroll_offset.y + moved)
+
     def say_state(self, text: str) -> None:
         """Say something short at the pane's edge, such as `match 3/17`; empty ends it."""
         self._state = text
@@ -200,6 +218,7 @@ class Transcript(DocumentView):
     def _begin(self, view: View) -> None:
         self.view = view
         self._loading = self._run is not None
+        self._earlier = ()
         self._state = ""
         self._last_words = None
         self._open(None)
@@ -247,7 +266,7 @@ class Transcript(DocumentView):
             news = f"+{self.unread} new, " if self.unread else ""
             state = f"{news}{self._follow_key} follows"
         view = "" if self.view is View.READABLE else f"{self.view} view"
-        lines = self.document.table.lines
+        lines = self.document.lines
         count = f"{lines} {self.view.counted}{'' if lines == 1 else 's'}"
         parts = [*_facts(self._run), *filter(None, (count, view, one_line(self._state, 40), state))]
         while len(parts) > 1 and cells(" · ".join(parts)) > self.size.width - EDGES:

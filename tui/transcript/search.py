@@ -96,6 +96,8 @@ class SearchLine(PromptLine):
     def open(self) -> None:
         """Take the keys; the words searched for last are selected, so that typing replaces them."""
         self._was_following, self._origin = self._transcript.following, self._transcript.cursor_offset
+        if self._origin is not None:
+            self._origin = max(0, self._origin)  # above the file there is nothing to search
         self.show(self._words)
         self.field.action_select_all()
 

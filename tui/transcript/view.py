@@ -287,7 +287,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             case "last":
                 self.follow(True)
             case "first":
-                self.show_offset(0)
+                self.show_offset(min(0, self.document.table.start))
             case "up" | "down":
                 self._move(self.target_row(where, 0, 0))
             case _:
