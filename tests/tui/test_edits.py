@@ -188,6 +188,17 @@ async def test_braces_go_from_edit_to_edit() -> None:
         await deck.until_text("│ + b")
 
 
+async def test_enter_typed_at_once_opens_the_edit() -> None:
+    """Enter is about the edit that is still being looked for, not about the line before."""
+    edit = call(2, "edit", path="file.py", oldText="a", newText="b")
+    other = call(1, "edit", path="first.py", oldText="c", newText="d")
+    async with opened(an_engine(other, *(text(number, f"line {number}") for number in range(3, 200)), edit)) as deck:
+        await deck.until_text("line 199")
+        await deck.press("3", "g", "}", "enter")
+        await deck.until_text("│ + b")
+        assert deck.main.transcript.row_text_at_cursor() == "Editing file.py"
+
+
 async def test_without_an_edit_it_says_so() -> None:
     """Where nothing was edited the keys say so, and move nothing."""
     async with opened(an_engine(AssistantText(seq=1, text="Nothing to do."))) as deck:

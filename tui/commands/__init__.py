@@ -77,7 +77,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "take_over": lambda: by_hand.with_run(by_hand.take_over),
         "detail": lambda: detail.with_run(detail.show),
         "clean_up": lambda: runs.spawn(runs.clean_up),
-        "open_entry": view.toggle_at_cursor,
+        "open_entry": transcript.open_entry,
         "open_all": view.toggle_all,
         "view": transcript.next_view,
         "follow": lambda: view.follow(not view.following),

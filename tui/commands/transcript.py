@@ -39,6 +39,8 @@ class TranscriptCommands(Commands):
         super().__init__(deck)
         self._is_looking = False
         """For an error or an edit."""
+        self._opens_found = False
+        """Whether it was asked to be opened before it was found."""
         self._is_paging = False
 
     def next_view(self) -> None:
@@ -71,9 +73,18 @@ class TranscriptCommands(Commands):
         try:
             match = await self._bridge.call(find, LineFile(path), matcher, start, by, lambda: shown != transcript.shown)
         finally:
-            self._is_looking = False
+            opens, self._opens_found, self._is_looking = self._opens_found, False, False
         if shown == transcript.shown:
             self._go_to_match(what, match, here, by)
+            if opens and match.offset is not None:
+                transcript.toggle_at_cursor()
+
+    def open_entry(self) -> None:
+        """Open the line under the cursor; while it is still on its way to another, that one."""
+        if self._is_looking:
+            self._opens_found = not self._opens_found
+        else:
+            self._deck.transcript.toggle_at_cursor()
 
     def _go_to_match(self, what: str, match: Match, here: int, by: int) -> None:
         transcript = self._deck.transcript
