@@ -328,6 +328,9 @@ async def test_attach_to_a_process_run_opens_its_transcript() -> None:
         await deck.press("a")
         await deck.until(lambda: deck.main.action_context.zoomed, "the zoom")
         assert deck.main.transcript.has_focus
+        await deck.press("escape")
+        await deck.until(lambda: deck.main.runs.has_focus, "the list from which it was opened")
+        assert not deck.main.action_context.zoomed
 
 
 async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:

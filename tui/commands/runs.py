@@ -149,7 +149,7 @@ class RunCommands(Commands):
     def attach_or_zoom(self) -> None:
         """Attach to a run in a pane; show any other alone, from its end on."""
         if (run := self._deck.run) and run.meta.runner != RunnerKind.TMUX:
-            self._deck.panes.zoom(KeyContext.TRANSCRIPT)
+            self._deck.panes.visit(KeyContext.TRANSCRIPT)
             self._deck.transcript.follow(True)
         else:
             self.with_run(self._attach)

@@ -65,6 +65,8 @@ class Panes(Vertical):
         """What is asked below the transcript; while it is there, it has the keys of that."""
         self.zoomed: KeyContext | None = None
         """The pane to which the operator gave the whole screen."""
+        self._back_to: KeyContext | None = None
+        """The pane that gets the keys where the zoom is left by going back; None for the one that was zoomed."""
         self.shown: frozenset[KeyContext] = frozenset()
         self._file = shape_file(readonly=readonly)
         self._shape = self._file.read()
@@ -121,6 +123,7 @@ class Panes(Vertical):
         """Show a pane, to which the keys go next; a zoom goes with them."""
         if self.zoomed is not None:
             self.zoomed = place
+        self._back_to = None
         self._laid_out = None
         self._panes[place].display = True
         self.left.display = self.right.display = True
@@ -131,16 +134,26 @@ class Panes(Vertical):
     def go_back(self) -> None:
         """Leave the zoom, else the pane for the runs."""
         if self.zoomed:
+            back_to = self._back_to
             self.zoom(None)
+            if back_to is not None:
+                self.go_to(back_to)
         else:
             self.go_to(KeyContext.RUNS)
 
     def zoom(self, place: KeyContext | None) -> None:
         """Give the whole screen to one pane; None ends it."""
         self.zoomed = place
+        self._back_to = None
         if place is not None:
             self.go_to(place)
         self.lay_out()
+
+    def visit(self, place: KeyContext) -> None:
+        """Give the whole screen to a pane from which going back leads to where the keys are now."""
+        place_now = self.place
+        self.zoom(place)
+        self._back_to = place_now
 
     def toggle_zoom(self) -> None:
         self.zoom(None if self.zoomed else self.place)
