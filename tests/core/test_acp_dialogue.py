@@ -1,0 +1,72 @@
+"""How the bridge has the questions of an agent answered by the lines on its stdin."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from acp.connection import StreamDirection, StreamEvent
+from subdeck.core.acp_bridge.dialogue import Asking
+
+PERMISSION, FORM = "session/request_permission", "elicitation/create"
+
+
+def came(asking: Asking, number: object, method: str, **params: Any) -> None:
+    asking.note(StreamEvent(StreamDirection.INCOMING, {"id": number, "method": method, "params": params}))
+
+
+async def _asked(asking: Asking, call: str) -> asyncio.Task[Any]:
+    task = asyncio.create_task(asking.request_permission("s", SimpleNamespace(tool_call_id=call), []))
+    await asyncio.sleep(0)
+    return task
+
+
+def test_each_question_gets_its_own_answer() -> None:
+    """By its id, in whatever order the answers come; ids may be numbers or words."""
+
+    async def converse() -> list[Any]:
+        asking = Asking()
+        for number, call in ((0, "a"), ("0", "b")):
+            came(asking, number, PERMISSION, toolCall={"toolCallId": call})
+        second, first = await _asked(asking, "b"), await _asked(asking, "a")
+        asking.answer(7, "stray")
+        asking.answer(0, "yes")
+        asking.answer("0", "no")
+        asking.answer("0", "yes")
+        return [(await each).outcome.option_id for each in (first, second)]
+
+    assert ["yes", "no"] == asyncio.run(converse())
+
+
+def test_a_form_is_filled_in_or_declined() -> None:
+    async def converse() -> list[Any]:
+        asking = Asking()
+        answers: list[Any] = []
+        for content in ({"colour": "red"}, None):
+            came(asking, 1, FORM, message="Which one?")
+            task = asyncio.create_task(asking.create_elicitation("Which one?", None))
+            await asyncio.sleep(0)
+            asking.answer(1, content)
+            answers.append(await task)
+        return answers
+
+    assert [{"action": "accept", "content": {"colour": "red"}}, {"action": "decline"}] == asyncio.run(converse())
+
+
+def test_a_cancelled_turn_and_a_wrapper_that_is_gone() -> None:
+    """What is open is answered as cancelled; once nobody is there, so is whatever comes."""
+
+    async def converse() -> list[str]:
+        asking = Asking()
+        outcomes: list[str] = []
+        for end in (asking.withdraw, asking.leave):
+            came(asking, 1, PERMISSION, toolCall={"toolCallId": "a"})
+            task = await _asked(asking, "a")
+            end()
+            outcomes.append((await task).outcome.outcome)
+        came(asking, 2, PERMISSION, toolCall={"toolCallId": "b"})
+        outcomes.append((await (await _asked(asking, "b"))).outcome.outcome)
+        return outcomes
+
+    assert ["cancelled"] * 3 == asyncio.run(converse())
