@@ -139,7 +139,7 @@ def _further(tool: str, arguments: dict[str, Any]) -> str:
         for name, value in arguments.items()
         if value is not None and value is not False and not (isinstance(value, str) and name in shown)
     }
-    return msgspec.json.encode(further).decode() if further else ""
+    return msgspec.json.encode(further).decode("utf-8", "replace") if further else ""
 
 
 def _diff(request: Request, arguments: dict[str, Any]) -> str:
