@@ -141,7 +141,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def is_waiting(self) -> bool:
         """Whether its child waits for a person."""
-        return bool(self.requests) and not self.elsewhere
+        state = self.state  # asked of every run at each update: nearly all ask nothing
+        return isinstance(state, Running) and bool(state.requests) and not (self.is_left_alone or self.elsewhere)
 
     @property
     def is_interrupted(self) -> bool:

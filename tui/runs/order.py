@@ -125,9 +125,13 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
 
 
 def _section(runs: Sequence[RunSnapshot], status: RunStatus) -> Section:
-    if all(run.foreign for run in runs):
+    if len(runs) == 1:  # most are alone: without the loops
+        is_foreign, is_waiting = runs[0].foreign, runs[0].is_waiting
+    else:
+        is_foreign, is_waiting = all(run.foreign for run in runs), any(run.is_waiting for run in runs)
+    if is_foreign:
         return Section.FINISHED
-    return Section.WAITING if any(run.is_waiting for run in runs) else section_of(status)
+    return Section.WAITING if is_waiting else section_of(status)
 
 
 def _cost(runs: Sequence[RunSnapshot]) -> float:

@@ -86,6 +86,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def show(self, run: RunSnapshot | None) -> bool:
         """Show what a run asks; return False where that leaves nobody with the keys that the block had."""
+        if self.request is None and not self._replied and (run is None or not run.is_waiting):
+            return True
         self._run = run
         asked = run.requests if run is not None and run.is_waiting else ()
         ids = {request.id for request in asked}
