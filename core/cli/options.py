@@ -18,26 +18,6 @@ runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True
 run_argument = click.argument("ref", metavar="RUN")
 
 
-_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
-
-
-class Days(click.ParamType):
-    """A number of days, also as the app's filter takes an age: `3d`, `12h`, `2w`."""
-
-    name = "days"
-
-    def __init__(self, most: float) -> None:
-        self._number = Number(most)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = str(value).strip()
-        days = _DAYS.get(text[-1:].lower())
-        if days is not None:
-            with suppress(ValueError):
-                text = str(float(text[:-1]) * days)
-        return self._number.convert(text, param, ctx)
-
-
 class Number(click.FloatRange):
     """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
 
@@ -53,3 +33,18 @@ class Number(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{one_line(str(value), 40)} is not a number", param, ctx)
         return number
+
+
+_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
+
+
+class Days(Number):
+    """A number of days, also as the app's filter takes an age: `3d`, `12h`, `2w`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = str(value).strip()
+        days = _DAYS.get(text[-1:].lower())
+        if days is not None:
+            with suppress(ValueError):
+                text = str(float(text[:-1]) * days)
+        return super().convert(text, param, ctx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from subdeck.core.run.events import AssistantText, Event, ToolCall, encode_event
@@ -12,7 +13,7 @@ from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.system.line_file import LineFile
 from subdeck.tui.feed import lines as feed_lines
 from subdeck.tui.transcript import document as documents
-from subdeck.tui.transcript.matches import Query, edit_matcher, scan, searched_text
+from subdeck.tui.transcript.matches import Match, Query, edit_matcher, find, scan, searched_text
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_run
@@ -188,13 +189,21 @@ async def test_braces_go_from_edit_to_edit() -> None:
         await deck.until_text("│ + b")
 
 
-async def test_enter_typed_at_once_opens_the_edit() -> None:
+async def test_enter_typed_at_once_opens_the_edit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enter is about the edit that is still being looked for, not about the line before."""
     edit = call(2, "edit", path="file.py", oldText="a", newText="b")
     other = call(1, "edit", path="first.py", oldText="c", newText="d")
+    typed = threading.Event()
+
+    def found_later(*args: Any) -> Match:
+        typed.wait(10)
+        return find(*args)
+
+    monkeypatch.setattr("subdeck.tui.commands.transcript.find", found_later)
     async with opened(an_engine(other, *(text(number, f"line {number}") for number in range(3, 200)), edit)) as deck:
         await deck.until_text("line 199")
         await deck.press("3", "g", "}", "enter")
+        typed.set()
         await deck.until_text("│ + b")
         assert deck.main.transcript.row_text_at_cursor() == "Editing file.py"
 

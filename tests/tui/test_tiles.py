@@ -104,7 +104,7 @@ async def test_an_end_in_a_tile_needs_no_toast() -> None:
         await deck.until(lambda: "✓" in str(focused.border_title), "its end")
         engine.tell(a_run(3, "failed"))
         await deck.until(lambda: deck.toasts, "the toast of the other")
-        assert len(deck.toasts) == 1 and "failed" in deck.toasts[0]
+        assert len(deck.toasts) == 1 and "failed" in deck.toasts[0] and "completed" not in deck.toasts[0]
         await deck.press("z")
         await deck.until(lambda: not other.display, "the zoom")
         engine.tell(a_run(int(other.wanted_id[-6:]), "failed"))
