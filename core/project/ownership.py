@@ -102,11 +102,12 @@ def _adoptable(run_dir: str, run_id: str) -> RunMeta:
             if not paths.is_own(directory.status(".").st_uid):
                 raise refuse(why_foreign(run_dir))
             for name, status in directory.entries():
-                if not stat.S_ISREG(status.st_mode):
+                is_inbox = name in (paths.INBOX, paths.CLOSED_INBOX) and stat.S_ISDIR(status.st_mode)
+                if not (is_inbox or stat.S_ISREG(status.st_mode)):
                     raise refuse(f"{name} is not a regular file")
                 if not paths.is_own(status.st_uid):
                     raise refuse(f"{name} belongs to another user (uid {status.st_uid})")
-                if status.st_nlink > 1:
+                if status.st_nlink > 1 and not is_inbox:
                     raise refuse(f"{name} has a second name elsewhere (a hard link)")
     except OSError as error:
         raise refuse(error.strerror or str(error)) from error

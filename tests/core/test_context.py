@@ -286,7 +286,7 @@ def test_the_figures_are_settings_only() -> None:
     """Turns, window and characters are the operator's: no flag, preset field, request or meta has them."""
     assert {"recent_turns", "tool_output_window", "max_chars"} < FIGURES
     commands = [
-        getattr(importlib.import_module(f"subdeck.core.cli.{module}"), name + "_" * iskeyword(name))
+        getattr(importlib.import_module(f"subdeck.core.cli.{module}"), name.replace("-", "_") + "_" * iskeyword(name))
         for name, (module, _) in COMMANDS.items()
     ]
     offered = set[str]().union(*map(flags, commands))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -78,7 +79,7 @@ def test_columns_come_with_the_room() -> None:
     tiny, narrow, middle, wide = (row_of(run, width) for width in (50, 75, 80, 140))
     assert tiny.endswith("  3.2k")
     assert "m " not in tiny
-    assert "30m   30:0" in narrow or "29m   29:5" in narrow
+    assert re.search(r"29m   29:5\d|3\dm   3\d:", narrow)
     assert narrow.endswith("  3.2k")
     assert middle.endswith("  3.2k   $0.31")
     assert wide.rstrip().endswith("  3.2k   $0.31 pi tmux")

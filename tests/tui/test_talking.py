@@ -48,7 +48,9 @@ async def test_a_message_of_several_lines() -> None:
 
 async def test_a_message_written_in_the_editor(monkeypatch: pytest.MonkeyPatch) -> None:
     """`^e` hands what is written to the operator's editor and takes back what it made of it."""
-    monkeypatch.setattr("subdeck.tui.talk.line.edit_text", lambda _app, text, *, name: (f"{text} and more\n", ""))
+    monkeypatch.setattr(
+        "subdeck.tui.terminal.handover.edit_text", lambda _app, text, *, name: (f"{text} and more\n", "")
+    )
     engine = FakeEngine(a_listener())
     async with opened(engine) as deck:
         await deck.press("s")

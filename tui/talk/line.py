@@ -16,7 +16,6 @@ from textual.widgets import Static
 from ...core.errors import SubdeckError
 from ...core.text.plain import plain
 from ..actions import KeyContext, bindings
-from ..terminal.handover import edit_text
 from ..text.format import brief_error
 
 if TYPE_CHECKING:
@@ -153,6 +152,8 @@ class TalkLine(Vertical):
     def action_edit_message(self) -> None:
         """Hand what is written to the operator's editor."""
         field = self._field
+        from ..terminal.handover import edit_text  # only who opens an editor needs it
+
         text, problem = edit_text(cast("App[Any]", self.app), field.text, name="message.md")
         if problem:
             self._show_problem(problem)
