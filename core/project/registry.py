@@ -227,9 +227,8 @@ class Registry:
         self._changed.add(run_id)
 
     def _tally_up(self, snapshot: RunSnapshot, step: int) -> None:
-        _add(self._tally, snapshot, step)
-        if snapshot.meta.background:
-            _add(self._background_tally, snapshot, step)
+        is_background = snapshot.meta.background
+        _add(snapshot, step, *((self._tally, self._background_tally) if is_background else (self._tally,)))
 
     def _number_queue(self) -> None:
         """Say of each queued run how many go first: those of its group, or all where the project has a cap."""
@@ -320,16 +319,19 @@ def count(snapshots: Iterable[RunSnapshot]) -> Counts:
     """Count runs by their status, without those that are foreign."""
     tally: Counter[RunStatus | None] = Counter()
     for snapshot in snapshots:
-        _add(tally, snapshot, +1)
+        _add(snapshot, +1, tally)
     return _counts(tally)
 
 
-def _add(tally: Counter[RunStatus | None], snapshot: RunSnapshot, step: int) -> None:
+def _add(snapshot: RunSnapshot, step: int, *tallies: Counter[RunStatus | None]) -> None:
     """Count a run under its status, and one that waits for a person under None, too; a foreign one not at all."""
-    if not snapshot.foreign:
-        status = snapshot.status
+    if snapshot.foreign:
+        return
+    status = snapshot.status
+    is_waiting = status is RunStatus.RUNNING and snapshot.is_waiting
+    for tally in tallies:
         tally[status] += step
-        if status is RunStatus.RUNNING and snapshot.is_waiting:
+        if is_waiting:
             tally[None] += step
 
 

@@ -57,6 +57,8 @@ def state(run: RunSnapshot, *, silent: bool = False) -> str:
     """Glyph and word, never one without the other."""
     if run.elsewhere or run.is_left_alone:
         return f"{ELSEWHERE_GLYPH} {_word(run)}"
+    if run.has_ended:  # as most in a long list
+        return _STATES[run.status]
     if run.is_waiting:
         return f"{WAITS_GLYPH} {WAITS}"
     if run.is_interrupted:
@@ -129,12 +131,12 @@ def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
 
 
 def _how_it_ended(end: Ended, limit: int) -> str:
-    if left := still_running(end.not_ended, limit):
-        return one_line(f"{end.reason}, but {left}", limit)
+    if end.not_ended:
+        return one_line(f"{end.reason}, but {still_running(end.not_ended, limit)}", limit)
     message = _cut(end.message.removeprefix(NO_MODEL).strip(), limit) or _cut(end.message, limit)
     if end.partial and message:
         message += " (partial answer)"
-    if end.reason in (RunReason.DONE, RunReason.FINALIZED):
+    if end.reason is RunReason.DONE or end.reason is RunReason.FINALIZED:
         return message or NOTHING
     if message.startswith(end.reason):
         return message
@@ -164,9 +166,10 @@ def latest(run: RunSnapshot) -> str:
 
 def elapsed(run: RunSnapshot, now: datetime) -> str:
     """How long a run took or has taken; a queued one, how long it waits."""
+    end = run.end
+    if end and end.duration_ms is not None:  # as of most in a long list
+        return clock(end.duration_ms / 1000)
     match run.state:
-        case Ended(duration_ms=int() as duration_ms):
-            return clock(duration_ms / 1000)
         case Ended() as end:
             return _between(moment(end.started_at or ""), moment(end.ended_at))
         case Running(started_at=started_at):

@@ -145,7 +145,7 @@ def _keyed(key: bytes) -> blake2b:
 
 def _signature(keyed: blake2b, run_id: str, head: bytes | memoryview) -> bytes:
     signed = keyed.copy()
-    signed.update(b"%b\n" % run_id.encode("utf-8", "surrogateescape"))
+    signed.update(f"{run_id}\n".encode("utf-8", "surrogateescape"))
     signed.update(head)
     return signed.hexdigest().encode()
 

@@ -206,10 +206,11 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
 
     def silence(self, clock: float) -> float | None:
         """Return for how many seconds a run is silent at this time of `time.monotonic`; None for one that is not."""
-        begin = self.silent_from
-        if begin is None or clock < begin or not isinstance(self.state, Running):
+        state = self.state
+        if not isinstance(state, Running):  # as most in a long list
             return None
-        return clock - self.state.heard_at
+        begin = self.silent_from
+        return None if begin is None or clock < begin else clock - state.heard_at
 
     @property
     def sentence(self) -> str:
