@@ -35,10 +35,9 @@ def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes], ope
     """Put the task to the agent, once the SDK is loaded and the session is open; each takes about as long."""
     import asyncio
 
-    from pydantic import BaseModel, ConfigDict
+    from .sdk import prepare
 
-    # Of the 200 kinds of messages one task meets a dozen: to prepare all of them takes the SDK half a second.
-    BaseModel.model_config = ConfigDict(defer_build=True)
+    prepare()
     from .options import OptionError
     from .task import Task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from subprocess import PIPE, Popen
 from typing import Any
@@ -72,3 +73,15 @@ def test_a_refusal(error: Any) -> None:
 def test_an_agent_that_ends() -> None:
     with pytest.raises(ConnectionError):
         opened([ABOUT])
+
+
+def test_the_library_is_loaded_without_its_descriptions() -> None:
+    """What takes half of its time to load is left out, and its messages are read all the same."""
+    code = (
+        "from subdeck.core.acp_bridge.sdk import prepare; prepare()\n"
+        "from acp.schema import NewSessionResponse as Response\n"
+        "print({field.description for field in Response.model_fields.values()})\n"
+        "print(Response.model_validate({'sessionId': 's1'}).session_id)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert ("{None}\ns1\n", "") == (done.stdout, done.stderr)
