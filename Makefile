@@ -36,7 +36,7 @@ run:
 
 test:
 	@$(SET_UP) test
-	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 2 --dist worksteal $(ARGS)
+	@$(TEST_ENV) "$(BIN)/python" -m pytest -n 3 --dist worksteal $(ARGS)
 
 quick:
 	@$(SET_UP) quick
