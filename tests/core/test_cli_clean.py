@@ -60,7 +60,8 @@ def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project
 )
 def test_an_age_may_have_a_unit(engine: Engine, project_dir: Path, days: str, going: int | str) -> None:
     """As the app's filter takes it; what is no number is told in plain words."""
-    finished(engine, 31), finished(engine, 1)
+    for age in (31, 1):
+        finished(engine, age)
     done = subdeck("clean", "--older-than", days, "--dry-run", "--json", cwd=project_dir)
     if isinstance(going, str):
         assert going in done.error["what"]
