@@ -17,7 +17,6 @@ from .. import paths
 from ..run import artifacts
 from ..run.mark import Verifier
 from ..run.model import SCHEMA_VERSION, RunMeta, RunResult, RunStatus
-from ..run.outcome import ends_with_question
 from ..run.snapshot import Counts, Ended, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
@@ -300,6 +299,11 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
         last_event_at=result.ended_at,
         warnings=meta.all_warnings,
     )
+
+
+def ends_with_question(answer: str) -> bool:
+    """Return whether the last words of an answer are a question, whatever marks of emphasis close it."""
+    return answer[-200:].rstrip(" \t\r\n*_`\"'”’)").endswith(("?", "？"))
 
 
 def _without_prompt(meta: RunMeta) -> RunMeta:

@@ -303,8 +303,3 @@ def _last_words(stderr: str) -> str:
         if re.match(_ERROR, line.lstrip()):
             return line
     return " ".join(lines[-4:])
-
-
-def ends_with_question(answer: str) -> bool:
-    """Return whether the last words of an answer are a question, whatever marks of emphasis close it."""
-    return answer[-200:].rstrip(" \t\r\n*_`\"'”’)").endswith(("?", "？"))

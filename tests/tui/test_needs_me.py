@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.paths import project_key, state_file
-from subdeck.core.project.registry import finished_snapshot
+from subdeck.core.project.registry import ends_with_question, finished_snapshot
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
-from subdeck.core.run.outcome import ends_with_question
 from subdeck.core.run.snapshot import Counts, RunSnapshot
 from subdeck.tui.runs.store import Need
 from subdeck.tui.terminal.escapes import title
