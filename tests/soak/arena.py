@@ -148,11 +148,13 @@ def command_line(pid: int) -> str:
 
 
 def wrapper_of(run_dir: Path) -> int | None:
-    """Return the process that supervises a run: the one of ours that has its lock open and is no launcher."""
+    """Return the process that supervises a run: the one of ours that has its lock open and is no launcher, nor the
+    wrapper of another run, which finishes this one.
+    """
     wanted = str(run_dir / "lock")
     for pid, command in below().items():
         is_python = "subdeck.core.wrapper" in command and not command.startswith(("strace", "/bin/sh", "tmux"))
-        if is_python and wanted in _open_files(pid):
+        if is_python and wanted in _open_files(pid) and processes.is_marked(pid, run_dir.name):
             return pid
     return None
 
