@@ -167,7 +167,7 @@ async def test_a_narrow_edge_keeps_what_matters() -> None:
         await deck.until_text("─ project · process · mmm")
         await deck.pilot.resize_terminal(80, 24)
         await deck.until(lambda: "─ project" not in deck.screen_text, "the origin to give way")
-        assert "0 events · follow ─╯" in deck.screen_text
+        await deck.until_text("0 events · follow ─╯")
 
 
 async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
