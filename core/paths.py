@@ -41,6 +41,8 @@ HAND = ".hand"
 INVITATION = ".invitation"
 """How that program is started; read and unlinked by what starts it."""
 RESULT = "result.json"
+CHANGES_PATCH = "changes.patch"
+"""What the run changed, as git writes it."""
 ANSWER = "answer.md"
 """The answer alone; only where a client could not be given all of it."""
 _GIT_FILE = b"gitdir:"
@@ -178,6 +180,11 @@ def state_file(*names: str) -> str:
 def key_file() -> str:
     """Return the path of the secret that marks this user's runs: one place for all launchers, whatever XDG says."""
     return os.path.join(os.path.expanduser("~"), ".local", "state", "subdeck", "key")
+
+
+def work_dir(project: Project, run_id: str) -> str:
+    """Return the directory of what is kept of a run's work outside its checkout: git objects, its worktree."""
+    return state_file("work", project_key(project.root), run_id)
 
 
 def cache_dir() -> str:

@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from ..agent_kinds import INTERACTIVE, kind_of
 from ..text.plain import one_line
+from .changes import Changes, CheckResult, WorktreePlan
 from .kinds import (
     LARGEST as LARGEST,
     MOST_SECONDS as MOST_SECONDS,
@@ -228,6 +229,10 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Seconds that an interrupted child waits for what is said next; None means as long as it takes."""
     by_hand: bool = False
     """Whether a person goes on with the conversation, in the agent's own program, before any child does."""
+    worktree: WorktreePlan | None = None
+    """Where it works apart from its project's files; None where it works in them."""
+    check: str = ""
+    """Name of the operator's check that runs when its child has ended; empty for none."""
 
     @property
     def kind(self) -> str:
@@ -343,6 +348,10 @@ class RunResult(Struct, frozen=True, kw_only=True, rename="camel"):
     not_ended: tuple[str, ...] = ()
     """Processes of the run that live on although they were killed for a while, each as `sleep (pid 123)`."""
     undelivered: tuple[Undelivered, ...] = ()
+    changes: Changes | None = None
+    """None where nobody looked: the run never started, or an earlier version wrote this."""
+    check: CheckResult | None = None
+    """None where none was wanted, or where the run ended before."""
 
 
 def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[str, ...]]:

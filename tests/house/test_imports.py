@@ -15,6 +15,7 @@ NOUNS = {
         "agent_kinds",
         "errors",
         "paths",
+        "run.changes",
         "run.events",
         "run.kinds",
         "run.model",
