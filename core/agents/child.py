@@ -58,7 +58,46 @@ class Start(Struct, frozen=True):
         return os.path.join(self.run_dir, paths.prompt_name(self.number))
 
 
-class Stream(Protocol):
+class Listener(Protocol):
+    """Whom something can be said to while a run goes on: a child, or a person who has taken the run over."""
+
+    @property
+    def talks(self) -> bool:
+        """Whether something can be said to the child while it works; without it nothing else here is asked for."""
+        ...
+
+    @property
+    def is_stdin_done(self) -> bool:
+        """Whether the child's stdin may be closed once all is written."""
+        ...
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its turn was interrupted and it waits for what is said next; `finished_after` is None then."""
+        ...
+
+    def tell(self, message_id: str, text: str) -> None:
+        """Say a message to the child, not after `is_stdin_done`. A later `feed` returns the `Message` that says whether
+        it was delivered: the child's own output shows it; or refused, and why. The run goes on until it had its turn.
+        """
+        ...
+
+    def interrupt(self, *, stays: bool) -> None:
+        """Have the child end its turn by its own means. One that `stays` then waits for what is said next, an
+        `Interrupted` says so; any other finishes. Without a turn there is nothing to end.
+        """
+        ...
+
+    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
+        """Answer what the child asks, by the id of the `Request` that `feed` returned; DENY, where it does not fit."""
+        ...
+
+    def close(self) -> None:
+        """Say that nothing more will be said: a child that waits finishes as interrupted."""
+        ...
+
+
+class Stream(Listener, Protocol):
     """The output of one child, one prompt long. Nothing that a child writes may make it raise.
 
     `AgentStream` in `stream.py` has what most kinds share.
@@ -87,11 +126,6 @@ class Stream(Protocol):
         """While one runs, silence is no stall."""
         ...
 
-    @property
-    def is_stdin_done(self) -> bool:
-        """Whether the child's stdin may be closed once all is written."""
-        ...
-
     def feed(self, line: bytes) -> list[Event]:
         """Return the events of a line. Lines that `updates` knows are cut, and may come several at a time."""
         ...
@@ -105,36 +139,6 @@ class Stream(Protocol):
 
     def end(self) -> list[Event]:
         """Take the end of the output; return the events of what was open then."""
-        ...
-
-    @property
-    def talks(self) -> bool:
-        """Whether something can be said to the child while it works; without it nothing below is asked for."""
-        ...
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether its turn was interrupted and it waits for what is said next; `finished_after` is None then."""
-        ...
-
-    def tell(self, message_id: str, text: str) -> None:
-        """Say a message to the child, not after `is_stdin_done`. A later `feed` returns the `Message` that says whether
-        it was delivered: the child's own output shows it; or refused, and why. The run goes on until it had its turn.
-        """
-        ...
-
-    def interrupt(self, *, stays: bool) -> None:
-        """Have the child end its turn by its own means. One that `stays` then waits for what is said next, an
-        `Interrupted` says so; any other finishes. Without a turn there is nothing to end.
-        """
-        ...
-
-    def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
-        """Answer what the child asks, by the id of the `Request` that `feed` returned; DENY, where it does not fit."""
-        ...
-
-    def close(self) -> None:
-        """Say that nothing more will be said: a child that waits finishes as interrupted."""
         ...
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from .. import paths
+from ..agents.child import Listener
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
 from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
@@ -28,27 +28,6 @@ MOST_OPEN = 100
 MOST_REQUESTS = 10_000
 """That a run may make in all."""
 BY_WRAPPER = "subdeck"
-
-
-class Listener(Protocol):
-    """Whom something can be said to: the stream of a child, or of a person (`hand.py`). As in `agents/child.py`."""
-
-    @property
-    def talks(self) -> bool: ...
-
-    @property
-    def is_waiting(self) -> bool: ...
-
-    @property
-    def is_stdin_done(self) -> bool: ...
-
-    def tell(self, message_id: str, text: str) -> None: ...
-
-    def interrupt(self, *, stays: bool) -> None: ...
-
-    def reply(self, request_id: str, verdict: Verdict, text: str) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Conversation:
@@ -224,11 +203,9 @@ class Conversation:
             self.refuse(entry, "its child cannot be interrupted, only stopped")
         elif stream.is_stdin_done:
             self._settle(entry, MessageState.LATE, "its child had finished")
-        elif stream.is_waiting:
+        elif stream.is_waiting or self._interrupt:
             self.refuse(entry, "it is interrupted already")
         else:
-            if self._interrupt:
-                self._inbox.settle(self._interrupt.id)
             self._interrupt = entry
             stream.interrupt(stays=True)
 
