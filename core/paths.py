@@ -184,7 +184,12 @@ def key_file() -> str:
 
 def work_dir(project: Project, run_id: str) -> str:
     """Return the directory of what is kept of a run's work outside its checkout: git objects, its worktree."""
-    return state_file("work", project_key(project.root), run_id)
+    return os.path.join(works_dir(project), run_id)
+
+
+def works_dir(project: Project) -> str:
+    """Return the directory of the work of all runs of a project."""
+    return state_file("work", project_key(project.root))
 
 
 def cache_dir() -> str:

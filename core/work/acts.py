@@ -1,0 +1,141 @@
+"""What was done in a project and can be taken back, the last first out: one stack for the app and the command line.
+
+It lies in the user's state, a line for each act. Who changes a repository writes the act before, as `begun`, and once
+more when it is done: what a kill leaves half done is found here, and is taken back like the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from .. import paths
+from ..run.kinds import OpenEnum
+from ..system import files
+from ..text.decoding import UNDECODABLE, decode
+
+MOST = 100
+"""Acts that are kept; with an older one goes what was kept for it."""
+
+
+class ActKind(OpenEnum):
+    DELETE_RUNS = "delete_runs"
+    DELETE_PRESET = "delete_preset"
+    APPLY = "apply"
+    COMMIT = "commit"
+    MERGE = "merge"
+    PICK = "pick"
+    KEEP = "keep"
+    DISCARD = "discard"
+
+
+_DOING = {
+    ActKind.DELETE_RUNS: "deleting",
+    ActKind.DELETE_PRESET: "deleting",
+    ActKind.APPLY: "applying",
+    ActKind.COMMIT: "committing",
+    ActKind.MERGE: "merging",
+    ActKind.PICK: "picking",
+    ActKind.KEEP: "keeping",
+    ActKind.DISCARD: "discarding",
+}
+
+
+class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
+    id: str
+    kind: ActKind
+    words: str
+    """To whom it was done: `reviewer 4ae0bd`, `3 runs`, `the preset scout`."""
+    at: str
+    data: dict[str, Any] = {}
+    """What taking it back needs, known to who recorded it alone."""
+    begun: bool = False
+    """Whether it is not known to be done: somebody is at it, or was killed."""
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.kind in (ActKind.DELETE_RUNS, ActKind.DELETE_PRESET)
+
+    @property
+    def title(self) -> str:
+        """Name it for who is asked whether to take it back: `applying reviewer 4ae0bd`."""
+        return f"{_DOING.get(self.kind, self.kind)} {self.words}"
+
+
+def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, Any], *, begun: bool = False) -> Act:
+    """Put an act on the stack. Raises OSError; then it is not there."""
+    act = Act(os.urandom(6).hex(), kind, words, paths.now_iso(), data, begun)
+    with _changing(project) as acts:
+        acts.append(act)
+        for old in acts[:-MOST]:
+            files.remove_tree(place(project, old.id))
+        del acts[:-MOST]
+    return act
+
+
+def finish(project: paths.Project, act: Act, data: dict[str, Any] | None = None) -> Act:
+    """Write that an act which had begun is done, with other data where some are given. Raises OSError."""
+    done = structs.replace(act, begun=False, data=act.data if data is None else data)
+    with _changing(project) as acts:
+        acts[:] = [done if one.id == act.id else one for one in acts]
+    return done
+
+
+def drop(project: paths.Project, act_id: str) -> bool:
+    """Take an act off the stack, with what was kept for it; return whether it was there. Raises OSError."""
+    with _changing(project) as acts:
+        left = [one for one in acts if one.id != act_id]
+        was_there = len(left) < len(acts)
+        acts[:] = left
+    files.remove_tree(place(project, act_id))
+    return was_there
+
+
+def read(project: paths.Project) -> list[Act]:
+    """Return what is on the stack, the last act last; a line that cannot be read is left out."""
+    return list(_parsed(files.content(_file(project))))
+
+
+def last(project: paths.Project, is_void: Callable[[Act], bool] = lambda act: False) -> Act | None:
+    """Return the last act of which `is_void` does not say that there is nothing left to take back."""
+    return next((act for act in reversed(read(project)) if not is_void(act)), None)
+
+
+def place(project: paths.Project, act_id: str) -> str:
+    """Return the directory for what is kept for an act; it goes with the act, and is made by who needs it."""
+    return os.path.join(paths.works_dir(project), "undo", act_id)
+
+
+def _file(project: paths.Project) -> str:
+    return os.path.join(paths.works_dir(project), "undo.jsonl")
+
+
+def _parsed(content: bytes) -> Iterator[Act]:
+    for line in content.split(b"\n"):
+        try:
+            act = decode(line, Act)
+        except UNDECODABLE:
+            continue
+        if act.id.isalnum():  # it becomes the name of a directory that is removed
+            yield act
+
+
+@contextmanager
+def _changing(project: paths.Project) -> Iterator[list[Act]]:
+    """Let the acts be changed, alone, and write them."""
+    directory = paths.works_dir(project)
+    files.make_private_directory(directory)
+    turn = files.open_directory(directory)
+    try:
+        files.lock(turn)
+        acts = read(project)
+        yield acts
+        content = b"".join(msgspec.json.encode(act) + b"\n" for act in acts)
+        files.write_whole(_file(project), content, durable=True)
+    finally:
+        os.close(turn)

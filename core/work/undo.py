@@ -1,0 +1,87 @@
+"""Taking back what was done last: each kind of act by who did it."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from .. import paths
+from ..errors import RunBusy, SubdeckError
+from ..system import files
+from ..text.decoding import UNDECODABLE, fit
+from .acts import Act, ActKind, drop, last
+
+
+class TakenBack(Struct, frozen=True):
+    said: str
+    """What became of it, for a person: `brought back 3 runs`."""
+    run_ids: tuple[str, ...] = ()
+    """Runs that are there again."""
+    path: str = ""
+    """Of the preset that is."""
+
+
+class _Runs(Struct, frozen=True, rename="camel"):
+    run_ids: tuple[str, ...]
+
+
+class _Preset(Struct, frozen=True):
+    path: str
+    kept: str
+
+
+def last_act(project: paths.Project) -> Act | None:
+    """Return what would be taken back now; what has left the trash meanwhile is passed over."""
+    return last(project, lambda act: _is_void(project, act))
+
+
+def take_back(project: paths.Project, act: Act) -> TakenBack:
+    """Take back one act, which then leaves the stack.
+
+    Raises SubdeckError where that cannot be done, all of it or some; what is gone from the trash leaves the stack, too.
+    """
+    match act.kind:
+        case ActKind.DELETE_RUNS:
+            back = _restore_runs(project, act)
+        case ActKind.DELETE_PRESET:
+            back = _restore_preset(act)
+        case _:
+            raise SubdeckError(f"this subdeck cannot take back {act.title}", hint="the one that did it can")
+    drop(project, act.id)
+    return back
+
+
+def _is_void(project: paths.Project, act: Act) -> bool:
+    """Return whether nothing is left that could be brought back."""
+    try:
+        match act.kind:
+            case ActKind.DELETE_RUNS:
+                run_ids = fit(act.data, _Runs).run_ids
+                return not any(files.exists(os.path.join(project.trash, run_id)) for run_id in run_ids)
+            case ActKind.DELETE_PRESET:
+                return not os.path.lexists(fit(act.data, _Preset).kept)
+            case _:
+                return False
+    except UNDECODABLE:
+        return True
+
+
+def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
+    from ..project import trash
+
+    run_ids = fit(act.data, _Runs).run_ids
+    back = trash.restore(project, run_ids)
+    if len(back) < len(run_ids):
+        drop(project, act.id)
+        came = f"{len(back)} of {len(run_ids)} came back" if back else "nothing came back"
+        raise RunBusy(came, hint="what is missing is gone from the trash for good")
+    return TakenBack(f"brought back {act.words}", run_ids=back)
+
+
+def _restore_preset(act: Act) -> TakenBack:
+    from ..presets.trash import DeletedPreset, restore_preset
+
+    kept = fit(act.data, _Preset)
+    restore_preset(DeletedPreset(kept.path, kept.kept))
+    return TakenBack(f"brought back {act.words}", path=kept.path)

@@ -1,0 +1,140 @@
+"""The stack of what can be taken back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.errors import RunBusy, SubdeckError
+from subdeck.core.paths import Project
+from subdeck.core.presets.trash import delete_preset
+from subdeck.core.project import trash
+from subdeck.core.run.model import PresetSource
+from subdeck.core.work import acts
+from subdeck.core.work.acts import ActKind
+from subdeck.core.work.record import WorkRecord, all_work_dirs, read_record, work_dirs, write_record
+from subdeck.core.work.undo import last_act, take_back
+
+from tests.factories import make_finished
+
+
+@pytest.fixture
+def project(project_dir: Path) -> Project:
+    return Project(str(project_dir))
+
+
+def stacked(project: Project) -> list[str]:
+    return [act.title for act in acts.read(project)]
+
+
+def test_the_last_is_the_first_out(project: Project) -> None:
+    """What was done last is named and leaves first; nothing of it lies in the project."""
+    assert acts.last(project) is None
+    acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"files": 3})
+    merge = acts.record(project, ActKind.MERGE, "scout 7f3a9c", {})
+    assert merge == acts.last(project)
+    assert "merging scout 7f3a9c" == merge.title
+    assert acts.drop(project, merge.id) and not acts.drop(project, merge.id)
+    assert ["applying scout 4ae0bd"] == stacked(project)
+    assert not os.path.exists(project.home)
+
+
+def test_what_has_begun_is_told_from_what_is_done(project: Project) -> None:
+    """An act that is half done stands on the stack as such, until it is written that it is done."""
+    act = acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"step": 1}, begun=True)
+    found = acts.last(project)
+    assert found is not None and found.begun
+    done = acts.finish(project, act, {"step": 2})
+    assert [done] == acts.read(project)
+    assert (False, {"step": 2}) == (done.begun, done.data)
+
+
+def test_the_stack_does_not_grow(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest acts leave, with what was kept for them."""
+    monkeypatch.setattr(acts, "MOST", 2)
+    first = acts.record(project, ActKind.APPLY, "a", {})
+    Path(acts.place(project, first.id), "objects").mkdir(parents=True)
+    for name in "bc":
+        acts.record(project, ActKind.APPLY, name, {})
+    assert ["applying b", "applying c"] == stacked(project)
+    assert not os.path.exists(acts.place(project, first.id))
+
+
+def test_a_broken_line_hides_no_other(project: Project) -> None:
+    """What cannot be read is passed over; a name that leads elsewhere is no act."""
+    good = acts.record(project, ActKind.APPLY, "scout 4ae0bd", {})
+    file = Path(paths.works_dir(project), "undo.jsonl")
+    hostile = file.read_text().replace(good.id, "../../../../precious")
+    file.write_text(f"{file.read_text()}{{\n\xff\n{hostile}")
+    assert good == acts.last(project)
+    assert [good] == acts.read(project)
+
+
+def test_deleted_runs_come_back(project: Project) -> None:
+    """A deletion of runs is taken back whole, and then is on the stack no more."""
+    metas = [make_finished(project) for _ in range(2)]
+    run_ids = trash.delete(project, [meta.run_id for meta in metas])
+    act = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": run_ids})
+    assert act.id == (last_act(project) or act).id and act.is_deletion
+    back = take_back(project, act)
+    assert ("brought back 2 runs", run_ids) == (back.said, back.run_ids)
+    assert [] == acts.read(project)
+
+
+def test_what_left_the_trash_is_passed_over(project: Project) -> None:
+    """Nothing is offered that cannot be brought back; where some of it can, that is told."""
+    run_ids = [make_finished(project).run_id for _ in range(3)]
+    older = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": trash.delete(project, run_ids[:2])})
+    acts.record(project, ActKind.DELETE_RUNS, "1 run", {"runIds": trash.delete(project, run_ids[2:])})
+    trash.purge(project, run_ids[1:])
+    found = last_act(project)
+    assert found is not None and older.id == found.id
+    with pytest.raises(RunBusy, match="1 of 2 came back"):
+        take_back(project, found)
+    assert last_act(project) is None
+
+
+def test_a_deleted_preset_comes_back(project: Project) -> None:
+    """A preset lies on the same stack."""
+    file = Path(project.home, "scout.md")
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: scout\n---\n")
+    gone = delete_preset(str(file), PresetSource.PROJECT, project)
+    acts.record(project, ActKind.DELETE_PRESET, "the preset scout", {"path": gone.path, "kept": gone.kept})
+    act = last_act(project)
+    assert act is not None and "deleting the preset scout" == act.title
+    assert str(file) == take_back(project, act).path
+    assert file.exists() and last_act(project) is None
+
+
+def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
+    """An act of a kind that nobody here knows is refused in words, and stays."""
+    acts.record(project, ActKind("transplant"), "scout 4ae0bd", {})
+    act = last_act(project)
+    assert act is not None
+    with pytest.raises(SubdeckError, match="cannot take back transplant scout 4ae0bd"):
+        take_back(project, act)
+    assert act == last_act(project)
+
+
+def test_work_is_found_by_its_record(project: Project, world: Path) -> None:
+    """The directory of a run's work says what it is of, whatever became of run and project."""
+    run_id = paths.new_run_id()
+    directory = paths.work_dir(project, run_id)
+    record = WorkRecord(
+        run_id=run_id,
+        project=project.root,
+        root=project.root,
+        common_dir=f"{project.root}/.git",
+        branch="subdeck/scout-4ae0bd",
+        base="0" * 40,
+        made_at=paths.now_iso(),
+    )
+    write_record(directory, record)
+    assert record == read_record(directory)
+    assert [directory] == list(work_dirs(project)) == list(all_work_dirs())
+    os.rename(directory, other := paths.work_dir(project, paths.new_run_id()))
+    assert read_record(other) is None
+    assert [] == list(work_dirs(Project(str(world))))
