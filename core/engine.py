@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .search.pattern import Pattern
     from .search.scan import Found
     from .system.line_file import LineFile
+    from .work.acts import Act
+    from .work.undo import TakenBack
 
 OPERATOR = "operator"
 """The session that app and command line of one user share."""
@@ -454,13 +456,13 @@ class Engine:
 
     def delete(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Move finished runs to the trash; return their ids. Raises RunBusy for one of ours that has not ended."""
-        from .project import trash
+        from .work.keeping import delete
 
         wanted = tuple(run_ids)
         for run in self.snapshots(wanted):
             if not (run.has_ended or run.elsewhere or run.foreign):
                 raise RunBusy(f"run {run.meta.short_id} is {run.status}", where=run.run_id, hint="stop it first")
-        return trash.delete(self.project, wanted)
+        return delete(self.project, wanted)
 
     def is_own(self, run_id: str) -> bool:
         """Return whether this user's subdeck made a run: a foreign one is only looked at, or moved to the trash."""
@@ -477,18 +479,30 @@ class Engine:
 
     def restore(self, run_ids: Iterable[str]) -> tuple[str, ...]:
         """Take deleted runs back; return the ids of those that could be."""
-        from .project import trash
+        from .work.keeping import restore
 
-        return trash.restore(self.project, run_ids)
+        return restore(self.project, run_ids)
 
     def purge(self, run_ids: Iterable[str] | None = None) -> None:
         """Remove deleted runs for good: these, or all that were deleted more than a day ago."""
-        from .project import trash
+        from .work import keeping
 
         if run_ids is None:
-            trash.purge_old(self.project)
+            keeping.purge_old(self.project)
         else:
-            trash.purge(self.project, run_ids)
+            keeping.purge(self.project, run_ids)
+
+    def last_act(self) -> Act | None:
+        """Return what would be taken back next, whoever did it: the app, or the command line."""
+        from .work.undo import last_act
+
+        return last_act(self.project)
+
+    def take_back(self, act: Act) -> TakenBack:
+        """Take back what was done last. Raises SubdeckError where that cannot be done, all of it or some."""
+        from .work.undo import take_back
+
+        return take_back(self.project, act)
 
     @cached_property
     def _session(self) -> SessionFile:

@@ -15,6 +15,7 @@ from ..paths import user_settings_file
 from ..project import trash
 from ..run.describe import runs_word, size_text
 from ..text.plain import one_line
+from ..work import keeping
 from .options import Days, Number, json_option
 from .output import document, is_terminal, note, say
 
@@ -67,7 +68,7 @@ def clean(
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
             return
-        cleaned = trash.clean(engine.project, selection.run_ids, for_good=purge)
+        cleaned = keeping.clean(engine.project, selection.run_ids, for_good=purge)
         moved, left = cleaned.moved, cleaned.left
     if as_json:
         document(

@@ -18,7 +18,7 @@ from ..run.mark import Verifier
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
 from ..text.plain import one_line
-from .ownership import check_own, is_own
+from .ownership import is_own
 
 DAY = 24 * 3600.0
 KEPT = DAY
@@ -90,14 +90,14 @@ def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
         files.remove_tree(os.path.join(project.trash, run_id))
 
 
-def purge_old(project: paths.Project) -> None:
-    """Remove for good what was deleted more than `KEPT` seconds ago."""
+def old_runs(project: paths.Project) -> tuple[str, ...]:
+    """Return the ids of the runs that were deleted more than `KEPT` seconds ago."""
     try:
         with opened(project.trash) as trash:
             old = [name for name in trash.names() if trash.status(name).st_mtime < time.time() - KEPT]
     except OSError:
-        return
-    purge(project, filter(paths.is_run_id, old))
+        return ()
+    return tuple(filter(paths.is_run_id, old))
 
 
 def _checked(run_id: str) -> str:
@@ -210,43 +210,11 @@ def _age(run: Stored) -> tuple[float, str]:
     return (run.ended or 0.0, run.run_id)
 
 
-class Cleaned(Struct, frozen=True):
-    moved: tuple[str, ...]
-    """Ids of the runs that went."""
-    left: tuple[tuple[str, str], ...]
-    """Those that did not, each with the reason."""
-
-
 def read_stock(project: paths.Project) -> Stock:
     """Look at every run directory; of a finished run `meta.json` is opened, too: 10,000 take a second at most."""
     runs, deleted = _stored(project.runs, Verifier()), _stored(project.trash)
     gone = tuple(structs.replace(run, ended=changed) for run, changed in deleted)
     return Stock(tuple(run for run, _ in runs), gone, _unreported(project))
-
-
-def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> Cleaned:
-    """Move runs to the trash, or remove them for good; one that cannot go, or is foreign, keeps no other from going."""
-    moved: list[str] = []
-    left: list[tuple[str, str]] = []
-    for run_id in run_ids:
-        try:
-            check_own(project, run_id)
-            gone = delete(project, (run_id,))
-        except SubdeckError as error:
-            left.append((run_id, error.what))
-            continue
-        moved += gone
-        if for_good:
-            purge(project, gone)
-    return Cleaned(tuple(moved), tuple(left))
-
-
-def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
-    """Move to the trash what the rules of the settings take; what was not reported yet stays, for nobody is asked."""
-    stock = read_stock(project)
-    selection = choose(stock, rule, now, needed=stock.unreported)
-    own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
-    return selection, clean(project, own, for_good=False)
 
 
 def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, float]]:

@@ -196,6 +196,13 @@ def span(seconds: float) -> str:
     return f"{days}d" if days < 100 else f"{min(days // 7, 999)}w"
 
 
+def ago(iso: str, now: datetime) -> str:
+    """Say how long ago something was: `3m ago`; `just now` below a minute, or where the time cannot be read."""
+    at = moment(iso)
+    seconds = (now - at).total_seconds() if at else 0.0
+    return f"{span(seconds)} ago" if seconds >= 60 else "just now"
+
+
 def _between(begin: datetime | None, end: datetime | None) -> str:
     return clock((end - begin).total_seconds()) if begin and end else NOTHING
 

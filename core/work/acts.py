@@ -7,7 +7,7 @@ more when it is done: what a kill leaves half done is found here, and is taken b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,7 +126,7 @@ def _parsed(content: bytes) -> Iterator[Act]:
 
 
 @contextmanager
-def _changing(project: paths.Project) -> Iterator[list[Act]]:
+def _changing(project: paths.Project) -> Generator[list[Act]]:
     """Let the acts be changed, alone, and write them."""
     directory = paths.works_dir(project)
     files.make_private_directory(directory)

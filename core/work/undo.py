@@ -68,10 +68,10 @@ def _is_void(project: paths.Project, act: Act) -> bool:
 
 
 def _restore_runs(project: paths.Project, act: Act) -> TakenBack:
-    from ..project import trash
+    from .keeping import restore
 
     run_ids = fit(act.data, _Runs).run_ids
-    back = trash.restore(project, run_ids)
+    back = restore(project, run_ids)
     if len(back) < len(run_ids):
         drop(project, act.id)
         came = f"{len(back)} of {len(run_ids)} came back" if back else "nothing came back"

@@ -12,12 +12,12 @@ from subdeck.core.paths import Project
 from subdeck.core.presets.trash import delete_preset
 from subdeck.core.project import trash
 from subdeck.core.run.model import PresetSource
-from subdeck.core.work import acts
+from subdeck.core.work import acts, keeping
 from subdeck.core.work.acts import ActKind
 from subdeck.core.work.record import WorkRecord, all_work_dirs, read_record, work_dirs, write_record
 from subdeck.core.work.undo import last_act, take_back
 
-from tests.factories import make_finished
+from tests.factories import make_finished, make_meta, make_run, open_engine
 
 
 @pytest.fixture
@@ -138,3 +138,50 @@ def test_work_is_found_by_its_record(project: Project, world: Path) -> None:
     os.rename(directory, other := paths.work_dir(project, paths.new_run_id()))
     assert read_record(other) is None
     assert [] == list(work_dirs(Project(str(world))))
+
+
+def test_the_engine_remembers_what_it_deletes(project_dir: Path) -> None:
+    """One deletion is one act, named by the run or counted; another engine takes it back."""
+    engine = open_engine(project_dir)
+    one, *others = [make_finished(engine.project, make_meta(preset="scout")).run_id for _ in range(3)]
+    engine.delete([one])
+    engine.delete(others)
+    assert [f"deleting scout {one[-6:]}", "deleting 2 runs"] == stacked(engine.project)
+    other = open_engine(project_dir)
+    for expected in (2, 1):
+        act = other.last_act()
+        assert act is not None
+        assert expected == len(other.take_back(act).run_ids)
+    assert engine.last_act() is None
+
+
+def test_what_is_remembered_of_a_half_done_deletion(project_dir: Path) -> None:
+    """Where the second run cannot be moved, the first is still on the stack."""
+    engine = open_engine(project_dir)
+    gone = make_finished(engine.project)
+    meta, lock = make_run(engine.project)
+    with pytest.raises(RunBusy, match="still held"):
+        keeping.delete(engine.project, [gone.run_id, meta.run_id])
+    os.close(lock)
+    act = engine.last_act()
+    assert act is not None and (gone.run_id,) == engine.take_back(act).run_ids
+
+
+def test_a_deletion_that_cannot_be_remembered(project_dir: Path) -> None:
+    """A state directory that cannot be written keeps nobody from deleting: the trash has it."""
+    engine = open_engine(project_dir)
+    meta = make_finished(engine.project)
+    state = Path(paths.state_file())
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "work").touch()
+    assert (meta.run_id,) == engine.delete([meta.run_id])
+    assert (meta.run_id,) == engine.restore([meta.run_id])
+
+
+def test_a_clean_up_is_one_act(project_dir: Path) -> None:
+    """However many runs go at once, they come back at once, and the newest is named first."""
+    engine = open_engine(project_dir)
+    run_ids = [make_finished(engine.project).run_id for _ in range(3)]
+    keeping.clean(engine.project, run_ids, for_good=False)
+    act = engine.last_act()
+    assert act is not None and tuple(run_ids[::-1]) == engine.take_back(act).run_ids

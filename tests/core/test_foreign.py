@@ -19,7 +19,7 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.delegation.channels import Emitter
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.project import liveness, ownership, trash
+from subdeck.core.project import liveness, ownership
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry, count
@@ -28,6 +28,7 @@ from subdeck.core.run import describe
 from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
+from subdeck.core.work import keeping
 
 from tests.core.command_line import subdeck
 from tests.core.test_follow import following
@@ -304,9 +305,11 @@ def test_no_rule_deletes_it(engine: Engine) -> None:
     """Clean-up by age, number or size leaves it, by settings and by hand, and says how many were kept."""
     own, foreign = make_finished(engine.project), make_finished(engine.project)
     unmark(Path(engine.project.run_dir(foreign.run_id)))
-    selection, cleaned = trash.apply_retention(engine.project, Retention(days=0, keep=0, max_mb=0), NOW.timestamp() + 9)
+    selection, cleaned = keeping.apply_retention(
+        engine.project, Retention(days=0, keep=0, max_mb=0), NOW.timestamp() + 9
+    )
     assert ((own.run_id,), 1, 0) == (cleaned.moved, selection.foreign, selection.needed)
-    cleaned = trash.clean(engine.project, [foreign.run_id], for_good=True)
+    cleaned = keeping.clean(engine.project, [foreign.run_id], for_good=True)
     assert () == cleaned.moved
     assert "is foreign" in cleaned.left[0][1]
     done = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=Path(engine.project.root))

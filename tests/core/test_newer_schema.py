@@ -14,13 +14,13 @@ from subdeck.core.config.settings import Retention
 from subdeck.core.delegation.parent import SessionWatch
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.project import trash
 from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.follower import Update
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import artifacts, describe
 from subdeck.core.run.model import SCHEMA_VERSION, LaunchedBy
 from subdeck.core.run.snapshot import Counts, RunSnapshot
+from subdeck.core.work import keeping
 
 from tests.factories import make_finished, make_meta, make_run, open_engine, request, rewrite_meta
 
@@ -110,7 +110,7 @@ def test_retention_leaves_it(engine: Engine) -> None:
     own, newer = make_finished(engine.project), make_finished(engine.project)
     rewrite(engine, newer.run_id, paths.META)
 
-    _, cleaned = trash.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
+    _, cleaned = keeping.apply_retention(engine.project, Retention(keep=0), now=NOW.timestamp())
     assert (own.run_id,) == cleaned.moved
 
 

@@ -11,10 +11,11 @@ from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.paths import Project
 from subdeck.core.project.session import SessionFile
-from subdeck.core.project.trash import DAY, MB, Stock, Stored, apply_retention, choose, clean, read_stock
+from subdeck.core.project.trash import DAY, MB, Stock, Stored, choose, read_stock
 from subdeck.core.run.describe import size_text
 from subdeck.core.run.model import RunMeta
 from subdeck.core.system.directory import Directory
+from subdeck.core.work.keeping import apply_retention, clean
 
 from tests.factories import make_finished, make_meta, make_run, make_snapshot
 

@@ -19,7 +19,7 @@ from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
-from subdeck.core.errors import SubdeckError
+from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Stop, Update
@@ -35,6 +35,8 @@ from subdeck.core.search.apart import search_apart
 from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
+from subdeck.core.work.acts import Act, ActKind
+from subdeck.core.work.undo import TakenBack
 
 from ..factories import make_snapshot, make_state
 
@@ -145,6 +147,9 @@ class FakeEngine:
         self.launched: list[RunRequest] = []
         self.stopped: list[tuple[tuple[str, ...], bool]] = []
         self.deleted: list[str] = []
+        self.lost: tuple[str, ...] = ()
+        """Runs that are gone from the trash."""
+        self.acts: list[Act] = []
         self.claimed: list[str] = []
         self.untold: tuple[RunSnapshot, ...] = ()
         self.launch_error: Exception | None = None
@@ -269,13 +274,26 @@ class FakeEngine:
         gone = tuple(names)
         self.deleted += gone
         self._trash = {name: self.runs[name] for name in gone}
+        self.act(ActKind.DELETE_RUNS, "1 run" if len(gone) == 1 else f"{len(gone)} runs", {"runIds": gone})
         self.tell(removed=gone)
         return gone
 
-    def restore(self, names: Iterable[str]) -> tuple[str, ...]:
-        back = tuple(names)
+    def act(self, kind: ActKind, words: str, data: dict[str, Any] | None = None) -> None:
+        """Let something be done that can be taken back."""
+        self.acts.append(Act(str(len(self.acts)), kind, words, paths.now_iso(), data or {}))
+
+    def last_act(self) -> Act | None:
+        return self.acts[-1] if self.acts else None
+
+    def take_back(self, act: Act) -> TakenBack:
+        self.acts.remove(act)
+        if act.kind is not ActKind.DELETE_RUNS:
+            return TakenBack(f"took back {act.title}")
+        back = tuple(name for name in act.data["runIds"] if name not in self.lost)
         self.tell(*(self._trash[name] for name in back))
-        return back
+        if len(back) < len(act.data["runIds"]):
+            raise RunBusy(f"{len(back)} of {len(act.data['runIds'])} came back")
+        return TakenBack(f"brought back {act.words}", run_ids=back)
 
     def purge(self, names: Iterable[str] | None = None) -> None:
         """There is nothing old in the trash."""

@@ -13,6 +13,7 @@ from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.run.model import PresetSource, RunRequest, Tools
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
+from subdeck.core.work.acts import ActKind
 from subdeck.tui.commands import runs as run_commands
 from subdeck.tui.deck.toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
@@ -87,11 +88,28 @@ async def test_what_does_not_come_back_is_told() -> None:
         await deck.until_text("Delete 2 runs?")
         await deck.press("y")
         await deck.until(lambda: deck.main.runs.row_count == 0, "the runs to go")
-        whole = engine.restore
-        engine.restore = lambda names: whole(tuple(names)[:1])  # type: ignore[method-assign]
+        engine.lost = (run_id(1),)
         await deck.press("u")
         await deck.until(lambda: any("1 of 2 came back" in toast for toast in deck.toasts), "the word about it")
         assert deck.main.runs.row_count == 1
+
+
+async def test_what_changed_files_is_taken_back_after_asking() -> None:
+    """What was done elsewhere is found when one comes back; `u` names it, and no is no."""
+    engine = FakeEngine(a_run(1, "completed"))
+    async with opened(engine) as deck:
+        engine.act(ActKind.APPLY, "repo-scout 000001")
+        deck.app.app_focus = False
+        deck.app.app_focus = True
+        await deck.until(lambda: bool(deck.main.undo), "the look")
+        await deck.press("u")
+        await deck.until_text("Applying repo-scout 000001, just now.")
+        await deck.press("enter")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        assert 1 == len(engine.acts)
+        await deck.press("u", "y")
+        await deck.until(lambda: "Took back applying repo-scout 000001" in deck.toasts, "the word about it")
+        assert [] == engine.acts and not deck.main.undo
 
 
 async def test_a_running_run_is_stopped_before_it_is_deleted() -> None:

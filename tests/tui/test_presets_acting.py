@@ -124,7 +124,7 @@ async def test_a_broken_file_can_be_deleted(project_dir: Path) -> None:
     async with presets_opened(project_dir, "nothing at all") as deck:
         await deck.press("d")
         await until_screen(deck, ConfirmScreen)
-        assert "There is no other preset of this name." in deck.screen_text
+        await deck.until_text("There is no other preset of this name.")
         await deck.press("y")
         await deck.until(lambda: not deck.main.presets.row_count, "the file to go")
         await deck.press("u")

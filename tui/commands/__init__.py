@@ -68,7 +68,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "stop": lambda: runs.with_targets(runs.stop),
         "kill": lambda: runs.with_targets(runs.kill),
         "delete": lambda: runs.with_targets(runs.delete),
-        "undo": lambda: runs.spawn(runs.undo, deck.undo.pop()),
+        "undo": lambda: runs.spawn(runs.undo),
         "queue_up": lambda: queue.with_run(queue.move_up),
         "queue_down": lambda: queue.with_run(queue.move_down),
         "hold_queue": lambda: queue.spawn(queue.hold_or_release),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
-from ..deck.undo import Deletion
 from ..presets.copy import CopyPresetScreen, read_template
 from ..presets.draft import Draft, check, new_draft, read_draft
 from ..presets.editor import PresetEditorScreen
@@ -21,7 +20,6 @@ from .base import Commands
 if TYPE_CHECKING:
     from ...core.launch.preview import PresetCheck
     from ...core.presets.catalog import Preset, PresetProblem
-    from ...core.presets.trash import DeletedPreset
 
 
 class PresetCommands(Commands):
@@ -81,7 +79,7 @@ class PresetCommands(Commands):
 
     async def delete(self, found: Preset | PresetProblem) -> None:
         from ...core.presets.catalog import next_after
-        from ...core.presets.trash import delete_preset
+        from ...core.work.keeping import delete_preset
 
         engine = self._bridge.engine
         name = one_line(found.name, 60)
@@ -97,15 +95,9 @@ class PresetCommands(Commands):
 
         if not await self._confirmed(f"Delete the preset {name}?", detail, "Delete"):
             return
-        deleted = await self._bridge.call(delete_preset, found.path, found.source, engine.project)
-        self._deck.undo.push(Deletion(f"the preset {name}", partial(self._restore, deleted)))
+        await self._bridge.call(delete_preset, engine.project, found.path, found.source, f"the preset {name}")
+        await self._deck.undo.look()
         self._say(f"Deleted the preset {name}; {self._key('undo')} brings it back")
-
-    async def _restore(self, deleted: DeletedPreset) -> None:
-        from ...core.presets.trash import restore_preset
-
-        await self._bridge.call(restore_preset, deleted)
-        self._deck.presets.select(deleted.path)
 
 
 def saved_outside(path: str, check: PresetCheck) -> str:

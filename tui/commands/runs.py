@@ -9,20 +9,20 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
-from ...core.run.describe import elapsed, known_cost, moment, runs_word, size_text
+from ...core.run.describe import ago, elapsed, known_cost, moment, runs_word, size_text
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
 from ..actions import KeyContext, keys_line
 from ..deck.screen import MainScreen
-from ..deck.undo import Deletion
 from ..terminal.handover import NO_TERMINAL, hand_over
 from ..text.format import dollars
 from .base import Commands, first_of, name_of
 
 if TYPE_CHECKING:
-    from ...core.project.trash import Cleaned
     from ...core.run.snapshot import RunSnapshot
     from ...core.runners.tmux import AttachInfo
+    from ...core.work.acts import Act
+    from ...core.work.keeping import Cleaned
     from ..engine_api import EngineApi
 
 DEAR_COST, DEAR_SECONDS = 0.01, 60.0
@@ -54,9 +54,28 @@ class RunCommands(Commands):
         if runs := self._deck.runs.targets:
             self.spawn(command, runs)
 
-    async def undo(self, deletion: Deletion) -> None:
-        await deletion.restore()
-        self._say(f"Brought back {deletion.what}")
+    async def undo(self) -> None:
+        """Take back what was done last: a deletion at once, as that harms nothing; all else after asking."""
+        try:
+            back = await self._deck.undo.take_back(self._is_agreed)
+        except IndexError:
+            self._say("There is nothing to undo.", error=True)
+            return
+        if back is None:
+            return
+        if back.run_ids:
+            self._deck.runs.select(back.run_ids[0])
+        if back.path:
+            self._deck.presets.select(back.path)
+        self._say(_sentence(back.said))
+
+    async def _is_agreed(self, act: Act) -> bool:
+        if act.is_deletion:
+            return True
+        detail = f"{_sentence(act.title)}, {ago(act.at, datetime.now(UTC))}."
+        if act.begun:
+            detail += "\n\nIt was not done to its end: what was done of it is taken back."
+        return await self._confirmed("Take this back?", detail, "Take back")
 
     # --- ending and deleting -----------------------------------------------------------------------------------------
 
@@ -105,12 +124,12 @@ class RunCommands(Commands):
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
         if not await self._confirmed(question, loss, "Delete"):
             return
-        deleted = await self._bridge.call(_delete, self._bridge.engine, runs)
-        self._deck.undo.push_runs(who(runs), deleted)
+        await self._bridge.call(_delete, self._bridge.engine, runs)
+        await self._deck.undo.look()
         self._say(f"Deleted {who(runs)}; {self._key('undo')} brings {'it' if len(runs) == 1 else 'them'} back")
 
     async def clean_up(self) -> None:
-        from ...core.project.trash import clean
+        from ...core.work.keeping import clean
         from ..cleanup.screen import CleanUpScreen
 
         engine, deck = self._bridge.engine, self._deck
@@ -130,6 +149,7 @@ class RunCommands(Commands):
             cleaned = await self._bridge.call(clean, engine.project, wanted.run_ids, for_good=wanted.purge)
         finally:
             busy.stop()
+        await self._deck.undo.look()
         self._report(cleaned, purge=wanted.purge)
 
     def _report(self, cleaned: Cleaned, *, purge: bool) -> None:
@@ -137,7 +157,6 @@ class RunCommands(Commands):
         if cleaned.moved and purge:
             self._say(f"Removed {what} for good.")
         elif cleaned.moved:
-            self._deck.undo.push_runs(what, cleaned.moved[::-1])  # the newest one first
             self._say(f"Moved {what} to the trash; {self._key('undo')} brings them back.")
         if cleaned.left:
             run_id, why = cleaned.left[0]
@@ -240,6 +259,10 @@ def attach_note(attach: AttachInfo) -> str:
     else:
         what = "The terminal shows the run's tmux pane; the run is not disturbed."
     return f"{what}\nTo come back here, press {', then '.join(attach.leave)}."
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _size(engine: EngineApi, run_ids: Sequence[str]) -> int:

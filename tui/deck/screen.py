@@ -106,7 +106,7 @@ class MainScreen(LeanScreen):
         root = engine.project.root
         layout, seen = list_layout_file(root, readonly=readonly), SeenFile(root, readonly=readonly)
         self.runs = RunList(self.run_store, layout, seen, actions, chosen_columns(engine.settings.columns))
-        self.undo = Undo(self.bridge, self.runs.select)
+        self.undo = Undo(self.bridge, self._show_action_context)
         self.transcript = Transcript(actions)
         self.search = SearchLine(self.bridge, self.transcript, self._show_action_context)
         self.talk = TalkLine(self.bridge, keys_line(KeyContext.TALK, actions), self._leave_talk)
@@ -154,6 +154,7 @@ class MainScreen(LeanScreen):
         self.call_after_refresh(self.bridge.start)
         if not self._readonly:
             self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
+            self.watch(cast(KeyQueueApp, self.app), "app_focus", self._come_back, init=False)
         self.set_interval(1.0, self._tick)
         if self._watched:
             self._handlers["watch"]()
@@ -171,6 +172,11 @@ class MainScreen(LeanScreen):
             if self.transcript.has_focus and self.transcript.run_id in became:
                 self.runs.mark_seen(self.transcript.run_id)
             self._show_action_context()
+
+    def _come_back(self, is_there: bool) -> None:
+        """See what was done in a shell meanwhile and can be taken back."""
+        if is_there:
+            self.bridge.spawn(self.undo.look)
 
     def _clean_up(self) -> None:
         self.bridge.spawn(clean_up_at_start, self.bridge, self.undo, self.actions)
