@@ -145,9 +145,9 @@ def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None
     session = meta.agent_session
     if session is None or facts.session_id is None or len(facts.session_id) > ID_LIMIT:
         return
+    _keep_session_id(meta, facts, records)  # first: who has read the event finds that done
     if facts.session_id not in (meta.child_session_id, session.resume):
         records.event(SessionTold(id=facts.session_id, conversation=facts.conversation))
-    _keep_session_id(meta, facts, records)
 
 
 def _keep_session_id(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
