@@ -6,10 +6,10 @@ Annotations are evaluated here, as there.
 import os
 import stat
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from .. import paths
 from ..errors import LaunchError
@@ -37,17 +37,23 @@ T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
 
 
-TmuxName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_%-]{0,200}\Z")]
-"""As our own are; anything else in a record is no place to send a command to."""
+_TMUX_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_%-")
+"""The characters of our own; anything else in a record is no place to send a command to."""
+_LONGEST_TMUX_NAME = 200
 
 
 class TmuxPlace(Struct, frozen=True):
     """Where the pane of a run is; `socket` is a name as for `tmux -L`."""
 
-    socket: TmuxName
-    session: TmuxName
-    window: TmuxName
-    pane: TmuxName = ""
+    socket: str
+    session: str
+    window: str
+    pane: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (self.socket, self.session, self.window, self.pane):
+            if len(name) > _LONGEST_TMUX_NAME or not _TMUX_NAME.issuperset(name):
+                raise ValueError("it is no name that subdeck gives in tmux")
 
 
 class RunnerFacts(Struct, frozen=True, rename="camel"):

@@ -27,7 +27,7 @@ MOST_ENTRIES = 1000
 """Entries that are looked at in one go, the oldest ones."""
 _LARGEST = 8 * LONGEST_TEXT
 """Bytes of a file: a text whose every byte is escaped."""
-_NAME = re.compile(r"\d{20}-[0-9a-f]{12}\.json")
+_NAME = r"\d{20}-[0-9a-f]{12}\.json"
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,7 +93,7 @@ class Inbox:
 
     def take(self) -> list[Entry]:
         """Return what came since the last call, in its order. What cannot be read now is tried again the next time."""
-        names = sorted(filter(_NAME.fullmatch, files.names(self._directory)))
+        names = sorted(name for name in files.names(self._directory) if re.fullmatch(_NAME, name))
         known = {*self._seen.values(), *self._broken}
         entries: list[Entry] = []
         for name in [name for name in names if name not in known][:MOST_ENTRIES]:

@@ -119,8 +119,6 @@ def find_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> str | No
     None when it was closed, or its server has gone. A server that an earlier version opened the window on knows no run:
     there the pane has to be in that place, with the wrapper, `pid`, as its process. Raises SubdeckError without tmux.
     """
-    if "/" in place.socket:
-        return None  # such a path leads anywhere
     answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PANE))
     for line in answer.stdout:  # none without a server
         pane, known_run, known_pid, where = line.split(" ", 3)

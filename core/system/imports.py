@@ -10,10 +10,11 @@ from __future__ import annotations
 import _thread
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 
 def import_click() -> None:
@@ -38,6 +39,7 @@ def import_msgspec() -> None:
         NO_DECIMALS,
         StandIn("textwrap"),
         _UUID,
+        _PATTERNS,
         missing=("typing_extensions",),  # without it msgspec takes what Python itself has
     )
 
@@ -108,6 +110,8 @@ class Later:
 
 NO_DECIMALS = StandIn("decimal", Decimal=type("Decimal", (), {}))
 """For libraries that compare types with it: no record of ours has one, no layout of the screen."""
+_PATTERNS = StandIn("re", "compile", Pattern=type("Pattern", (), {}), Match=type("Match", (), {}))
+"""For `typing`, which has names for the two types, and for `msgspec`, which compiles what a type asks for."""
 # Neither a record nor an option of ours is one.
 _UUID = StandIn("uuid", UUID=type("UUID", (), {}), SafeUUID=type("SafeUUID", (), {"unknown": None}))
 

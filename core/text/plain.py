@@ -21,20 +21,24 @@ UNSAFE = (
 """A pattern for control characters but tab and newline, invisible marks, those that reorder the text around them, tags,
 which hide ASCII, and halves of surrogate pairs; the one list of what must not reach a terminal."""
 
-_SAFE = re.compile(r"[\x20-\x7e\n]*")
+
+def _is_safe(text: str) -> bool:
+    """Whether it is what Python calls printable, as which it has no control, no mark of direction, no surrogate and no
+    blank but the space; or ASCII in lines. Without a pattern: a wrapper that starts a child loads none.
+    """
+    return text.isprintable() or (text.isascii() and text.replace("\n", "").isprintable())
 
 
 def plain(text: str) -> str:
     """Strip control sequences and characters; keep newlines, turn tabs into four spaces and CR LF into LF."""
-    # What Python calls printable has no control, no mark of direction, no surrogate, and no blank but the space.
-    if text.isprintable() or _SAFE.fullmatch(text):
+    if _is_safe(text):
         return text
     return disarmed(text.replace("\t", "    "))
 
 
 def disarmed(text: str) -> str:
     """Strip the same, but keep tabs, which are part of an answer that somebody works on with."""
-    if text.isprintable() or _SAFE.fullmatch(text):
+    if _is_safe(text):
         return text
     return re.sub(UNSAFE, "", re.sub(_SEQUENCES, "", text.replace("\r\n", "\n")))
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from .. import paths
-from ..agent_kinds import USUAL
+from ..agent_kinds import KINDS, USUAL
 from ..runners import standby
 from ..system import files, processes
 from .hold import RunHold
@@ -121,10 +121,7 @@ def _stand_by() -> list[str]:
     """Load all that a run needs, then wait for one; return the arguments, none where there is nothing to run."""
     processes.close_inherited()
     os.chdir("/")
-    _load()
-    from ..agents.kinds import running_side
-
-    running_side(USUAL)
+    _load(f"{KINDS[USUAL]}.child")
     arguments = standby.receive()
     if arguments is None:
         return []
@@ -138,12 +135,13 @@ def _stand_by() -> list[str]:
     return arguments
 
 
-def _load() -> Callable[..., None]:
-    """Load what starts and supervises a child, which who waits in a queue does without."""
+def _load(*parts: str) -> Callable[..., None]:
+    """Load what starts and supervises a child, which who waits in a queue does without, and the modules named."""
     gc.disable()  # nothing of it becomes garbage; to look for some takes 4 ms
-    from ..system.imports import import_msgspec
+    from ..system.imports import StandIn, import_light, import_msgspec
 
     import_msgspec()
+    import_light(f"{__package__}.supervise", StandIn("re"), parts=parts)  # 2 ms that pass while the child starts
     from .supervise import supervise
 
     processes.become_subreaper()

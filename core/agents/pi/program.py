@@ -45,7 +45,7 @@ _INSTALL = (
 )
 _PACKAGE = "pi-coding-agent"
 
-_NODE = re.compile(r"^Node\.js v([0-9][0-9.]{0,30})\s*$", re.MULTILINE)
+_NODE = r"(?m)^Node\.js v([0-9][0-9.]{0,30})\s*$"
 
 COPILOT_PROVIDER = "github-copilot"
 COPILOT_INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
@@ -101,7 +101,7 @@ def node_problem(command: Sequence[str], said: str) -> str:
 
     The last line of what a node writes about an error that nobody caught is its own version.
     """
-    found = _NODE.search(said)
+    found = re.search(_NODE, said)
     needed = needed_node(command) if found else ""
     if not found or not needed or version_numbers(found[1]) >= version_numbers(needed):
         return ""
