@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.stream import AgentStream
 from subdeck.core.paths import Project
-from subdeck.core.run.events import Decision, Event, EventTail, Message, Request
+from subdeck.core.run.events import Decision, Event, EventTail, Interrupted, Message, Request
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import LogCaps, Permissions, RequestKind, Verdict
 from subdeck.core.wrapper.conversation import Conversation
@@ -28,10 +28,14 @@ class Child(AgentStream):
     def __init__(self) -> None:
         super().__init__()
         self.is_stdin_done = False
+        self.interrupts = 0
         self.replied: list[tuple[str, Verdict, str]] = []
 
     def reply(self, request_id: str, verdict: Verdict, text: str) -> None:
         self.replied.append((request_id, verdict, text))
+
+    def interrupt(self, *, stays: bool) -> None:
+        self.interrupts += stays
 
 
 class Talk:
@@ -51,6 +55,10 @@ class Talk:
 
     def reply(self, verdict: Verdict, request: str = "") -> None:
         put(str(self.run.directory), EntryKind.REPLY, by="operator", verdict=verdict, request=request)
+        self.conversation.look()
+
+    def interrupt(self, by: str) -> None:
+        put(str(self.run.directory), EntryKind.INTERRUPT, by=by)
         self.conversation.look()
 
     def said(self, kind: type[Event]) -> list[Any]:
@@ -129,3 +137,15 @@ def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening)
     assert talk.conversation.waits_for_person and talk.child.replied == []
     (refused,) = talk.said(Message)
     assert "no rule says what it would allow" in refused.reason
+
+
+def test_two_who_interrupt_at_once(run: Listening) -> None:
+    """The turn ends once, in the name of the first; the second is told so, and nothing of either is left."""
+    talk = Talk(run, None)
+    talk.interrupt("operator")
+    talk.interrupt("somebody else")
+    talk.conversation.take(Interrupted())
+    (ended,), (refused,) = talk.said(Interrupted), talk.said(Message)
+    assert (ended.by, refused.by, refused.reason) == ("operator", "somebody else", "it is interrupted already")
+    assert talk.child.interrupts == 1
+    assert (run.directory / paths.INBOX).is_dir() and not list((run.directory / paths.INBOX).iterdir())
