@@ -17,6 +17,9 @@ from textual.widget import Widget
 
 from .fake_engine import FakeEngine
 
+LONGEST_DRAWING_S = 1.0
+"""Where something moves all the time there is no end of it."""
+
 
 class Deck:
     """The app under test, seen as its operator sees it."""
@@ -47,6 +50,21 @@ class Deck:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await self._drawn()
+
+    async def _drawn(self) -> None:
+        """Let the app draw what it knows: its messages are done before that is on the screen."""
+        deadline = time.monotonic() + LONGEST_DRAWING_S
+        while self._is_behind and time.monotonic() < deadline:
+            await asyncio.sleep(0.002)
+
+    @property
+    def _is_behind(self) -> bool:
+        if not self.app._running:
+            return False
+        screen = self.app.screen
+        is_new = screen._compositor.size != self.app.size
+        return bool(is_new or screen._layout_required or screen._repaint_required or screen._dirty_widgets)
 
     async def type(self, text: str) -> None:
         await self.pilot.press(*("space" if char == " " else char for char in text))
@@ -59,6 +77,7 @@ class Deck:
                 raise AssertionError(f"waited {timeout:g} s for {what}; the screen:\n{self.screen_text}")
             await asyncio.sleep(0.01)
             await self.pilot.pause()
+        await self._drawn()
 
     async def until_text(self, text: str) -> None:
         await self.until(lambda: text in self.screen_text, f"{text!r} on the screen")
