@@ -194,3 +194,15 @@ async def test_a_group_says_that_one_of_it_waits() -> None:
 def test_the_window_says_who_waits() -> None:
     """The title of the window begins with how many wait."""
     assert title(Counts(running=2, waiting=1), "/src/shop") == "subdeck – 1 waiting – 2 running – /src/shop"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30), (150, 45)])
+async def test_toasts_leave_the_count_of_who_needs_me(size: tuple[int, int]) -> None:
+    """They stand above the foot of the runs."""
+    engine = four_running()
+    async with opened(engine, size) as deck:
+        await began(deck)
+        engine.tell(*ENDS)
+        await deck.until(lambda: deck.toasts, "the toasts")
+        await deck.until_text("repo-scout: model_err")
+        await deck.until_text("2 need you  ] next")
