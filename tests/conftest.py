@@ -39,6 +39,7 @@ STARTS_PROCESSES = [
         "test_finalization.py",
         "test_follow.py",
         "test_foreign.py",
+        "test_git_*.py",
         "test_left_overs.py",
         "test_liveness.py",
         "test_mark.py",

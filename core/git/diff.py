@@ -1,0 +1,116 @@
+"""What differs between two trees: the files with their lines, and the patch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..run.changes import ChangedFile, FileStatus
+from .names import worded
+from .program import Answer, Git, failure
+
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000")
+_SUBMODULE = b"160000"
+_CUT = b"# subdeck: cut here, the rest of the changes is longer than is kept\n"
+
+
+class Patch(Struct, frozen=True):
+    size: int
+    is_whole: bool
+    """Whether all of it is there."""
+
+
+def changed_files(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
+    """Return the files that two trees or commits differ in, by path; renamed ones are found. Raises GitError."""
+    output = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", *_PLAIN, before, after, "--")
+    fields = iter(output.split(b"\0"))
+    changed: dict[bytes, ChangedFile] = {}
+    for field in fields:
+        if field.startswith(b":"):
+            path, file = _parsed(field, fields)
+            changed[path] = file
+        elif field:
+            path, counts = _counted(field, fields)
+            if changed[path].status is not FileStatus.SUBMODULE:
+                changed[path] = _with_counts(changed[path], counts)
+    return tuple(sorted(changed.values(), key=lambda file: file.path))
+
+
+def _parsed(head: bytes, fields: Iterator[bytes]) -> tuple[bytes, ChangedFile]:
+    """Parse `:100644 100755 1234 5678 M` and the one or two paths after it."""
+    old_mode, new_mode, old_id, new_id, letter = head[1:].split(b" ")
+    path = next(fields)
+    old_path = b""
+    if letter[:1] in b"RC":
+        old_path, path = path, next(fields)
+    if _SUBMODULE in (old_mode, new_mode):
+        status = FileStatus.SUBMODULE
+    elif old_path:
+        status = FileStatus.RENAMED
+    else:
+        status = {b"A": FileStatus.ADDED, b"D": FileStatus.DELETED, b"T": FileStatus.TYPE}.get(
+            letter[:1], FileStatus.MODE if old_id == new_id else FileStatus.MODIFIED
+        )
+    return path, ChangedFile(worded(path), status, old_path=worded(old_path) if old_path else "")
+
+
+def _counted(field: bytes, fields: Iterator[bytes]) -> tuple[bytes, tuple[int, int] | None]:
+    """Parse `12\t3\tpath`, or of a renamed file `12\t3\t` and the two paths after it."""
+    added, removed, path = field.split(b"\t", 2)
+    if not path:
+        next(fields)
+        path = next(fields)
+    return path, None if added == b"-" else (int(added), int(removed))
+
+
+def _with_counts(file: ChangedFile, counts: tuple[int, int] | None) -> ChangedFile:
+    if counts is None:
+        return replace(file, note="binary, or too large to be compared by lines")
+    return replace(file, added=counts[0], removed=counts[1])
+
+
+def write_patch(git: Git, before: str, after: str, file: IO[bytes], limit: int) -> Patch:
+    """Write the difference of two trees or commits into an empty file, in the form that `git apply` takes.
+
+    Of what is longer than `limit` bytes whole files are left out at the end, or the rest of a single one; a line says
+    so. Raises GitError and OSError.
+    """
+    size = 0
+
+    def take(part: bytes) -> bool:
+        nonlocal size
+        size += file.write(part)
+        return size <= limit
+
+    code, said = git.feed(
+        *(take, "diff-tree", "-r", "-p", "--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"),
+        *(*_PLAIN, before, after, "--"),
+    )
+    if code:
+        raise failure(("diff-tree",), Answer(code, b"", said), git.directory)
+    if size <= limit:
+        return Patch(size, is_whole=True)
+    file.flush()
+    end = _end_before(file, limit)
+    file.seek(end)
+    file.truncate()
+    return Patch(end + file.write(_CUT), is_whole=False)
+
+
+def _end_before(file: IO[bytes], limit: int) -> int:
+    """Return where the last file ends that is whole within the limit; where none is, the last line."""
+    position, window = limit, 1 << 20
+    last_line = 0
+    while position > 0:
+        begin = max(0, position - window)
+        file.seek(begin)
+        part = file.read(min(limit, position + 16) - begin)
+        if not last_line and (found := part.rfind(b"\n")) >= 0:
+            last_line = begin + found + 1
+        if (found := part.rfind(b"\ndiff --git ")) > 0:
+            return begin + found + 1
+        position = begin
+    return last_line

@@ -1,0 +1,324 @@
+"""git, run as a program: never with what a checkout would have it run, and never longer than its caller waits."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import IO, NamedTuple
+
+from ..errors import SubdeckError
+from ..text.plain import one_line
+from . import configuration
+from .configuration import Setting
+
+OLDEST = (2, 31)
+"""The first git that takes settings from its environment, where any name of a filter can be overridden."""
+MERGING = (2, 38)
+"""The first with `merge-tree --write-tree`."""
+PATIENCE_S = 60.0
+
+_KEPT = frozenset({
+    "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_CEILING_DIRECTORIES", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+})  # fmt: skip
+"""What a user says about himself and where his own settings are; all else is about another call of git."""
+_FIXED = {
+    "GIT_ADVICE": "0",
+    "GIT_ASKPASS": "",
+    "GIT_EDITOR": ":",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+    "SSH_ASKPASS": "",
+}
+_CHUNK = 1 << 16
+_MOST_SAID = 1 << 16
+"""Bytes of stderr that are kept: the last ones."""
+
+
+class GitError(SubdeckError):
+    """git has refused, or failed; `what` is what it said last."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", code: int | None = None, said: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.code = code
+        """None where it did not end by itself."""
+        self.said = said
+        """All that it said, as it is: nothing to be shown."""
+
+
+class GitMissing(GitError):
+    """There is no git, or one that is too old."""
+
+
+class GitTimeout(GitError):
+    """It took too long, and was ended with all that it had started."""
+
+
+class Answer(NamedTuple):
+    code: int
+    output: bytes
+    said: str
+    """On stderr."""
+
+
+class Git:
+    """git in a directory: in the repository that it finds there, or in one of ours (`git_dir`).
+
+    What the settings of the repository itself would run is overridden; they are read before the first command. In one
+    of ours (`is_own`) there are none but those that we wrote.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        git_dir: str | None = None,
+        work_tree: str | None = None,
+        index: str | None = None,
+        objects: str | None = None,
+        alternates: Sequence[str] = (),
+        settings: Sequence[Setting] = (),
+        is_own: bool = False,
+        patience: float = PATIENCE_S,
+    ) -> None:
+        self.directory = directory
+        self.patience = patience
+        """Seconds that a command may take."""
+        self._settings: Sequence[Setting] | None = settings if is_own else None
+        self._more = settings
+        self._variables = {
+            name: value
+            for name, value in {
+                "GIT_DIR": git_dir,
+                "GIT_WORK_TREE": work_tree,
+                "GIT_INDEX_FILE": index,
+                "GIT_OBJECT_DIRECTORY": objects,
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(quoted, alternates)),
+                "GIT_OPTIONAL_LOCKS": "1" if is_own else None,
+            }.items()
+            if value
+        }
+
+    def run(self, *arguments: str | bytes, input: bytes | None = None) -> bytes:  # noqa: A002 - as subprocess has it
+        """Return what a command writes. Raises GitError where it fails."""
+        answer = self.ask(*arguments, input=input)
+        if answer.code:
+            raise failure(arguments, answer, self.directory)
+        return answer.output
+
+    def lines(self, *arguments: str | bytes, input: bytes | None = None) -> list[bytes]:  # noqa: A002
+        """Return what a command writes that ends each line with a null byte (`-z`). Raises GitError."""
+        return [line for line in self.run(*arguments, input=input).split(b"\0") if line]
+
+    def ask(self, *arguments: str | bytes, input: bytes | None = None) -> Answer:  # noqa: A002
+        """Return how a command ended and what it wrote. Raises GitError where it cannot be run, or takes too long."""
+        written: list[bytes] = []
+        code, said = self.feed(written.append, *arguments, input=input)
+        return Answer(code, b"".join(written), said)
+
+    def feed(
+        self,
+        take: Callable[[bytes], object],
+        *arguments: str | bytes,
+        input: bytes | None = None,  # noqa: A002
+    ) -> tuple[int, str]:
+        """Hand on what a command writes as it comes, until `take` returns False; return its code and what it says.
+
+        A command that was cut off so has the code 0. Raises GitError where it cannot be run, or takes too long.
+        """
+        check_version(OLDEST)
+        if self._settings is None:
+            self._settings = (*configuration.overrides(self.configured()), *self._more)
+        return self._converse(take, arguments, (*configuration.FIXED, *self._settings), input)
+
+    def configured(self) -> list[configuration.Entry]:
+        """Return all settings that hold here, with where they stand; nothing is run by that. Raises GitError."""
+        check_version(OLDEST)
+        written: list[bytes] = []
+        code, said = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
+        if code:
+            raise failure(configuration.LISTING, Answer(code, b"", said), self.directory)
+        return configuration.parsed(b"".join(written))
+
+    def _converse(
+        self,
+        take: Callable[[bytes], object],
+        arguments: Sequence[str | bytes],
+        settings: Sequence[Setting],
+        given: bytes | None,
+    ) -> tuple[int, str]:
+        argv = [program(), "--no-pager", *arguments]
+        environment = self._environment(settings)
+        try:
+            with _as_file(given) as stdin:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=self.directory,
+                    env=environment,
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise GitError(f"git could not be started: {said}", where=one_line(self.directory)) from error
+        is_done = False
+        try:
+            said = _heard(process, take, time.monotonic() + self.patience)
+            is_done = said is not None
+        except TimeoutError:
+            name = _name(arguments)
+            raise GitTimeout(
+                f"git {name} took longer than {self.patience:.0f} s", where=one_line(self.directory)
+            ) from None
+        finally:
+            if not is_done:
+                _kill(process)
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+            code = process.wait()
+        return (0, "") if said is None else (code, said)
+
+    def _environment(self, settings: Sequence[Setting]) -> Mapping[str, str]:
+        usual = {name: value for name, value in os.environ.items() if name in _KEPT or not name.startswith("GIT_")}
+        for unwanted in ("LANGUAGE", "SSH_ASKPASS_REQUIRE"):
+            usual.pop(unwanted, None)
+        numbered: dict[str, str] = {"GIT_CONFIG_COUNT": str(len(settings))}
+        for number, setting in enumerate(settings):
+            numbered[f"GIT_CONFIG_KEY_{number}"], numbered[f"GIT_CONFIG_VALUE_{number}"] = setting
+        return usual | {"PATH": _search_path()} | _FIXED | numbered | self._variables
+
+
+def program() -> str:
+    """Return the path of git. Raises GitMissing.
+
+    A relative entry of PATH would be looked up in the checkout.
+    """
+    return _found(_search_path())
+
+
+def _search_path() -> str:
+    return os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
+
+
+@lru_cache
+def _found(path: str) -> str:
+    for directory in path.split(os.pathsep):
+        name = os.path.join(directory, "git")
+        if os.path.isfile(name) and os.access(name, os.X_OK):
+            return name
+    raise GitMissing("git is not on PATH", hint="install git with your system's package manager")
+
+
+def version() -> tuple[int, ...]:
+    """Return the version of git, as `(2, 39, 5)`. Raises GitError."""
+    return _version_of(program())
+
+
+@lru_cache
+def _version_of(path: str) -> tuple[int, ...]:
+    try:
+        said = subprocess.run((path, "version"), stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=10)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitError(f"git cannot be run: {error}", where=path) from error
+    found = re.match(rb"git version (\d+)\.(\d+)(?:\.(\d+))?", said.stdout)
+    if not found:
+        raise GitError("git does not tell its version", where=path)
+    return tuple(int(number) for number in found.groups() if number)
+
+
+def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
+    """Raise GitMissing where git is missing or older than what is needed, `what_for` a clause as `to apply changes`."""
+    if (found := version()) < needed:
+        needed_words, found_words = ".".join(map(str, needed)), ".".join(map(str, found))
+        wanted = f"git {needed_words} or newer is needed{what_for and f' {what_for}'}"
+        raise GitMissing(f"{wanted}, and this is {found_words}", where=program(), hint="install a newer git")
+
+
+def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> GitError:
+    """Make an error of what a command said last, or of how it ended."""
+    lines = [line for line in map(one_line, answer.said.splitlines()) if line]
+    blamed = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
+    if blamed:
+        what = blamed[-1].removeprefix("fatal: ").removeprefix("error: ")
+    elif answer.code < 0:
+        what = f"it was ended by signal {-answer.code}"
+    else:
+        what = f"it ended with code {answer.code}"
+    return GitError(
+        f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), code=answer.code, said=answer.said
+    )
+
+
+def quoted(path: str) -> str:
+    """Quote a path for a list of directories with objects, in a variable or a file, where that is needed."""
+    if not re.search(r'["\\\n:#]', path):
+        return path
+    return '"{}"'.format(path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+
+
+def _name(arguments: Sequence[str | bytes]) -> str:
+    return one_line(os.fsdecode(arguments[0])) if arguments else ""
+
+
+@contextmanager
+def _as_file(content: bytes | None) -> Generator[int | IO[bytes]]:
+    """Give what a command reads: a file in memory, which nobody has to feed."""
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    with open(os.memfd_create("stdin"), "w+b") as file:
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
+def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], deadline: float) -> str | None:
+    """Read what a process writes and says until it has ended; return what it said, None where no more was taken.
+
+    Raises TimeoutError. Its exit is not collected here: until that is done its group can be killed.
+    """
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        for stream in filter(None, (process.stdout, process.stderr)):
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left < 0 or not (ready := selector.select(left)):
+                raise TimeoutError
+            for key, _ in ready:
+                if not (part := os.read(key.fd, _CHUNK)):
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    said = (said + part)[-_MOST_SAID:]
+                elif take(part) is False:
+                    return None
+    pause = 0.0002
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(pause)
+        pause = min(0.02, pause * 2)
+    return os.fsdecode(said)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command with all that it has started: as long as its exit is not collected, its group is nobody else's."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass

@@ -1,0 +1,189 @@
+"""What git takes a directory for: the repository that it is in, what is checked out there, and what is odd about it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..system import files
+from ..text.plain import one_line
+from .program import Answer, Git, GitError, failure
+
+PATIENCE_S = 10.0
+_DOT_GIT = ".git"
+_BRANCHES = "refs/heads/"
+_NO_REF = "ref: refs/heads/.invalid"
+"""What stands in HEAD where the references are in tables."""
+_MOVED = "its working tree is elsewhere (core.worktree)"
+_NONE_HERE = "not a git repository (or any "
+
+
+class Repository(Struct, frozen=True, dict=True):
+    """A repository with its working tree; where there is `trouble`, nothing else of it needs to be true."""
+
+    root: str
+    """Of the working tree, without links; empty for a bare one."""
+    prefix: str = ""
+    """Where in it the directory is that was asked about, as `services/api`; empty for the root."""
+    git_dir: str = ""
+    common_dir: str = ""
+    """What all its working trees share."""
+    head: str | None = None
+    """The commit that is checked out; None where there is none yet."""
+    branch: str | None = None
+    """Short, as `main`; None where HEAD is detached."""
+    object_format: str = "sha1"
+    is_bare: bool = False
+    trouble: str = ""
+    """Why it cannot be used, a sentence; empty where it can."""
+
+    @cached_property
+    def git(self) -> Git:
+        """git in its root. What it says itself that git should run is overridden, as it was when first asked."""
+        return Git(self.root or self.git_dir)
+
+    @property
+    def objects(self) -> str:
+        return os.path.join(self.common_dir, "objects")
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its working tree is one that was added to another."""
+        return self.git_dir != self.common_dir
+
+
+def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
+    """Find the repository of a directory; None where there is none. Never raises: what is odd is its `trouble`."""
+    here = os.path.realpath(directory)
+    place = _place_of(here)
+    if place is None:
+        return None
+    try:
+        answer = Git(here, is_own=True, patience=patience).ask(
+            *("rev-parse", "--is-bare-repository", "--show-object-format=storage", "--path-format=absolute"),
+            *("--git-dir", "--git-common-dir", "--show-toplevel", "HEAD", "HEAD^{commit}"),
+        )
+    except GitError as error:
+        return Repository(place, trouble=error.what)
+    lines = os.fsdecode(answer.output).split("\n")[:-1]
+    if not lines:
+        if _NONE_HERE in answer.said and not os.path.lexists(os.path.join(place, _DOT_GIT)):
+            return None
+        return Repository(place, trouble=_trouble(answer, here))
+    if lines[0] == "true":
+        return Repository("", git_dir=lines[2], common_dir=lines[3], is_bare=True, trouble="the repository is bare")
+    if len(lines) < 5 or not all(map(os.path.isabs, lines[2:5])) or len(lines) > 7:
+        return Repository(place, trouble=_trouble(answer, here))
+    _, object_format, git_dir, common_dir, root, *head = lines
+    if head == ["HEAD"]:
+        head = []  # which git repeats where it stands for nothing
+    prefix = os.path.relpath(here, root)
+    found = Repository(
+        root,
+        prefix="" if prefix == os.curdir else prefix,
+        git_dir=git_dir,
+        common_dir=common_dir,
+        head=head[0] if head else None,
+        object_format=object_format,
+    )
+    return _checked(found, head)
+
+
+def _trouble(answer: Answer, where: str) -> str:
+    return failure(("rev-parse",), answer, where).what.removeprefix("git rev-parse: ")
+
+
+def _place_of(directory: str) -> str | None:
+    """Return the nearest directory that looks like a repository, without asking git; None where none does."""
+    while True:
+        if os.path.lexists(os.path.join(directory, _DOT_GIT)) or all(
+            os.path.lexists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs")
+        ):
+            return directory
+        directory, former = os.path.dirname(directory), directory
+        if directory == former:
+            return None
+
+
+def _checked(found: Repository, head: list[str]) -> Repository:
+    """Add the branch, and what is wrong with a repository that git has found."""
+    if found.prefix.split(os.sep)[0] == os.pardir:
+        return replace(found, prefix="", trouble=_MOVED)
+    if trouble := _elsewhere(found):
+        return replace(found, trouble=trouble)
+    try:
+        said = os.fsdecode(_content(os.path.join(found.git_dir, "HEAD"))).strip()
+        if said == _NO_REF:
+            asked = found.git.ask("symbolic-ref", "--quiet", "HEAD")
+            said = f"ref: {os.fsdecode(asked.output).strip()}" if not asked.code else ""
+    except (GitError, OSError) as error:
+        return replace(found, trouble=f"its HEAD cannot be read: {error}")
+    reference = said.removeprefix("ref:").strip() if said.startswith("ref:") else ""
+    found = replace(found, branch=reference.removeprefix(_BRANCHES) if reference.startswith(_BRANCHES) else None)
+    if len(head) == 1:
+        return replace(found, trouble=f"the commit that is checked out is missing: {head[0]}")
+    if not head and (not reference or os.path.lexists(os.path.join(found.common_dir, reference))):
+        return replace(
+            found, trouble=f"what is checked out cannot be read: {one_line(reference or said, 100) or 'HEAD'}"
+        )
+    return found
+
+
+def _elsewhere(found: Repository) -> str:
+    """Say where a `.git` leads to a repository that knows nothing of this working tree; empty where all is well.
+
+    git follows every such pointer. One that came with an unpacked archive would have us write into another repository.
+    """
+    dot_git = os.path.join(found.root, _DOT_GIT)
+    try:
+        status = os.lstat(dot_git)
+    except OSError:
+        return _MOVED
+    if stat.S_ISDIR(status.st_mode):
+        if os.path.realpath(dot_git) != os.path.realpath(found.git_dir):
+            return "git finds another repository there than the one that its .git is"
+        if found.is_linked:
+            return f"its .git shares another repository, {one_line(found.common_dir)}"
+    elif not _leads_back(found, dot_git):
+        hint = "if that is right: git config core.worktree with the path of this directory"
+        return f"its .git leads to {one_line(found.git_dir)}, which does not lead back ({hint})"
+    for name in ("objects", "refs", "worktrees", "logs", os.path.join("refs", "heads")):
+        path = os.path.join(found.common_dir, name)
+        if os.path.islink(path) and not _is_within(os.path.realpath(path), os.path.realpath(found.common_dir)):
+            return f"the directory {name} of its repository is a link to elsewhere"
+    return ""
+
+
+def _leads_back(found: Repository, dot_git: str) -> bool:
+    """Return whether the repository that a `.git` names has this working tree: an added one, or that of a submodule."""
+    if found.is_linked:
+        said = os.fsdecode(files.content(os.path.join(found.git_dir, "gitdir"))).removesuffix("\n")
+        return os.path.realpath(os.path.join(found.git_dir, said)) == os.path.realpath(dot_git) and (
+            os.path.realpath(os.path.dirname(found.git_dir))
+            == os.path.join(os.path.realpath(found.common_dir), "worktrees")
+        )
+    if _is_within(os.path.realpath(found.git_dir), os.path.realpath(found.root)):
+        return True
+    try:
+        said = Git("/", is_own=True).ask(
+            "config", "--file", os.path.join(found.git_dir, "config"), "--get", "core.worktree"
+        )
+    except GitError:
+        return False
+    path = os.fsdecode(said.output).removesuffix("\n")
+    return bool(path) and os.path.realpath(os.path.join(found.git_dir, path)) == os.path.realpath(found.root)
+
+
+def _is_within(path: str, directory: str) -> bool:
+    return f"{path}/".startswith(f"{directory.rstrip('/')}/")
+
+
+def _content(path: str) -> bytes:
+    """Read a small file; what it holds of a link is the link's target, as HEAD once was one. Raises OSError."""
+    if os.path.islink(path):
+        return b"ref: " + os.fsencode(os.readlink(path))
+    return files.read(path)

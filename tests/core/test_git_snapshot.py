@@ -1,0 +1,259 @@
+"""What a snapshot holds of a working tree, and that taking it leaves everything of the user's as it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subdeck.core.git.diff import changed_files, write_patch
+from subdeck.core.git.names import name_of, worded
+from subdeck.core.git.program import GitError
+from subdeck.core.git.snapshot import Snapshot, Store
+from subdeck.core.run.changes import ChangedFile, FileStatus
+
+from .repositories import commit, found, git, listed, make, write
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "state" / "store"))
+
+
+def take(store: Store, root: Path) -> Snapshot:
+    return store.take(found(root))
+
+
+def changes(store: Store, root: Path, before: Snapshot) -> dict[str, ChangedFile]:
+    """Take another snapshot, and return by path what has changed since that one."""
+    after = take(store, root)
+    return {file.path: file for file in changed_files(store.git(found(root)), before.tree, after.tree)}
+
+
+def everything_of(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """Return all that is below a directory, with its times and content."""
+    return dict(_entries(root))
+
+
+def _entries(root: Path) -> Iterator[tuple[str, tuple[int, int, int, bytes]]]:
+    for place, directories, files in os.walk(root):
+        for name in (*directories, *files):
+            path = os.path.join(place, name)
+            status = os.lstat(path)
+            content = b""
+            if stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    content = file.read()
+            # git tells an object that is asked for again from one that nobody needs by its time.
+            time = 0 if "/objects/" in path else status.st_mtime_ns
+            yield path, (status.st_mode, time, status.st_ino, content)
+
+
+def test_what_is_not_committed_is_in_it(tmp_path: Path, store: Store) -> None:
+    """Changed, staged and untracked files are in a snapshot, ignored ones are not."""
+    root = make(tmp_path / "r", {"a": "1\n", "b": "1\n", "gone": "1\n", ".gitignore": "*.o\n"})
+    before = take(store, root)
+    assert git(root, "rev-parse", "HEAD^{tree}") == before.tree
+    write(root, {"a": "1\n2\n", "staged": "x\n", "new/deep": "x\n", "made.o": "x\n", "gone": None})
+    git(root, "add", "staged")
+    changed = changes(store, root, before)
+    assert {
+        "a": FileStatus.MODIFIED,
+        "gone": FileStatus.DELETED,
+        "new/deep": FileStatus.ADDED,
+        "staged": FileStatus.ADDED,
+    } == {path: file.status for path, file in changed.items()}
+    assert (1, 0) == (changed["a"].added, changed["a"].removed)
+
+
+def test_nothing_of_the_users_is_touched(tmp_path: Path, store: Store) -> None:
+    """Index, references, stash, objects and files are, to the byte and the time, what they were."""
+    root = make(tmp_path / "r", {"a": "1\n", "b": "2\n"})
+    write(root, {"a": "stashed\n"})
+    git(root, "stash")
+    write(root, {"a": "2\n", "staged": "x", "untracked": "x"})
+    git(root, "add", "staged")
+    os.utime(root / "b")  # which git would refresh in the index
+    before = everything_of(root)
+    first = take(store, root)
+    write(root, {"untracked": "y"})
+    assert ["untracked"] == list(changes(store, root, first))
+    after = everything_of(root)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert {str(root / "untracked")} == changed
+
+
+def test_kinds_of_changes_are_told_apart(tmp_path: Path, store: Store) -> None:
+    """Renamed, mode, binary, a link in place of a file: each is told as what it is."""
+    text = "".join(f"line {number}\n" for number in range(30))
+    root = make(tmp_path / "r", {"old": text, "run": "#!/bin/sh\n", "binary": b"\0\1", "file": "x\n", "link": "x"})
+    (root / "link").unlink()
+    (root / "link").symlink_to("file")
+    commit(root)
+    before = take(store, root)
+    (root / "old").rename(root / "renamed")
+    (root / "run").chmod(0o755)
+    write(root, {"binary": b"\0\2"})
+    (root / "file").unlink()
+    (root / "file").symlink_to("/etc/passwd")
+    changed = changes(store, root, before)
+    assert {
+        "binary": FileStatus.MODIFIED,
+        "file": FileStatus.TYPE,
+        "renamed": FileStatus.RENAMED,
+        "run": FileStatus.MODE,
+    } == {path: file.status for path, file in changed.items()}
+    assert "old" == changed["renamed"].old_path
+    assert (0, 0) == (changed["renamed"].added, changed["renamed"].removed)
+    assert changed["binary"].added is None and changed["binary"].note
+    assert (1, 1) == (changed["file"].added, changed["file"].removed), "the link, not what it leads to"
+
+
+NAMES = (
+    b"new\nline", b'quo"te', b"back\\slash", b"tab\t", b"invalid \xff\xfe", b"-leading", b":(glob)*", b"*", b" blank ",
+    "größe".encode(), b"esc\x1b[31m", b"#hash", b"{a,b}", b"--", b"a:b",
+)  # fmt: skip
+
+
+def test_any_name_of_a_file(tmp_path: Path, store: Store) -> None:
+    """Whatever bytes a name has, the file is stored, and its name can be shown and taken back."""
+    root = make(tmp_path / "r", {"a": "1"})
+    before = take(store, root)
+    for name in NAMES:
+        with open(os.path.join(os.fsencode(root), name), "wb") as file:
+            file.write(b"x\n")
+    changed = changes(store, root, before)
+    assert set(NAMES) == {name_of(path) for path in changed}
+    assert all(path.isprintable() and path.encode() for path in changed)
+    assert 'new\\nline"' == changed['"new\\nline"'].path[1:]
+    patch = io.BytesIO()
+    write_patch(store.git(found(root)), before.tree, take(store, root).tree, patch, 1 << 20)
+    heads = [line[4:].rstrip(b"\t") for line in patch.getvalue().split(b"\n") if line.startswith(b"+++ ")]
+    assert set(changed) == {worded(name_of(os.fsdecode(head))[2:]) for head in heads}
+
+
+def test_large_files_are_told(tmp_path: Path, store: Store) -> None:
+    """The content of a large file is not stored, whether it is tracked or not; it is told with size and time."""
+    root = make(tmp_path / "r", {"tracked": "small"})
+    with open(root / "tracked", "wb") as file:
+        file.truncate(100 * 1024 * 1024)
+    with open(root / "new", "wb") as file:
+        file.truncate(21 * 1024 * 1024)
+    taken = take(store, root)
+    assert ["new", "tracked"] == [one.path for one in taken.skipped]
+    assert 100 * 1024 * 1024 == taken.skipped[1].size and taken.skipped[1].mtime_ns
+    assert ["tracked"] == list(listed(store.directory, taken.tree)), "as it was committed"
+    assert sum(path.stat().st_size for path in Path(store.objects).rglob("*") if path.is_file()) < 100_000
+
+
+def test_what_cannot_be_stored_is_told(tmp_path: Path, store: Store) -> None:
+    """A pipe or socket in the place of a file and a repository inside are told, and keep nobody waiting."""
+    root = make(tmp_path / "r", {"pipe": "x", "socket": "x", "fine": "x"})
+    make(root / "inner", {"a": "x"})
+    make(root / "unborn")
+    (root / "pipe").unlink()
+    os.mkfifo(root / "pipe")
+    (root / "socket").unlink()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(root / "socket"))
+        write(root, {"fine": "y"})
+        taken = take(store, root)
+    told = {one.path: one.why for one in taken.skipped}
+    assert {"pipe": "a named pipe", "socket": "a socket"}.items() <= told.items()
+    assert "a repository of its own" == told["inner"]
+    assert "fine" in listed(store.directory, taken.tree)
+
+
+def test_unreadable_files_are_told(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that may not be read is told, and all others are stored."""
+    root = make(tmp_path / "r", {"a": "x"})
+    write(root, {"secret": "x", "fine": "y"})
+    unreadable = os.path.join(os.fsencode(root), b"secret")
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: path != unreadable and may(path, mode, **more))
+    taken = take(store, root)
+    assert [("secret", "it may not be read")] == [(one.path, one.why) for one in taken.skipped]
+    assert {"a", "fine"} == set(listed(store.directory, taken.tree))
+
+
+def test_a_file_that_git_refuses_costs_no_other(tmp_path: Path, store: Store) -> None:
+    """Where a filter of the user's fails for a file, that is told, and all others are stored."""
+    root = make(tmp_path / "r", {"a": "x"})
+    git(root, "config", "--global", "filter.broken.clean", "false")
+    git(root, "config", "--global", "filter.broken.required", "true")
+    write(root, {".gitattributes": "*.bad filter=broken\n", "one.bad": "x", **dict.fromkeys("bcdefgh", "x")})
+    taken = take(store, root)
+    assert ["one.bad"] == [one.path for one in taken.skipped]
+    assert {".gitattributes", "a", *"bcdefgh"} == set(listed(store.directory, taken.tree))
+
+
+def test_the_users_filters_run(tmp_path: Path, store: Store) -> None:
+    """What the user himself has set up to filter files with, as git-lfs, filters them in a snapshot."""
+    root = make(tmp_path / "r", {".gitattributes": "*.up filter=up\n"})
+    git(root, "config", "--global", "filter.up.clean", "tr a-z A-Z")
+    git(root, "config", "filter.up.clean", "echo checkout")
+    write(root, {"a.up": "words\n"})
+    taken = take(store, root)
+    assert "WORDS" == git(Path(store.directory), f"--git-dir={store.directory}", "show", f"{taken.tree}:a.up")
+
+
+def test_the_index_is_kept(tmp_path: Path, store: Store) -> None:
+    """The second snapshot does not read files again that did not change."""
+    root = make(tmp_path / "r", {"a": "1"})
+    take(store, root)
+    index = Path(store.index).read_bytes()
+    (root / "a").chmod(0o600)
+    assert take(store, root).tree == git(root, "rev-parse", "HEAD^{tree}")
+    Path(store.index).write_bytes(index[:20])
+    assert take(store, root).tree == git(root, "rev-parse", "HEAD^{tree}"), "a broken one is made anew"
+    Path(f"{store.index}.lock").touch()
+    assert take(store, root).tree == git(root, "rev-parse", "HEAD^{tree}"), (
+        "a lock that was left behind is no hindrance"
+    )
+
+
+def test_what_the_user_hides_from_git_is_seen(tmp_path: Path, store: Store) -> None:
+    """Changes of files that are assumed unchanged, or skipped, are changes all the same."""
+    root = make(tmp_path / "r", {"assumed": "1", "skipped": "1", "both": "1"})
+    git(root, "update-index", "--assume-unchanged", "assumed", "both")
+    git(root, "update-index", "--skip-worktree", "skipped", "both")
+    before = take(store, root)
+    write(root, {"assumed": "2", "skipped": "2", "both": "2"})
+    assert {"assumed", "both", "skipped"} == set(changes(store, root, before))
+
+
+def test_into_the_repository(tmp_path: Path, store: Store) -> None:
+    """For a commit the objects are written into the repository itself, also those that the store had before."""
+    root = make(tmp_path / "r", {"a": "1"})
+    write(root, {"new/file": "x", "a": "2"})
+    take(store, root)
+    taken = store.take(found(root), into_repository=True)
+    assert "x" == git(root, "show", f"{taken.tree}:new/file")
+    assert "2" == git(root, "show", f"{taken.tree}:a")
+    assert "" == git(root, "fsck", "--no-dangling")
+
+
+def test_a_longer_patch_is_cut_after_a_file(tmp_path: Path, store: Store) -> None:
+    """Of a patch that is too long whole files remain, which can be applied, and a word says that it goes on."""
+    root = make(tmp_path / "r", {"a": "1"})
+    before = take(store, root)
+    write(root, dict.fromkeys(("b", "c", "d", "e"), "some words\n" * 40))
+    after = take(store, root)
+    patch = io.BytesIO()
+    written = write_patch(store.git(found(root)), before.tree, after.tree, patch, 1500)
+    assert not written.is_whole and len(patch.getvalue()) == written.size <= 1600
+    assert b"cut here" in patch.getvalue().splitlines()[-1]
+    git(root, "clean", "-fdq")
+    git(root, "apply", "-", given=patch.getvalue())
+    assert "b" in {path.name for path in root.iterdir()} and "e" not in {path.name for path in root.iterdir()}
+
+
+def test_trouble_is_an_error(tmp_path: Path, store: Store) -> None:
+    """Of a repository that cannot be used no snapshot is taken, and the error says why."""
+    root = make(tmp_path / "r", {}, "--bare")
+    with pytest.raises(GitError, match="bare"):
+        take(store, root)
