@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .search.scan import Found
     from .system.line_file import LineFile
     from .work.acts import Act
+    from .work.desk import Work
     from .work.undo import TakenBack
 
 OPERATOR = "operator"
@@ -142,6 +143,13 @@ class Engine:
         metas = [run.meta for run in planned]
         standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
+
+    @cached_property
+    def work(self) -> Work:
+        """What the runs changed, and what can be done with that."""
+        from .work.desk import Work
+
+        return Work(self.project)
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
         """Return full run ids, each once, for ids, short ids or unambiguous beginnings of either. Raises UnknownRun.

@@ -23,6 +23,7 @@ COMMANDS = {
     "watch": ("watch", "Show up to six runs side by side, live."),
     "logs": ("logs", "Print what a run did, or follow it."),
     "answer": ("answer", "Print the answer of a run, or one of its code blocks."),
+    "diff": ("diff", "Print what a run changed."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "report": ("report", "Show what the runs cost, by preset, model and agent."),
     "queue": ("queue", "List waiting runs; move one, hold or release the queue."),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
+from ..run.changes import NOT_RECORDED, Changes
 from ..run.describe import moment
 from ..run.events import (
     CONTENT_LIMIT,
@@ -153,7 +154,16 @@ class Remains:
             ended_at=paths.now_iso(),
             duration_ms=self._lasted_ms,
             not_ended=not_ended,
+            changes=self._changes(),
         )
+
+    def _changes(self) -> Changes | None:
+        """Say that nobody recorded what a run in a repository changed; readers find out what can still be told."""
+        baseline = self.fold.baseline
+        if baseline is None or not self.fold.started_at:
+            return None
+        why = "its wrapper died before" if baseline.tree else baseline.note.removeprefix(f"{NOT_RECORDED}: ")
+        return Changes(note=f"{NOT_RECORDED}: {why}")
 
     def _complaint(self) -> str:
         """Return what a wrapper whose disk took no file for it said of its own fault, a line."""

@@ -45,6 +45,8 @@ class ChangedFile(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Why its content is not told, in words."""
 
 
+NOT_RECORDED = "not recorded"
+"""Begin the note where nothing is known."""
 MOST_FILES = 1_000
 """That are named in a record."""
 
@@ -64,6 +66,39 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The id of the tree afterwards; empty outside git."""
     named: tuple[ChangedFile, ...] = ()
     """The first `MOST_FILES` of them, by path."""
+
+    @property
+    def figure(self) -> str:
+        """`+12 −3`, `2 files` where no lines are counted, `–` for none; `shared` where others may have changed some of
+        them, `?` where nothing is known.
+        """
+        if not self.files:
+            return "?" if self.note else "–"
+        if self.shared:
+            return "shared"
+        return self._lines or self._count
+
+    @property
+    def words(self) -> str:
+        """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; what is
+        not known is said behind it.
+        """
+        said = " ".join(filter(None, (self._count, self._lines))) if self.files else "" if self.note else "nothing"
+        if self.shared and self.files:
+            said = f"shared directory: {said} ({self.shared})"
+        return "; ".join(filter(None, (said, self.note)))
+
+    @property
+    def _count(self) -> str:
+        return "1 file" if self.files == 1 else f"{self.files:,} files"
+
+    @property
+    def _lines(self) -> str:
+        return f"+{_short(self.added)} −{_short(self.removed)}" if self.added or self.removed else ""
+
+
+def _short(count: int) -> str:
+    return str(count) if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
 
 
 class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):

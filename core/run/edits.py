@@ -77,6 +77,22 @@ def is_edit(event: Event) -> bool:
     return next(_changes(event), None) is not None
 
 
+def paths_of(call: ToolCall) -> list[tuple[str, str]]:
+    """Return the files that a call writes, as it names them, each with `add`, `delete` or `update` as far as that is
+    said; nothing for a call that writes none, or does not say which.
+    """
+    args = call.args
+    patch = next((text for text in args.values() if isinstance(text, str) and text.lstrip().startswith(_PATCH)), None)
+    if patch is not None:
+        heads = (line[4:].partition(" File: ") for line in patch.split("\n") if line.startswith("*** "))
+        return [(named, what.lower()) for what, _, named in heads if named]
+    if changes := _mappings(args.get("changes")):
+        named = ((_string(change, _PATHS), _string(change, ("kind",))) for change in changes)
+        return [(path, kind) for path, kind in named if path]
+    path = _string(args, _PATHS)
+    return [(path, "update")] if path and (call.tool_name.lower() in _WRITERS or is_edit(call)) else []
+
+
 def effort(event: Event) -> int:
     """Return how many pairs of lines have to be compared for its diff; at most `EFFORT` are."""
     return min(EFFORT, sum(_between(change).effort for change in _changes(event)))

@@ -62,6 +62,23 @@ class SessionTold(_Event, frozen=True, kw_only=True, tag="session"):
     """Where it keeps it; None where it does not say so."""
 
 
+class Baseline(_Event, frozen=True, kw_only=True, tag="baseline"):
+    """What the working tree was before the child did anything, in a git repository; to be shown: what is acted on is
+    kept outside the checkout.
+    """
+
+    root: str = ""
+    """Of the working tree; empty where that is not known."""
+    prefix: str = ""
+    """Where in it the run works, as `services/api`; empty for its root."""
+    tree: str = ""
+    """Its id; empty where there is none, `note` says why."""
+    head: str = ""
+    """The commit that was checked out; empty before the first one."""
+    branch: str = ""
+    note: str = ""
+
+
 class AssistantText(_Event, frozen=True, kw_only=True, tag="assistant_text"):
     text: str
     partial: bool = False
@@ -239,6 +256,7 @@ KnownEvent = (
     RunQueued
     | RunStarted
     | SessionTold
+    | Baseline
     | AssistantText
     | Thinking
     | ToolCall

@@ -14,6 +14,7 @@ from ..system.line_file import LineTail
 from ..text.plain import one_line
 from .events import (
     AssistantText,
+    Baseline,
     Decision,
     ErrorReported,
     Event,
@@ -79,6 +80,8 @@ class Fold:
         self.attempt = 1
         self.session: SessionTold | None = None
         """Where the agent keeps the conversation, as it told last."""
+        self.baseline: Baseline | None = None
+        """What the working tree was before; None outside git, and as long as nobody has looked."""
         self.waits_for: WaitsFor | None = None
         self.activity = ""
         self.is_retrying = False
@@ -136,6 +139,8 @@ class Fold:
                 self.hand = event
             case SessionTold():
                 self.session = event
+            case Baseline():
+                self.baseline = event
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():

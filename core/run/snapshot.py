@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from .changes import Changes
 from .model import STATUS_OF, RunMeta, RunReason, RunStatus, Usage, WaitsFor
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Ended(Struct, frozen=True, kw_only=True):
     """Processes that could not be ended."""
     asks: bool = False
     """Whether its answer ends with a question."""
+    changes: Changes | None = None
+    """What was changed while it was at work; None where nobody looked."""
 
     @property
     def status(self) -> RunStatus:
@@ -191,6 +194,11 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> RunReason | None:
         return self.state.reason if isinstance(self.state, Ended) else None
+
+    @property
+    def changes(self) -> Changes | None:
+        """What was changed while it was at work; None as long as it has not ended, and where nobody looked."""
+        return self.state.changes if isinstance(self.state, Ended) else None
 
     @property
     def started_at(self) -> str | None:

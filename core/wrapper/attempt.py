@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -34,6 +35,9 @@ from .queue import Signals
 from .records import Records
 from .wakeup import read_available, wake_on_signals
 
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
 LEFT_OVERS_S = 0.5
 """How long processes the child left behind get between TERM and KILL."""
 
@@ -41,6 +45,10 @@ LONGEST_WAIT_S = 3600.0
 """Seconds that one wait takes at most; the kernel takes none of more than 24 days."""
 MOST_UNREAD_REQUESTS = 3
 """Looks for a request to stop that the disk may refuse before a signal counts without one."""
+
+
+class _StoppedBefore(Exception):
+    """The run is to end before its child was started."""
 
 
 class Attempt:
@@ -53,6 +61,7 @@ class Attempt:
         containment: Containment,
         conversation: Conversation,
         *,
+        recorder: Recorder,
         start: Start,
         began: float,
         turns: int,
@@ -70,6 +79,7 @@ class Attempt:
         self._signals = signals
         self._containment = containment
         self._conversation = conversation
+        self._recorder = recorder
         self._turns = turns
         self._child = running_side(meta.kind)
         self._poller = select.poll()
@@ -124,6 +134,8 @@ class Attempt:
             return self._outcome()
         try:
             child = self._start()
+        except _StoppedBefore:
+            return self._outcome()
         except OSError as error:
             return self._outcome(failure=Failure.of_start(error, self._meta.agent_command[0]))
         except SubdeckError as error:
@@ -177,6 +189,8 @@ class Attempt:
         Raises OSError with the file that is to blame; where it raises, nothing of the child is left.
         """
         command = self._child.command(self._start_of)
+        if not command.pipe:  # it reads its task at once
+            self._settle_baseline()
         environment = {name: value for name, value in os.environ.items() if name not in command.unset}
         own = own_variables(environment)
         environment.pop(paths.AGENT_ENVIRONMENT, None)
@@ -203,6 +217,23 @@ class Attempt:
             self._end_descendants()
             raise
         return child
+
+    def _settle_baseline(self) -> None:
+        """Wait until it is known what the working tree is before the child does anything. Raises _StoppedBefore."""
+
+        def is_stopped() -> bool:
+            self._handle_signals()
+            return self.is_stopped
+
+        self._recorder.settle(is_stopped)
+        self._take_baseline()
+        if self._recorder.descriptor >= 0:
+            raise _StoppedBefore
+
+    def _take_baseline(self) -> None:
+        """Write what the working tree was, once that is known."""
+        if baseline := self._recorder.take_baseline():
+            self._records.event(baseline)
 
     def _end_descendants(self) -> None:
         patience = 0.0 if self._stop and self._stop.force else LEFT_OVERS_S
@@ -231,39 +262,47 @@ class Attempt:
         """
         self._watchdog.heard(time.monotonic(), 0)
         woken = wake_on_signals()
-        poller = self._poller
-        foot = self._conversation.foot
-        for descriptor in (self._stdout, self._stderr, woken, *((foot.descriptor,) if foot else ())):
-            poller.register(descriptor, select.POLLIN)
+        foot, recorder = self._conversation.foot, self._recorder
+        for descriptor in (self._stdout, self._stderr, woken, foot.descriptor if foot else -1, recorder.descriptor):
+            if descriptor >= 0:
+                self._poller.register(descriptor, select.POLLIN)
         self._conversation.attach(self._stream)
         self._handle_signals()
         self._look_into_inbox()
         while (returncode := child.poll()) is None:
             if self._escalation.gives_up(time.monotonic()):
                 return None
-            for descriptor, _ in poller.poll(self._timeout_ms()):
+            for descriptor, _ in self._poller.poll(self._timeout_ms()):
                 if descriptor == woken:
                     for _ in read_available(woken):
                         continue
                     self._handle_signals()
                     self._look_into_inbox()
                     processes.reap(keep=child.pid)
-                elif self._input and descriptor == self._input.descriptor:
-                    self._input.go_on()
-                elif foot and descriptor == foot.descriptor:
-                    if not foot.read():
-                        poller.unregister(descriptor)
-                    self._look_into_inbox()
-                elif not self._read(descriptor):
-                    poller.unregister(descriptor)
+                else:
+                    self._take_from(descriptor)
             self._advance(child)
         return returncode
+
+    def _take_from(self, descriptor: int) -> None:
+        """Take what has come, or go on with what there is room for now."""
+        foot = self._conversation.foot
+        if descriptor == self._recorder.descriptor:
+            return  # `_advance` looks at that, as it has a deadline, too
+        if self._input and descriptor == self._input.descriptor:
+            self._input.go_on()
+        elif foot and descriptor == foot.descriptor:
+            if not foot.read():
+                self._poller.unregister(descriptor)
+            self._look_into_inbox()
+        elif not self._read(descriptor):
+            self._poller.unregister(descriptor)
 
     def _timeout_ms(self) -> float | None:
         """Milliseconds until the next clock of ours; None when only the child or a signal can bring news."""
         clocks = (
             *(self._escalation.due(), self._records.activity.due(), self._watchdog.due(), self._settled_at()),
-            self._conversation.due(),
+            *(self._conversation.due(), self._recorder.due),
         )
         due = min((clock for clock in clocks if clock is not None), default=None)
         return None if due is None else min(max(0.0, due - time.monotonic()), LONGEST_WAIT_S) * 1000 + 1
@@ -276,6 +315,10 @@ class Attempt:
         """Write the activity record and take the step of the escalation, where they are due."""
         now = time.monotonic()
         self._containment.look(now)
+        recorded = self._recorder.descriptor
+        if recorded >= 0 and self._recorder.advance(now):
+            self._poller.unregister(recorded)
+            self._take_baseline()
         self._records.touch(now)
         self._conversation.advance(now)
         self._reply()
@@ -322,7 +365,9 @@ class Attempt:
         self._reply()
 
     def _reply(self) -> None:
-        """Tell the child what its stream wants said."""
+        """Tell the child what its stream wants said, once it may do something."""
+        if self._recorder.descriptor >= 0:
+            return
         message = self._stream.replies()
         if self._input and (message or self._stream.is_stdin_done):
             self._input.put(message, is_last=self._stream.is_stdin_done)
@@ -361,7 +406,8 @@ class Attempt:
 
     def _stop_softly(self, now: float) -> None:
         """Have a child that is talked to end its turn by its own means first; any other gets TERM at once."""
-        if self._input is None or not self._stream.talks or self._stream.is_stdin_done:
+        is_deaf = self._input is None or self._recorder.descriptor >= 0
+        if is_deaf or not self._stream.talks or self._stream.is_stdin_done:
             self._escalation.stop(now)
         elif self._escalation.ask(now):
             self._stream.interrupt(stays=False)

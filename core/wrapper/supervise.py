@@ -10,15 +10,18 @@ from msgspec.structs import replace
 from .. import paths
 from ..agents.child import Start
 from ..run import artifacts
+from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..system import files
-from ..text.plain import plain
+from ..system.log import log_fault
+from ..text.plain import one_line, plain
 from .attempt import Attempt
 from .containment import Containment
 from .conversation import Conversation
 from .queue import Signals
+from .recorder import Recorder, working_tree
 from .records import Records, header, pane
 
 ID_LIMIT = 200
@@ -49,11 +52,14 @@ def supervise(
 
         conversation.foot = Foot(run_dir, pane(), lambda: conversation.asked)
         records.show_by(conversation.foot.show)
-    result = _run(meta, run_dir, records, signals, containment, conversation)
+    recorder = Recorder(meta, run_dir, working_tree(meta.cwd))
+    result = _run(meta, run_dir, records, signals, containment, conversation, recorder)
     conversation.close(f"the run ended first: {result.reason}")
     if conversation.foot:
         conversation.foot.close()
-    result = replace(result, undelivered=tuple(conversation.undelivered))
+    changes = _changes(recorder, records, result) if records.started_at else None
+    result = replace(result, undelivered=tuple(conversation.undelivered), changes=changes)
+    recorder.close()
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     conclude(run_dir, records, result)
@@ -66,6 +72,7 @@ def _run(
     signals: Signals,
     containment: Containment,
     conversation: Conversation,
+    recorder: Recorder,
 ) -> RunResult:
     """Continue the same child session until there is an end that asking again would not change.
 
@@ -84,7 +91,10 @@ def _run(
     while True:
         number += 1
         start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
+        if number == 1 and not os.path.exists(os.path.join(run_dir, paths.STOP)):
+            recorder.begin()
         if conversation.is_wanted or (meta.by_hand and number == 1):
+            recorder.settle()
             from .hand import Hand  # most runs are never taken over
 
             hand = Hand(start, records, signals, conversation)
@@ -100,6 +110,7 @@ def _run(
             start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
         attempt = Attempt(
             *(records, signals, containment, conversation),
+            recorder=recorder,
             start=start,
             began=began + paused,
             turns=facts.usage.turns,
@@ -125,6 +136,18 @@ def _run(
     # by the clock of the event, so that a run that ended shows the same start as while it was running
     started = (records.started_at or began_at, round((time.monotonic() - began) * 1000)) if had_child else None
     return replace(result_of(meta, facts, outcome, started=started, attempts=attempts), not_ended=not_ended)
+
+
+def _changes(recorder: Recorder, records: Records, result: RunResult) -> Changes | None:
+    """Return what was changed, now that nothing of the run is left."""
+    try:
+        recorder.settle()
+        if baseline := recorder.take_baseline():
+            records.event(baseline)
+        return recorder.finish(used_tools=bool(result.usage.tool_uses))
+    except Exception as error:  # whatever it is, the run has ended as it has
+        log_fault("recording what a run changed", error)
+        return Changes(note=f"{NOT_RECORDED}: {one_line(str(error), 200)}")
 
 
 def _session_to_resume(meta: RunMeta) -> str | None:

@@ -75,6 +75,44 @@ def tool(name):
     write(f'{{"type":"tool_execution_end","toolCallId":"c1","toolName":"{name}","isError":false,"result":{result}}}')
 
 
+def call(name, args, result="done"):
+    """Say that a tool was called, and how that went."""
+    words = ",".join(f"{quoted(key)}:{quoted(value)}" for key, value in args.items())
+    start = f'"toolCallId":"{name} {words.__hash__()}","toolName":"{name}"'
+    write(f'{{"type":"tool_execution_start",{start},"args":{{{words}}}}}')
+    content = f'{{"content":[{{"type":"text","text":{quoted(result)}}}]}}'
+    write(f'{{"type":"tool_execution_end",{start},"isError":false,"result":{content}}}')
+
+
+def put(words):
+    """Write a file without saying so: `PATH TEXT`."""
+    path, _, content = words.partition(" ")
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w") as file:
+        file.write(content.replace("\\n", "\n"))
+
+
+def save(words):
+    """Write a file by the tool for it."""
+    put(words)
+    path, _, content = words.partition(" ")
+    call("write", {"path": path, "content": content.replace("\\n", "\n")})
+
+
+def edit(words):
+    """Replace a text by another, `PATH OLD NEW`, by the tool for it."""
+    path, old, new = words.split(" ")
+    with open(path) as file:
+        content = file.read()
+    put(f"{path} {content.replace(old, new, 1)}")
+    call("edit", {"path": path, "oldText": old, "newText": new})
+
+
+def bash(command):
+    subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=2, check=True)
+    call("bash", {"command": command})
+
+
 def finish(_):
     """As pi since 0.80.4: it says that nothing more will come."""
     write('{"type":"agent_end","messages":[],"willRetry":false}')
@@ -168,7 +206,7 @@ COMMANDS = {
     for function in (
         say, ask_for_more, say_many, say_big, cut_off, empty, error, update, tool, finish, finish_old, answer, raw,
         garbage, complain, close_stdout, leave, die, deaf, hang, touch, wait_for, linger, detach, detach_unmarked,
-        daemonise,
+        daemonise, put, save, edit, bash,
     )
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from ...core.run.describe import GLYPHS
 from ...core.run.edits import DiffLine, diff_of, diff_of_call, effort, may_be_edit
 from ...core.run.events import (
     AssistantText,
+    Baseline,
     Decision,
     ErrorReported,
     Event,
@@ -241,7 +242,7 @@ def _kind(event: Event) -> Kind:
             return Kind.ERROR
         case Notice(level=NoticeLevel.WARNING) | Retry():
             return Kind.WARNING
-        case RunQueued() | RunStarted() | SessionTold() | Notice() | UsageReported() | UnknownEvent():
+        case RunQueued() | RunStarted() | SessionTold() | Baseline() | Notice() | UsageReported() | UnknownEvent():
             return Kind.NOTE
         case RunEnded():
             return Kind.ENDED

@@ -1,0 +1,173 @@
+"""What a run changes in a git repository: its working tree before and afterwards, compared by git.
+
+The wrapper does this in processes of its own (`core/wrapper/recorder.py`), which it ends where they take too long.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from msgspec.structs import replace
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.diff import changed_files, write_patch
+from ..git.program import Git
+from ..git.repository import Repository, find
+from ..git.snapshot import Snapshot, Store
+from ..run.changes import MOST_FILES, NOT_RECORDED, ChangedFile, Changes, FileStatus
+from ..run.describe import size_text
+from ..run.events import Baseline
+from ..run.model import RunMeta
+from ..system import files
+from . import presence
+from .record import WorkRecord, read_record
+from .recorded import Large, Recorded, read_recorded, store_of, write_recorded
+from .shared import shared_words
+from .written import Written
+
+MOST_PATCH = 32 * 1024 * 1024
+"""Bytes of `changes.patch`."""
+LIVE = "live"
+"""Where viewers keep what they need of git while a run goes on, beside what was recorded."""
+FOREIGN = "git takes nothing here for a repository"
+
+
+def project_of(run_dir: str) -> paths.Project:
+    """Return the project that a run's directory belongs to."""
+    return paths.Project(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(run_dir)))))
+
+
+def begin(meta: RunMeta, run_dir: str, root: str) -> Baseline:
+    """Record the working tree as it is before the child does anything; `root` is where it was seen to begin."""
+    try:
+        recorded = _before(meta, paths.work_dir(project_of(run_dir), meta.run_id), root)
+    except (SubdeckError, OSError) as error:
+        return Baseline(root=root, note=f"{NOT_RECORDED}: {error}")
+    return Baseline(
+        root=recorded.root,
+        prefix=recorded.prefix,
+        tree=recorded.before,
+        head=recorded.head,
+        branch=recorded.branch,
+    )
+
+
+def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
+    """Raise SubdeckError and OSError where nothing can be recorded."""
+    repository = repository_of(meta.cwd)
+    made = _own_worktree(directory) if meta.worktree else None
+    snapshot = None if made else Store(store_of(directory)).take(repository)
+    known = presence.others(meta.run_id, root)
+    recorded = Recorded(
+        run_id=meta.run_id,
+        root=repository.root,
+        common_dir=repository.common_dir,
+        before=made.base if made else snapshot.tree if snapshot else "",
+        prefix=repository.prefix,
+        head=repository.head or "",
+        branch=repository.branch or "",
+        left_out=_left_out(snapshot) if snapshot else {},
+        others=tuple(one.run_id for one in known if one.is_there),
+        earlier=tuple(one.run_id for one in known if not one.is_there),
+    )
+    write_recorded(directory, recorded)
+    return recorded
+
+
+def _own_worktree(directory: str) -> WorkRecord | None:
+    """Return what is known of the worktree that was made for a run; None where it goes on in that of another one."""
+    made = read_record(directory)
+    return None if made and getattr(made, "host", "") else made
+
+
+def repository_of(directory: str) -> Repository:
+    """Return the repository of a directory. Raises SubdeckError where it is none with a working tree."""
+    repository = find(directory)
+    if repository is None:
+        raise SubdeckError(FOREIGN)
+    if repository.trouble:
+        raise SubdeckError(repository.trouble)
+    return repository
+
+
+def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
+    """Record the working tree as the run leaves it, with `changes.patch`; return what was changed."""
+    directory = paths.work_dir(project_of(run_dir), meta.run_id)
+    try:
+        recorded = read_recorded(directory)
+        if recorded is None:
+            return Changes(note="what the directory was before is not known")
+        descriptor = files.open_private(os.path.join(run_dir, paths.CHANGES_PATCH), os.O_RDWR | os.O_TRUNC)
+        with open(descriptor, "w+b") as patch:
+            changes, snapshot = compare(recorded, store_of(directory), patch=patch)
+        write_recorded(directory, replace(recorded, after=snapshot.tree))
+        written = Written(meta.cwd, os.path.join(run_dir, paths.EVENTS))
+        written.read(is_over=True)
+        changes = replace(changes, shared=shared_words(meta, recorded, changes, written, root))
+        _tidy(directory, run_dir, changes)
+        return changes
+    except (SubdeckError, OSError) as error:
+        return Changes(note=f"{NOT_RECORDED}: {error}")
+    finally:
+        try:
+            presence.leave(meta.run_id, root)
+        except OSError:
+            pass
+
+
+def _tidy(directory: str, run_dir: str, changes: Changes) -> None:
+    """Remove what nobody needs any more now that the run has ended."""
+    files.remove_tree(os.path.join(directory, LIVE))
+    files.remove(os.path.join(store_of(directory), "index"))
+    if not changes.files:
+        files.remove_tree(store_of(directory))
+        files.remove(os.path.join(run_dir, paths.CHANGES_PATCH))
+
+
+def compare(
+    recorded: Recorded, store: str, *, lent: str = "", patch: IO[bytes] | None = None
+) -> tuple[Changes, Snapshot]:
+    """Compare the working tree as it is now, for which there is a store, with what it was before; write the difference
+    where it is wanted.
+
+    `lent` is the store that has the tree of before, where that is another one. Raises SubdeckError and OSError.
+    """
+    repository = repository_of(recorded.root)
+    snapshot = Store(store).take(repository)
+    alternates = (os.path.join(lent, "objects"),) if lent else ()
+    git = Git(recorded.root, git_dir=store, work_tree=recorded.root, alternates=alternates, is_own=True)
+    named = (*changed_files(git, recorded.before, snapshot.tree), *_large(recorded.left_out, _left_out(snapshot)))
+    if patch is not None:
+        write_patch(git, recorded.before, snapshot.tree, patch, MOST_PATCH)
+    return replace(summed(named, snapshot.tree), note=snapshot.note), snapshot
+
+
+def summed(named: Iterable[ChangedFile], tree: str = "") -> Changes:
+    """Add up files."""
+    ordered = sorted(named, key=lambda file: file.path)
+    return Changes(
+        files=len(ordered),
+        added=sum(file.added or 0 for file in ordered),
+        removed=sum(file.removed or 0 for file in ordered),
+        tree=tree,
+        named=tuple(ordered[:MOST_FILES]),
+    )
+
+
+def _left_out(snapshot: Snapshot) -> dict[str, Large]:
+    return {one.path: Large(one.size or None, one.mtime_ns or None, one.why) for one in snapshot.skipped}
+
+
+def _large(before: dict[str, Large], after: dict[str, Large]) -> Iterator[ChangedFile]:
+    """Yield the files that are in no tree and are not what they were."""
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        status = FileStatus.MODIFIED if old and new else FileStatus.ADDED if new else FileStatus.DELETED
+        size = (new or old or Large()).size
+        why = (new or old or Large()).why
+        yield ChangedFile(path, status, note=f"{why}: {size_text(size)}" if size else why)

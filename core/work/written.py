@@ -1,0 +1,149 @@
+"""What the tools of a run wrote, as its events tell it: outside git that is all that is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ..paths import EVENTS
+from ..run.changes import MOST_FILES, ChangedFile, Changes, ChangesSource, FileStatus
+from ..run.edits import EVERYWHERE, diff_of_call, paths_of
+from ..run.events import Event, ToolCall, ToolResult, call_id_of_line, decode_event, line_prefix
+from ..run.model import RunMeta
+from ..system.line_file import LineTail
+from ..text.plain import one_line
+
+READERS = frozenset(
+    {"read", "grep", "glob", "find", "ls", "notebookread", "webfetch", "websearch", "todowrite", "todoread"}
+)
+"""Tools, in lower case, that write no file."""
+_CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
+_STATUS = {"add": FileStatus.ADDED, "delete": FileStatus.DELETED}
+PATH_LENGTH = 4096
+
+
+class _File(Struct):
+    status: FileStatus
+    added: int | None = 0
+    removed: int | None = 0
+
+
+class Written:
+    """Of one run; takes its events in their order, again and again what has been added to them."""
+
+    def __init__(self, cwd: str, events_file: str) -> None:
+        self._cwd = cwd
+        self._tail = LineTail(events_file)
+        self._waited: set[bytes] = set()
+        """By what the lines of the results begin that are waited for."""
+        self._files: dict[str, _File] = {}
+        """By their absolute paths."""
+        self._open: dict[str, ToolCall] = {}
+        """Calls that write, by their ids, whose results have not come."""
+        self.has_commands = False
+        """Whether it used tools that may have written anything: its shell, those of a server."""
+        self.has_git = False
+        """Whether one of its commands mentions git."""
+
+    def read(self, *, is_over: bool) -> None:
+        """Take what was added to the events; what cannot be read says nothing.
+
+        Where the run is over, calls without a result are taken, too: they may have done what they were to do.
+        """
+        for line in self._tail.lines():
+            if line.startswith(_CALL):
+                if event := decode_event(line):
+                    self._apply(event)
+                if self._open:
+                    self._waited.add(call_id_of_line(line))
+            elif line.startswith(_RESULT) and (call_id := call_id_of_line(line)) in self._waited:
+                self._waited.discard(call_id)
+                if event := decode_event(line):
+                    self._apply(event)
+        if is_over:
+            for call in self._open.values():
+                self._take(call, None)
+            self._open.clear()
+
+    def _apply(self, event: Event) -> None:
+        match event:
+            case ToolCall(tool_call_id=call_id, tool_name=name, args=args):
+                if call_id in self._open:
+                    self._take(self._open.pop(call_id), None)
+                if paths_of(event):
+                    self._open[call_id] = event
+                elif name.lower() not in READERS:
+                    self.has_commands = True
+                    self.has_git = self.has_git or any("git" in word for word in args.values() if isinstance(word, str))
+            case ToolResult(tool_call_id=call_id, is_error=is_error):
+                call = self._open.pop(call_id, None)
+                if call and not is_error:
+                    self._take(call, event)
+            case _:
+                return
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that its tools wrote, absolute, as far as links do not lead elsewhere."""
+        return frozenset(self._files)
+
+    def changes(self, note: str = "") -> Changes:
+        """Return what is known; `note` says what is missing, where something is."""
+        named = tuple(
+            ChangedFile(one_line(self._shown(path), PATH_LENGTH), file.status, file.added, file.removed)
+            for path, file in sorted(self._files.items())
+        )
+        return Changes(
+            files=len(named),
+            added=sum(file.added or 0 for file in named),
+            removed=sum(file.removed or 0 for file in named),
+            source=ChangesSource.TOOLS,
+            note=note or ("what its commands wrote is not known outside git" if self.has_commands else ""),
+            named=named[:MOST_FILES],
+        )
+
+    def _shown(self, path: str) -> str:
+        inside = self._cwd.rstrip("/") + "/"
+        return path.removeprefix(inside)
+
+    def _take(self, call: ToolCall, result: ToolResult | None) -> None:
+        named = dict(paths_of(call))
+        counted = _counts(call, result, named)
+        for path, kind in named.items():
+            absolute = os.path.normpath(os.path.join(self._cwd, path))
+            file = self._files.setdefault(absolute, _File(_STATUS.get(kind, FileStatus.MODIFIED)))
+            if kind == "delete":
+                file.status = FileStatus.DELETED
+            counts = counted.get(path)
+            if counts is None or file.added is None or file.removed is None:
+                file.added = file.removed = None
+            else:
+                file.added, file.removed = file.added + counts[0], file.removed + counts[1]
+
+
+def changes_by_tools(meta: RunMeta, run_dir: str, note: str = "") -> Changes:
+    """Return what the tools of a run wrote, by its events; `note` says why no more is known."""
+    written = Written(meta.cwd, os.path.join(run_dir, EVENTS))
+    written.read(is_over=True)
+    return written.changes(note)
+
+
+def _counts(call: ToolCall, result: ToolResult | None, named: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return how many lines a call added and removed in each file, as far as it tells what was there before."""
+    if call.tool_name.lower() in ("write", "write_file", "create_file") and not (result and result.diff):
+        return {}
+    lines = diff_of_call(call, result)
+    if any(line.text == EVERYWHERE and not line.sign for line in lines):
+        return {}
+    shown = {one_line(path): path for path in named}
+    current = next(iter(named), "")
+    counts: dict[str, tuple[int, int]] = dict.fromkeys(named, (0, 0))
+    for line in lines:
+        if not line.sign:
+            current = shown.get(line.text, current)
+        elif line.sign in "+-":
+            added, removed = counts[current]
+            counts[current] = (added + (line.sign == "+"), removed + (line.sign == "-"))
+    return counts
