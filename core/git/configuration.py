@@ -113,8 +113,10 @@ def value_of(entries: Iterable[Entry], key: str, *, own: bool = False) -> str:
 
 
 def _nothing(key: str) -> str:
-    """Return the value that has git run nothing."""
+    """Return the value that has git run nothing of the checkout's."""
     last = key.rpartition(".")[2]
+    if last == "driver":
+        return "false"  # the command: a merge by none would end well, and keep one side only
     if last in ("required", "cachetextconv", "promisor", "enabled"):
         return "false"
     return ""

@@ -272,7 +272,13 @@ def quoted(path: str) -> str:
 
 
 def _name(arguments: Sequence[str | bytes]) -> str:
-    return one_line(os.fsdecode(arguments[0])) if arguments else ""
+    """Return the command itself, without the settings before it."""
+    words = iter(arguments)
+    for word in words:
+        if word != "-c":
+            return one_line(os.fsdecode(word))
+        next(words, None)
+    return ""
 
 
 @contextmanager

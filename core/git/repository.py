@@ -18,7 +18,7 @@ _DOT_GIT = ".git"
 _BRANCHES = "refs/heads/"
 _NO_REF = "ref: refs/heads/.invalid"
 """What stands in HEAD where the references are in tables."""
-_MOVED = "its working tree is elsewhere (core.worktree)"
+_MOVED = "git finds its working tree elsewhere, by its own settings or as its .git is none"
 _NONE_HERE = "not a git repository (or any "
 
 
@@ -69,18 +69,18 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
         )
     except GitError as error:
         return Repository(place, trouble=error.what)
-    lines = os.fsdecode(answer.output).split("\n")[:-1]
-    if not lines:
+    is_bare, _, rest = os.fsdecode(answer.output).partition("\n")
+    object_format, _, rest = rest.partition("\n")
+    if not rest:
         if _NONE_HERE in answer.said and not os.path.lexists(os.path.join(place, _DOT_GIT)):
             return None
         return Repository(place, trouble=_trouble(answer, here))
-    if lines[0] == "true":
-        return Repository("", git_dir=lines[2], common_dir=lines[3], is_bare=True, trouble="the repository is bare")
-    if len(lines) < 5 or not all(map(os.path.isabs, lines[2:5])) or len(lines) > 7:
-        return Repository(place, trouble=_trouble(answer, here))
-    _, object_format, git_dir, common_dir, root, *head = lines
-    if head == ["HEAD"]:
-        head = []  # which git repeats where it stands for nothing
+    if is_bare == "true":
+        return Repository("", git_dir=place, common_dir=place, is_bare=True, trouble="the repository is bare")
+    parts = _parts(rest, place)
+    if parts is None:
+        return Repository(place, trouble=_trouble(answer, here) if answer.code else _MOVED)
+    git_dir, common_dir, root, head = parts
     prefix = os.path.relpath(here, root)
     found = Repository(
         root,
@@ -91,6 +91,23 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
         object_format=object_format,
     )
     return _checked(found, head)
+
+
+def _parts(text: str, place: str) -> tuple[str, str, str, list[str]] | None:
+    """Part lines that are paths: of the repository, of what its worktrees share, of the working tree; the rest is HEAD.
+
+    Each of them may have line breaks in it, but where the working tree is, is known. None where it is elsewhere.
+    """
+    repository, is_there, rest = text.rpartition(f"\n{place}\n")
+    if not is_there:
+        return None
+    head = rest.split("\n")[:-1]
+    ends = [number for number, character in enumerate(repository) if character == "\n"]
+    for end in ends:
+        git_dir, common_dir = repository[:end], repository[end + 1 :]
+        if len(ends) == 1 or git_dir == common_dir or git_dir.startswith(f"{common_dir}/worktrees/"):
+            return git_dir, common_dir, place, [] if head == ["HEAD"] else head  # repeated where it stands for nothing
+    return None
 
 
 def _trouble(answer: Answer, where: str) -> str:

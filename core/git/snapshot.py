@@ -9,51 +9,24 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Generator, Iterator, Sequence
+import shutil
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
-from msgspec import Struct
-
 from ..system import files
-from ..text.plain import one_line
 from . import configuration
 from .configuration import Setting
 from .index import beginnings, small_file
-from .names import worded
-from .program import PATIENCE_S, Answer, Git, GitError, GitTimeout, failure, quoted
+from .program import PATIENCE_S, Git, GitError, GitTimeout, quoted
 from .repository import Repository
+from .taking import LARGE, Skipped, Snapshot, Taking
+from .writing import InTheWay, check_room, check_unchanged, write_files
 
-LARGE = 20 * 1024 * 1024
-"""Bytes from which on the content of a file is not stored."""
-MOST = 512 * 1024 * 1024
-"""Bytes that one snapshot stores at most."""
+__all__ = ["LARGE", "InTheWay", "Skipped", "Snapshot", "Store"]
+
+WRITING_S = 600.0
+"""Seconds that writing files may take: a command that is cut off leaves them half written."""
 _INFO = ("exclude", "attributes", "sparse-checkout")
-_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
-
-
-class Skipped(Struct, frozen=True):
-    """A file that is in the working tree and whose content is not in the snapshot."""
-
-    path: str
-    why: str
-    """A clause: `too large to be kept`."""
-    size: int = 0
-    mtime_ns: int = 0
-
-
-class Snapshot(Struct, frozen=True):
-    tree: str
-    skipped: tuple[Skipped, ...] = ()
-    head: str = ""
-    """The commit that was checked out; empty where there was none."""
-    note: str = ""
-    """What is not in it besides, a sentence."""
 
 
 class Store:
@@ -79,29 +52,81 @@ class Store:
         With `into_repository` what is new is written among the repository's own objects, where a commit can name it.
         Raises GitError and OSError.
         """
-        if repository.trouble:
-            raise GitError(repository.trouble, where=repository.root)
         with self._alone():
             settings = self._prepare(repository)
-            index = os.path.join(self.directory, "index.base" if into_repository else "index")
-            if into_repository:
-                files.remove(index)
-            git = self._git(repository, settings, index, patience, into_repository=into_repository)
-            fault: GitError | None = None
-            for _ in beginnings(git, repository, index):
-                try:
-                    return _Taking(git, repository, largest).snapshot()
-                except GitTimeout:
-                    raise
-                except GitError as error:
-                    fault = fault or error
-            raise fault or GitError("git can make no index", where=self.directory)
+            return self._taken(repository, settings, largest, patience, into_repository=into_repository)
+
+    def _taken(
+        self,
+        repository: Repository,
+        settings: Sequence[Setting],
+        largest: int,
+        patience: float,
+        *,
+        into_repository: bool = False,
+    ) -> Snapshot:
+        index = os.path.join(self.directory, "index.base") if into_repository else self.index
+        if into_repository:  # what another snapshot stored is not among the repository's objects
+            files.remove(index)
+        git = self._git(repository, settings, index, patience, into_repository=into_repository)
+        fault: GitError | None = None
+        for _ in beginnings(git, repository, index):
+            try:
+                return Taking(git, repository, largest).snapshot()
+            except GitTimeout:
+                raise
+            except GitError as error:
+                fault = fault or error
+        raise fault or GitError("git can make no index", where=self.directory)
 
     def git(self, repository: Repository, *, patience: float = PATIENCE_S) -> Git:
         """Return git for what is in the store and the repository, to compare and merge. Raises GitError and OSError."""
         with self._alone():
             settings = self._prepare(repository)
         return self._git(repository, settings, self.index, patience)
+
+    @contextmanager
+    def scratch(self, repository: Repository, *, patience: float = PATIENCE_S) -> Generator[Git]:
+        """Give git with an empty index of its own, for making trees of others. Raises GitError and OSError."""
+        with self._alone():
+            settings = self._prepare(repository)
+        index = os.path.join(self.directory, f"index.{os.urandom(6).hex()}")
+        try:
+            yield self._git(repository, settings, index, patience)
+        finally:
+            files.remove(index)
+            files.remove(f"{index}.lock")
+
+    def give(self, repository: Repository, objects: Iterable[str]) -> None:
+        """Write commits or trees of the store, with all that is in them, among the repository's own objects.
+
+        A commit there that begins with `^` is left out with all before it, so that the history is not gone through.
+        Raises GitError and OSError.
+        """
+        wanted = "".join(f"{name}\n" for name in objects).encode()
+        git = self.git(repository)
+        pack = git.run("pack-objects", "--revs", "--stdout", "--local", "--quiet", "--delta-base-offset", input=wanted)
+        repository.git.run("unpack-objects", "-q", input=pack)
+
+    def write(self, repository: Repository, now: str, wanted: str, *, patience: float = WRITING_S) -> None:
+        """Write a tree into the working tree, whose snapshot is `now`; the user's index stays as it is.
+
+        Raises InTheWay where a file has changed meanwhile, or is in the way: then nothing was written. Raises GitError
+        and OSError.
+        """
+        with self._alone():
+            settings = self._prepare(repository)
+            git = self._git(repository, settings, self.index, patience)
+            check_unchanged(git, repository.root, now, self._taken(repository, settings, LARGE, patience).tree)
+            check_room(git, repository.root, now, wanted)
+            index = f"{self.index}.write"
+            shutil.copy2(self.index, index)
+            try:
+                write_files(self._git(repository, settings, index, patience), repository.root, now, wanted)
+                files.rename(index, self.index)
+            finally:
+                files.remove(index)
+                files.remove(f"{index}.lock")
 
     def _git(
         self,
@@ -140,7 +165,12 @@ class Store:
             os.close(lock)
 
     def _prepare(self, repository: Repository) -> list[Setting]:
-        """Make the store what git takes for a repository; return the settings that go with it."""
+        """Make the store what git takes for a repository; return the settings that go with it.
+
+        Raises GitError where the repository cannot be used.
+        """
+        if repository.trouble:
+            raise GitError(repository.trouble, where=repository.root)
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
         entries = repository.git.configured()
@@ -196,105 +226,3 @@ def _own_lists(repository: Repository, entries: Sequence[configuration.Entry]) -
             if f"{path}/".startswith(f"{repository.root}/") and os.path.isfile(path):
                 found.append((key, path))
     return found
-
-
-class _Taking:
-    """One snapshot that is being taken."""
-
-    def __init__(self, git: Git, repository: Repository, largest: int) -> None:
-        self._git = git
-        self._repository = repository
-        self._root = os.fsencode(repository.root)
-        self._largest = largest
-        self._left = MOST
-        self._skipped: dict[bytes, Skipped] = {}
-
-    def snapshot(self) -> Snapshot:
-        answer = self._git.ask(
-            *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
-        )
-        if answer.code:
-            raise _failed("status", answer.said, self._repository)
-        changed = [path for path in _changed(answer.output) if self._is_storable(path)]
-        if changed:
-            self._store(changed)
-        tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
-        unread = len(re.findall(r"^warning: could not open directory", answer.said, re.M))
-        return Snapshot(
-            tree,
-            tuple(self._skipped[path] for path in sorted(self._skipped)),
-            self._repository.head or "",
-            f"{unread} director{'y' if unread == 1 else 'ies'} cannot be read" if unread else "",
-        )
-
-    def _skip(self, path: bytes, why: str, status: os.stat_result | None = None) -> None:
-        name = path.rstrip(b"/")
-        size, mtime = (status.st_size, status.st_mtime_ns) if status and stat.S_ISREG(status.st_mode) else (0, 0)
-        self._skipped[name] = Skipped(worded(name), why, size, mtime)
-
-    def _is_storable(self, path: bytes) -> bool:
-        """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
-        if path.endswith(b"/"):
-            self._skip(path, "a repository of its own")
-            return False
-        full = os.path.join(self._root, path)
-        try:
-            status = os.lstat(full)
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            if isinstance(error, NotADirectoryError):
-                return True
-            self._skip(path, f"it cannot be read: {error.strerror}")
-            return False
-        if kind := _KINDS.get(stat.S_IFMT(status.st_mode)):
-            self._skip(path, kind, status)
-            return False
-        if not stat.S_ISREG(status.st_mode):
-            return True
-        if status.st_size > self._largest:
-            self._skip(path, "too large to be kept", status)
-        elif not os.access(full, os.R_OK):
-            self._skip(path, "it may not be read", status)
-        elif status.st_size > self._left:
-            self._skip(path, "too much is new to be kept", status)
-        else:
-            self._left -= status.st_size
-            return True
-        return False
-
-    def _store(self, paths: list[bytes]) -> None:
-        """Store files; those that git refuses are found by halving, and skipped."""
-        answer = self._git.ask(
-            *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
-        )
-        if not answer.code:
-            return
-        if len(paths) > 1:
-            half = len(paths) // 2
-            self._store(paths[:half])
-            self._store(paths[half:])
-            return
-        if re.search(r"unable to write|No space left|index file|index\.lock", answer.said):
-            raise _failed("update-index", answer.said, self._repository)
-        lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
-        why = lines[0].partition(": ")[2] if lines else "git refuses it"
-        self._skip(paths[0], one_line(why, 120))
-
-
-def _changed(output: bytes) -> Iterator[bytes]:
-    """Yield the paths that differ from the index, and those that are untracked, from what `status` writes."""
-    for line in output.split(b"\0"):
-        match line[:1]:
-            case b"?":
-                yield line[2:]
-            case b"1" if line[3:4] != b".":
-                yield line.split(b" ", 8)[8]
-            case b"u":
-                yield line.split(b" ", 10)[10]
-            case _:
-                continue
-
-
-def _failed(command: str, said: str, repository: Repository) -> GitError:
-    return failure((command,), Answer(128, b"", said), repository.root)

@@ -1,0 +1,147 @@
+"""One snapshot that is being taken: what has changed since the last is found, weighed and stored."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from ..text.plain import one_line
+from .names import worded
+from .program import Answer, Git, GitError, failure
+from .repository import Repository
+
+LARGE = 20 * 1024 * 1024
+"""Bytes from which on the content of a file is not stored."""
+MOST = 512 * 1024 * 1024
+"""Bytes that one snapshot stores at most."""
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class Skipped(Struct, frozen=True):
+    """A file that is in the working tree and whose content is not in the snapshot."""
+
+    path: str
+    why: str
+    """A clause: `too large to be kept`."""
+    size: int = 0
+    mtime_ns: int = 0
+
+
+class Snapshot(Struct, frozen=True):
+    tree: str
+    skipped: tuple[Skipped, ...] = ()
+    head: str = ""
+    """The commit that was checked out; empty where there was none."""
+    note: str = ""
+    """What is not in it besides, a sentence."""
+
+
+class Taking:
+    """One snapshot that is being taken."""
+
+    def __init__(self, git: Git, repository: Repository, largest: int) -> None:
+        self._git = git
+        self._repository = repository
+        self._root = os.fsencode(repository.root)
+        self._largest = largest
+        self._left = MOST
+        self._skipped: dict[bytes, Skipped] = {}
+
+    def snapshot(self) -> Snapshot:
+        answer = self._git.ask(
+            *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
+        )
+        if answer.code:
+            raise _failed("status", answer.said, self._repository)
+        changed = [path for path in _changed(answer.output) if self._is_storable(path)]
+        if changed:
+            self._store(changed)
+        tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
+        unread = len(re.findall(r"^warning: could not open directory", answer.said, re.M))
+        return Snapshot(
+            tree,
+            tuple(self._skipped[path] for path in sorted(self._skipped)),
+            self._repository.head or "",
+            f"{unread} director{'y' if unread == 1 else 'ies'} cannot be read" if unread else "",
+        )
+
+    def _skip(self, path: bytes, why: str, status: os.stat_result | None = None) -> None:
+        name = path.rstrip(b"/")
+        size, mtime = (status.st_size, status.st_mtime_ns) if status and stat.S_ISREG(status.st_mode) else (0, 0)
+        self._skipped[name] = Skipped(worded(name), why, size, mtime)
+
+    def _is_storable(self, path: bytes) -> bool:
+        """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
+        if path.endswith(b"/"):
+            self._skip(path, "a repository of its own")
+            return False
+        full = os.path.join(self._root, path)
+        try:
+            status = os.lstat(full)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if isinstance(error, NotADirectoryError):
+                return True
+            self._skip(path, f"it cannot be read: {error.strerror}")
+            return False
+        if kind := _KINDS.get(stat.S_IFMT(status.st_mode)):
+            self._skip(path, kind, status)
+            return False
+        if not stat.S_ISREG(status.st_mode):
+            return True
+        if status.st_size > self._largest:
+            self._skip(path, "too large to be kept", status)
+        elif not os.access(full, os.R_OK):
+            self._skip(path, "it may not be read", status)
+        elif status.st_size > self._left:
+            self._skip(path, "too much is new to be kept", status)
+        else:
+            self._left -= status.st_size
+            return True
+        return False
+
+    def _store(self, paths: list[bytes]) -> None:
+        """Store files; those that git refuses are found by halving, and skipped."""
+        answer = self._git.ask(
+            *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
+        )
+        if not answer.code:
+            return
+        if len(paths) > 1:
+            half = len(paths) // 2
+            self._store(paths[:half])
+            self._store(paths[half:])
+            return
+        if re.search(r"unable to write|No space left|index file|index\.lock", answer.said):
+            raise _failed("update-index", answer.said, self._repository)
+        lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
+        why = lines[0].partition(": ")[2] if lines else "git refuses it"
+        self._skip(paths[0], one_line(why, 120))
+
+
+def _changed(output: bytes) -> Iterator[bytes]:
+    """Yield the paths that differ from the index, and those that are untracked, from what `status` writes."""
+    for line in output.split(b"\0"):
+        match line[:1]:
+            case b"?":
+                yield line[2:]
+            case b"1" if line[3:4] != b".":
+                yield line.split(b" ", 8)[8]
+            case b"u":
+                yield line.split(b" ", 10)[10]
+            case _:
+                continue
+
+
+def _failed(command: str, said: str, repository: Repository) -> GitError:
+    return failure((command,), Answer(128, b"", said), repository.root)

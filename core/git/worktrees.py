@@ -1,0 +1,141 @@
+"""Worktrees of a repository, and the branches that they are on."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ..system import files
+from .program import Git, GitError, version
+from .repository import Repository
+
+_NULLS = (2, 36)
+"""The first git that lists worktrees with null bytes, so that a path may hold a line break."""
+_MOST_NAME = 60
+_FORM = "%(refname:lstrip=2)%00%(objectname)%00%(worktreepath)%00"
+
+
+class Worktree(Struct, frozen=True):
+    """A worktree as git knows it, whether it is still there or not."""
+
+    path: str
+    head: str = ""
+    branch: str = ""
+    """Short; empty where HEAD is detached."""
+    locked: str | None = None
+    """Why somebody has locked it; None where nobody has."""
+    prunable: str = ""
+    """Why git would forget it; empty where it would not."""
+
+
+class Branch(Struct, frozen=True):
+    name: str
+    commit: str
+    worktree: str = ""
+    """Where it is checked out; empty where it is not."""
+
+
+def add(repository: Repository, path: str, branch: str, commit: str, *, patience: float = 600.0) -> None:
+    """Make a worktree at a path that is not there, on a new branch that begins with a commit.
+
+    No hook runs. Where it fails, or takes too long, neither worktree nor branch is left. Raises GitError and OSError.
+    """
+    files.make_private_directory(os.path.dirname(path))
+    if os.path.lexists(path):
+        raise GitError("there is something already", where=path)
+    check_branch(branch)
+    git = Git(repository.root or repository.git_dir, settings=(("checkout.workers", "0"),), patience=patience)
+    if _tip(git, branch):
+        raise GitError(f"there is a branch {branch} already", where=repository.root)
+    try:
+        git.run("worktree", "add", "--quiet", "-b", branch, "--", path, commit)
+    except GitError:
+        _take_back(repository, path, branch, commit)
+        raise
+
+
+def _take_back(repository: Repository, path: str, branch: str, commit: str) -> None:
+    """Remove what is there of a worktree that could not be made."""
+    git = Git(repository.root or repository.git_dir)
+    git.ask("worktree", "remove", "--force", "--force", "--", path)
+    if os.path.lexists(path):
+        files.remove_tree(path)
+        git.ask("worktree", "prune")
+    git.ask("update-ref", "-d", f"refs/heads/{branch}", commit)
+
+
+def remove(repository: Repository, path: str) -> None:
+    """Remove a worktree with all that is in it, also where its directory has gone already. Raises GitError."""
+    Git(repository.root or repository.git_dir).run("worktree", "remove", "--force", "--force", "--", path)
+
+
+def prune(repository: Repository) -> None:
+    """Have git forget the worktrees whose directories have gone. Raises GitError."""
+    Git(repository.root or repository.git_dir).run("worktree", "prune")
+
+
+def listed(repository: Repository) -> tuple[Worktree, ...]:
+    """Return all worktrees of a repository, its own one first. Raises GitError."""
+    has_nulls = version() >= _NULLS
+    output = repository.git.run("worktree", "list", "--porcelain", *(("-z",) if has_nulls else ()))
+    separator = "\0" if has_nulls else "\n"
+    blocks = os.fsdecode(output).split(separator * 2)
+    return tuple(_parsed(block.split(separator)) for block in blocks if block)
+
+
+def _parsed(lines: Iterable[str]) -> Worktree:
+    said: dict[str, str] = {}
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        said[word] = rest
+    head = said.get("HEAD", "")
+    return Worktree(
+        said.get("worktree", ""),
+        head if head.strip("0") else "",
+        said.get("branch", "").removeprefix("refs/heads/"),
+        said.get("locked"),
+        said.get("prunable", ""),
+    )
+
+
+def branches(repository: Repository, prefix: str) -> tuple[Branch, ...]:
+    """Return the branches whose names begin with a directory, as `subdeck`, by name. Raises GitError."""
+    return _found(repository.git, f"refs/heads/{prefix.rstrip('/')}/")
+
+
+def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
+    fields = os.fsdecode(git.run("for-each-ref", f"--format={_FORM}", pattern)).split("\0")
+    triples = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+    return tuple(Branch(name.removeprefix("\n"), commit, worktree) for name, commit, worktree in triples)
+
+
+def delete_branch(repository: Repository, name: str, commit: str) -> bool:
+    """Delete a branch that is still at a commit, and checked out nowhere; return whether it went. Raises GitError."""
+    git = repository.git
+    found = _found(git, f"refs/heads/{name}")
+    if not any(branch.name == name and branch.commit == commit and not branch.worktree for branch in found):
+        return False
+    git.run("update-ref", "-d", f"refs/heads/{name}", commit)
+    return True
+
+
+def _tip(git: Git, branch: str) -> str:
+    """Return the commit of a branch; empty where there is none."""
+    answer = git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}")
+    return os.fsdecode(answer.output).strip() if not answer.code else ""
+
+
+def check_branch(name: str) -> None:
+    """Raise GitError where git would not take a name for a branch."""
+    if name.startswith("-") or Git("/", is_own=True).ask("check-ref-format", f"refs/heads/{name}").code:
+        raise GitError("git takes that for no name of a branch", where=name)
+
+
+def fit(words: str) -> str:
+    """Make a part of a branch's name of any words, as the name of a preset; `run` where nothing is left of them."""
+    name = re.sub(r"[^\w.+-]+", "-", words).strip("-._")[:_MOST_NAME]
+    name = re.sub(r"\.{2,}", ".", name).removesuffix(".lock").strip("-._")
+    return name or "run"

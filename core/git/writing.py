@@ -1,0 +1,87 @@
+"""Writing a tree into a working tree as a person would edit it: nothing that is in the way is lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from .names import worded
+from .program import Git, GitError, failure
+
+_NAMED = 5
+
+
+class InTheWay(GitError):
+    """Files that have changed meanwhile, or are in the way: nothing was written."""
+
+    def __init__(self, what: str, paths: Iterable[bytes], *, where: str) -> None:
+        self.paths = tuple(map(worded, paths))
+        more = f" and {len(self.paths) - _NAMED} more" if len(self.paths) > _NAMED else ""
+        super().__init__(f"{what}: {', '.join(self.paths[:_NAMED])}{more}", where=where)
+
+
+def check_unchanged(git: Git, root: str, expected: str, now: str) -> None:
+    """Raise InTheWay where a working tree is not what it was expected to be."""
+    if expected != now:
+        changed = git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", expected, now, "--")
+        raise InTheWay("changed meanwhile", changed, where=root)
+
+
+def check_room(git: Git, root: str, now: str, wanted: str) -> None:
+    """Raise InTheWay where something that is in no snapshot, as an ignored file, is in the place of one to be written;
+    and GitError where a directory may not be written to.
+    """
+    fields = iter(git.lines("diff-tree", "-r", "-z", "--name-status", "--no-renames", now, wanted, "--"))
+    letters = {path: letter for letter, path in zip(fields, fields, strict=True)}
+    going = {path for path, letter in letters.items() if letter == b"D"}
+    new = [path for path, letter in letters.items() if letter == b"A"]
+    place = os.fsencode(root)
+    if blocked := sorted({found for path in new for found in _in_the_way(place, path, going)}):
+        raise InTheWay("in the way, and not known to git", blocked, where=root)
+    for directory in {_nearest(os.path.dirname(os.path.join(place, path))) for path in letters}:
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise GitError("the directory may not be written to", where=worded(directory))
+
+
+def _in_the_way(root: bytes, path: bytes, going: set[bytes]) -> Iterator[bytes]:
+    """Yield what stands where a new file is to be, or one of its directories, and does not go."""
+    parts = path.split(b"/")
+    for depth in range(1, len(parts)):
+        above = b"/".join(parts[:depth])
+        try:
+            mode = os.lstat(os.path.join(root, above)).st_mode
+        except OSError:
+            return
+        if not stat.S_ISDIR(mode):
+            if above not in going:
+                yield above
+            return
+    full = os.path.join(root, path)
+    if not os.path.lexists(full) or path in going:
+        return
+    if os.path.islink(full) or not os.path.isdir(full):
+        yield path
+        return
+    for directory, _, names in os.walk(full):
+        for name in names:
+            inside = os.path.relpath(os.path.join(directory, name), root)
+            if inside not in going:
+                yield inside
+
+
+def _nearest(path: bytes) -> bytes:
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def write_files(git: Git, root: str, now: str, wanted: str) -> None:
+    """Bring the files from one tree to another; the index of `git` knows what they are now. Raises GitError.
+
+    git looks at all of them once more before it writes the first. What fails half-way is told, and another snapshot
+    says how far it came.
+    """
+    answer = git.ask("read-tree", "-m", "-u", "--no-recurse-submodules", now, wanted)
+    if answer.code:
+        raise failure(("read-tree",), answer, root)
