@@ -1,6 +1,7 @@
 """Checks of what subdeck needs on this machine and in this project, each with the step that fixes what is missing.
 
-A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs.
+A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs, and git,
+where there are worktrees of runs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
 from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .presets.catalog import discover
+from .run.describe import size_text
 from .run.mark import check_key
 from .system import cgroup, files, processes
 from .text.plain import one_line
@@ -68,6 +70,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_processes(settings),
         _key(),
         *_project(project),
+        *_work(project),
         *setup,
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
@@ -182,6 +185,28 @@ def _project(project: paths.Project) -> Iterator[Check]:
         yield Check("project", State.WARN, detail, "subdeck rm --purge RUN")
     else:
         yield Check("project", State.OK, f"{project.root} ({kind}, can be written)")
+
+
+def _work(project: paths.Project) -> Iterator[Check]:
+    """Name the worktrees of runs, and what is left of those that are gone; nothing where there is none."""
+    from .work import acts
+    from .work.worktrees import RunState, left_in_repository, listed
+
+    found = list(listed(project))
+    forgotten = len(left_in_repository(project)) if found or os.path.isdir(paths.works_dir(project)) else 0
+    lost = sum(worktree.run is RunState.LOST for worktree in found)
+    odd = sum(bool(worktree.standing.trouble) for worktree in found)
+    if found or forgotten:
+        counted = f"{len(found)} ({size_text(sum(worktree.size for worktree in found))})"
+        named = ((lost, "of runs that are lost"), (odd, "with something wrong"), (forgotten, "known to git only"))
+        detail = ", ".join([counted, *(f"{count} {what}" for count, what in named if count)])
+        fix = "subdeck worktrees" if lost or odd else "git worktree prune" if forgotten else ""
+        yield Check("worktrees", State.WARN if fix else State.OK, detail, fix)
+    for act in acts.read(project):
+        if act.begun:
+            yield Check(
+                "undo", State.WARN, f"{one_line(act.title, 80)} was not done to its end", "u in the app takes it back"
+            )
 
 
 def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:

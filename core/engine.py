@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .system.line_file import LineFile
     from .work.acts import Act
     from .work.desk import Work
+    from .work.keeping import Unmerged
     from .work.undo import TakenBack
 
 OPERATOR = "operator"
@@ -499,6 +500,12 @@ class Engine:
             keeping.purge_old(self.project)
         else:
             keeping.purge(self.project, run_ids)
+
+    def unmerged(self, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
+        """Return those of these runs, deleted ones too, whose work is nowhere but in their worktrees."""
+        from .work.keeping import unmerged
+
+        return unmerged(self.project, run_ids)
 
     def last_act(self) -> Act | None:
         """Return what would be taken back next, whoever did it: the app, or the command line."""

@@ -6,6 +6,7 @@ import sys
 import time
 
 import click
+from msgspec import structs
 
 from ..config.settings import Retention
 from ..config.values import MOST_COUNT, MOST_DAYS, MOST_MEGABYTES
@@ -39,10 +40,18 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--purge", is_flag=True, help="Remove for good instead of moving to the trash.")
+@click.option("--unmerged", is_flag=True, help="Also delete runs whose work in a worktree is not merged or applied.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def clean(
-    days: float | None, keep: int | None, max_mb: float | None, dry_run: bool, purge: bool, yes: bool, as_json: bool
+    days: float | None,
+    keep: int | None,
+    max_mb: float | None,
+    dry_run: bool,
+    purge: bool,
+    unmerged: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Delete old finished runs. Without a rule, those in the settings (retention) apply.
 
@@ -58,10 +67,12 @@ def clean(
         raise UsageError("no rule says which runs are old", where="clean", hint=hint)
     if as_json and not (yes or dry_run):
         raise UsageError("--json cannot ask for confirmation", where="clean", hint=UNASKED_HINT)
-    stock = trash.read_stock(engine.project)
+    stock = keeping.read_stock(engine.project)
+    at_risk = stock.unmerged if unmerged else frozenset[str]()
+    stock = structs.replace(stock, unmerged=stock.unmerged - at_risk)
     selection = trash.choose(stock, rule, time.time())
     if not as_json:
-        say("\n".join(_summary(stock, selection, purge)))
+        say("\n".join(_summary(stock, selection, purge, at_risk)))
     moved: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     if selection.going and not dry_run:
@@ -77,10 +88,12 @@ def clean(
                 "dryRun": dry_run,
                 "purge": purge,
                 "all": {"runs": len(stock.runs), "bytes": stock.size},
+                "worktrees": {"count": stock.worktrees, "bytes": stock.worktrees_size},
                 "trash": {"runs": len(stock.trash), "bytes": stock.trash_size},
                 "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.unreported},
                 "unfinished": selection.unfinished,
                 "foreign": selection.foreign,
+                "unmerged": selection.unmerged,
                 "moved": moved,
                 "left": [{"runId": run_id, "why": why} for run_id, why in left],
             }
@@ -94,14 +107,21 @@ def clean(
         note(f"! {runs_word(len(left) - NAMED)} more not deleted")
 
 
-def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> list[str]:
+def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_risk: frozenset[str]) -> list[str]:
     lines = [
         f"there are {runs_word(len(stock.runs))}, {size_text(stock.size)}; "
         f"in the trash {runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
     ]
+    if stock.worktrees:
+        count = f"{stock.worktrees} worktree{'s' if stock.worktrees > 1 else ''}"
+        lines.append(f"in that: {count}, {size_text(stock.worktrees_size)} (subdeck worktrees lists them)")
     if selection.foreign:
         lines.append(
             f"kept: {runs_word(selection.foreign)} that your subdeck did not make; subdeck rm RUN deletes them"
+        )
+    if selection.unmerged:
+        lines.append(
+            f"kept: {runs_word(selection.unmerged)} with work that is not merged; --unmerged deletes them, too"
         )
     going = selection.going
     if not going:
@@ -110,6 +130,9 @@ def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool) -> lis
     lines.append(f"to delete: {runs_word(len(going))}, {size_text(selection.size)} ({span})")
     if selection.unreported:
         lines.append(f"! the end of {selection.unreported} of them has not been seen by anyone")
+    if lost := len(at_risk.intersection(selection.run_ids)):
+        until = "is lost for good" if purge else "is kept until they leave the trash"
+        lines.append(f"! the work of {lost} of them is not merged: it {until}")
     if purge:
         lines.append(f"that frees {size_text(selection.size)} at once and cannot be undone")
     else:

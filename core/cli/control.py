@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +16,9 @@ from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from .options import json_option, run_argument, runs_argument
 from .output import document, is_terminal, note, say
+
+if TYPE_CHECKING:
+    from ..work.keeping import Unmerged
 
 NAMED = 10
 """Deleted runs that are named to somebody who names none."""
@@ -65,9 +69,13 @@ def attach(ref: str, as_json: bool) -> None:
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--purge", is_flag=True, help="Remove for good. Without RUN: everything deleted more than a day ago.")
 @click.option("--undo", is_flag=True, help="Restore deleted runs.")
+@click.option("--yes", is_flag=True, help="With --purge: do not ask before work is lost that was not merged.")
 @json_option
-def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
-    """Delete finished runs. --undo restores them until they are purged."""
+def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool, as_json: bool) -> None:
+    """Delete finished runs. --undo restores them until they are purged.
+
+    What a run did in a worktree of its own and nobody merged or applied is kept, with its branch, until it is purged.
+    """
     if purge and undo:
         raise UsageError("--purge and --undo are opposites", where="rm", hint="leave one of them out")
     if not refs and not purge:
@@ -75,22 +83,28 @@ def rm(refs: tuple[str, ...], purge: bool, undo: bool, as_json: bool) -> None:
         raise UsageError("RUN is missing", where="rm", hint=hint)
     engine = Engine.open()
     kept: dict[str, str] = {}
+    unmerged: tuple[Unmerged, ...] = ()
     if undo:
         done, verb = engine.restore(_deleted(engine, refs)), "restored"
     elif purge:
-        done, verb = _purge(engine, refs), "purged"
+        done, verb = _purge(engine, refs, yes=yes, as_json=as_json), "purged"
     else:
         run_ids = engine.find(refs)
         kept = {run.run_id: run.meta.agent for run in engine.snapshots(run_ids) if run.meta.agent_session}
+        unmerged = engine.unmerged(run_ids)
         done, verb = engine.delete(run_ids), "deleted"
     if as_json:
-        document({verb: done})
+        kept_work = [{"runId": one.run_id, **one.fields} for one in unmerged if one.run_id in done]
+        document({verb: done} | ({"unmerged": kept_work} if kept_work else {}))
         return
     for run_id in done:
         back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
         say(f"{run_id[-6:]} {verb}{back}")
         if agent := kept.get(run_id):
             note(f"its conversation stays where {one_line(agent, 64)} keeps it")
+    for one in unmerged:
+        if one.run_id in done:
+            note(f"! {one.run_id[-6:]} has work that is not merged, kept until it is purged: {one.words}")
     if purge and not refs:
         say("what was deleted more than a day ago is purged")
 
@@ -144,16 +158,27 @@ def _described(run: RunSnapshot) -> str:
     return "\n".join([run.run_id, *(f"  {name:<10} {value}" for name, value in facts.items())])
 
 
-def _purge(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
-    """Delete what is not deleted yet, then remove all of it for good."""
+def _purge(engine: Engine, refs: Sequence[str], *, yes: bool, as_json: bool) -> tuple[str, ...]:
+    """Delete what is not deleted yet, then remove all of it for good, after asking where work would be lost."""
     if not refs:
         engine.purge()
         return ()
     run_ids = tuple(dict.fromkeys(_anywhere(engine, ref) for ref in refs))
+    if not yes and (unmerged := engine.unmerged(run_ids)):
+        _check_agreed(unmerged, as_json=as_json)
     standing = {run.run_id for run in engine.snapshots(run_ids)}
     engine.delete(run_id for run_id in run_ids if run_id in standing)
     engine.purge(run_ids)
     return run_ids
+
+
+def _check_agreed(unmerged: Sequence[Unmerged], *, as_json: bool) -> None:
+    """Ask whether unmerged work may be lost. Raises UsageError where nobody can be asked, Abort where it may not."""
+    lines = [f"{one.run_id[-6:]} has work that is not merged: {one.words}" for one in unmerged]
+    if as_json or not is_terminal(sys.stdin):
+        raise UsageError(lines[0], where="rm", hint="merge or apply it first, or add --yes to lose it for good")
+    say("\n".join(lines))
+    click.confirm("Remove it for good?", default=False, abort=True)
 
 
 def _anywhere(engine: Engine, ref: str) -> str:

@@ -37,6 +37,7 @@ COMMANDS = {
     "rm": ("control", "Delete finished runs, or restore deleted ones."),
     "adopt": ("control", "Take over foreign runs: copied ones, or made by an old version."),
     "clean": ("clean", "Delete old runs, by age, number or size."),
+    "worktrees": ("worktrees", "List the worktrees of runs, repair or remove them."),
     "presets": ("catalogs", "List the presets, or show one."),
     "models": ("catalogs", "List the models of each installed agent, and the roles."),
     "import": ("importing", "Make a preset of an agent file of another program."),

@@ -140,6 +140,12 @@ class Stock(Struct, frozen=True):
     """Deleted ones; `ended` is when they were deleted."""
     unreported: frozenset[str] = frozenset()
     """Ids of runs whose end was not reported yet."""
+    unmerged: frozenset[str] = frozenset()
+    """Ids of runs whose work is nowhere but in their worktrees."""
+    worktrees: int = 0
+    """How many there are, those of runs that are gone included."""
+    worktrees_size: int = 0
+    """Bytes that they take, in the sizes of their runs already."""
 
     @property
     def size(self) -> int:
@@ -160,6 +166,8 @@ class Selection(Struct, frozen=True):
     """How many a rule would take if nobody needed them."""
     foreign: int
     """How many a rule would take if they were this user's."""
+    unmerged: int
+    """How many a rule would take if their work were somewhere else, too."""
     unreported: int
     """How many of those that go have an end that was not reported yet."""
 
@@ -176,11 +184,12 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     """Decide by the three rules, each of which takes the oldest; a run goes when one of them takes it.
 
     `days` takes what ended longer ago, `keep` all finished runs but the newest so many, `max_mb` as many as are
-    needed for what stays, unfinished runs included, to fit. Unfinished runs, foreign ones and those in `needed` stay
-    whatever the rules say; they count in all of them.
+    needed for what stays, unfinished runs included, to fit. Unfinished runs, foreign ones, those with
+    unmerged work and those in `needed` stay whatever the rules say; they count in all of them.
     """
     foreign = {run.run_id for run in stock.runs if run.foreign}
-    needed = foreign.union(needed)
+    unmerged = stock.unmerged - foreign
+    needed = foreign.union(unmerged, needed)
     finished = sorted((run for run in stock.runs if run.ended is not None), key=_age)
     taken: set[str] = set()
     if rule.days is not None:
@@ -200,8 +209,9 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     return Selection(
         going,
         unfinished=len(stock.runs) - len(finished),
-        needed=len(taken.intersection(needed) - foreign),
+        needed=len(taken.intersection(needed) - foreign - unmerged),
         foreign=len(taken & foreign),
+        unmerged=len(taken & unmerged),
         unreported=sum(run.run_id in stock.unreported for run in going),
     )
 
@@ -250,6 +260,15 @@ def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, 
             elif entry == paths.RESULT:
                 ended = status.st_mtime
     return size, ended
+
+
+def size_of(path: str) -> int:
+    """Return the bytes on the disk that a directory takes with all that is in it; no link is followed."""
+    try:
+        with opened(os.path.dirname(path)) as above:
+            return _measured(above, os.path.basename(path))[0]
+    except OSError:
+        return 0
 
 
 def _unreported(project: paths.Project) -> frozenset[str]:

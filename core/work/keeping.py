@@ -5,29 +5,35 @@ Everybody who deletes, restores or purges runs comes here; `core/project/trash.p
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .. import paths
 from ..config.settings import Retention
 from ..errors import SubdeckError
 from ..project import trash
-from ..project.ownership import check_own
-from ..project.trash import Selection
+from ..project.ownership import check_own, is_own
+from ..project.trash import Selection, Stock, Stored, size_of
 from ..run import artifacts
 from ..run.describe import runs_word
 from ..run.model import PresetSource
+from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
 from .acts import ActKind, record
+from .record import tree_of, work_dirs
+from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
 
 if TYPE_CHECKING:
     from ..presets.trash import DeletedPreset
 
 TITLE = 40
 """Characters of the name of a run."""
+BRANCH = 60
 
 
 class Cleaned(Struct, frozen=True):
@@ -37,6 +43,24 @@ class Cleaned(Struct, frozen=True):
     """Those that did not, each with the reason."""
 
 
+class Unmerged(Struct, frozen=True):
+    """A run whose work is lost when its worktree goes."""
+
+    run_id: str
+    worktree: Worktree
+
+    @property
+    def words(self) -> str:
+        """Say on which branch, and how much: `subdeck/scout-4ae0bd: 3 files changed, 41 insertions(+)`."""
+        standing = self.worktree.standing
+        return f"{one_line(self.worktree.record.branch, BRANCH)}: {standing.trouble or standing.words}"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Say the same to a program."""
+        return {"branch": self.worktree.record.branch, "path": self.worktree.path, "why": self.words}
+
+
 def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     """Move finished runs to the trash, as one act; return their ids. Raises RunBusy for one that is still held."""
     wanted = tuple(run_ids)
@@ -44,7 +68,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
     moved: list[str] = []
     try:
         for run_id in wanted:
-            moved += trash.delete(project, (run_id,))
+            moved += _delete(project, run_id)
     finally:
         _remember(project, moved, titles)
     return tuple(moved)
@@ -59,7 +83,7 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> 
         title = "" if moved else _title(project, run_id)
         try:
             check_own(project, run_id)
-            gone = trash.delete(project, (run_id,))
+            gone = _delete(project, run_id)
         except SubdeckError as error:
             left.append((run_id, error.what))
             continue
@@ -72,27 +96,131 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> 
     return Cleaned(tuple(moved), tuple(left))
 
 
-def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
-    """Move to the trash what the rules of the settings take; what was not reported yet stays, for nobody is asked."""
+def read_stock(project: paths.Project) -> Stock:
+    """Look at every run directory as `trash.read_stock` does, and at what is kept of the runs' work outside of them."""
     stock = trash.read_stock(project)
+    kept = {os.path.basename(directory): (directory, size_of(directory)) for directory in work_dirs(project)}
+    trees = [size for directory, size in kept.values() if os.path.lexists(tree_of(directory))]
+
+    def whole(run: Stored) -> Stored:
+        return structs.replace(run, size=run.size + kept[run.run_id][1]) if run.run_id in kept else run
+
+    ended = (run.run_id for run in stock.runs if run.ended is not None and run.run_id in kept)
+    return structs.replace(
+        stock,
+        runs=tuple(map(whole, stock.runs)),
+        trash=tuple(map(whole, stock.trash)),
+        unmerged=frozenset(found.run_id for found in unmerged(project, ended)),
+        worktrees=len(trees),
+        worktrees_size=sum(trees),
+    )
+
+
+def unmerged(project: paths.Project, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
+    """Return those of these runs whose work is nowhere but in their worktrees, or of which that is not known."""
+    found: list[Unmerged] = []
+    for run_id in filter(paths.is_run_id, run_ids):
+        worktree = of_run(project, run_id)
+        if worktree is not None and not worktree.standing.is_safe and _is_own(project, run_id):
+            found.append(Unmerged(run_id, worktree))
+    return tuple(found)
+
+
+def _is_own(project: paths.Project, run_id: str) -> bool:
+    """Return whether a run is this user's, be it in the trash."""
+    return is_own(project.run_dir(run_id)) or is_own(os.path.join(project.trash, run_id))
+
+
+def apply_retention(project: paths.Project, rule: Retention, now: float) -> tuple[Selection, Cleaned]:
+    """Move to the trash what the rules of the settings take.
+
+    What was not reported yet stays, and so does work that is nowhere else: nobody is asked.
+    """
+    stock = read_stock(project)
     selection = trash.choose(stock, rule, now, needed=stock.unreported)
     own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
     return selection, clean(project, own, for_good=False)
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
-    """Take deleted runs back; return the ids of those that were still in the trash."""
+    """Take deleted runs back; return the ids of those that were still in the trash.
+
+    A worktree whose work is nowhere else has stayed where it was meanwhile, and so has its branch.
+    """
     return trash.restore(project, run_ids)
 
 
 def purge(project: paths.Project, run_ids: Iterable[str]) -> None:
-    """Remove deleted runs for good."""
-    trash.purge(project, run_ids)
+    """Remove deleted runs for good, with all that they did and nobody took over.
+
+    A worktree that cannot be removed now is found again (`subdeck worktrees`), and is removed as soon as it can be.
+    """
+    for run_id in run_ids:
+        is_ours = paths.is_run_id(run_id) and is_own(os.path.join(project.trash, run_id))
+        trash.purge(project, (run_id,))
+        if is_ours:
+            _let_go(project, run_id, for_good=True)
 
 
 def purge_old(project: paths.Project) -> None:
-    """Remove for good what was deleted a day ago."""
+    """Remove for good what was deleted a day ago, and what is left of runs that nobody has any more."""
     purge(project, trash.old_runs(project))
+    sweep(project)
+
+
+def sweep(project: paths.Project) -> None:
+    """Remove what is kept of the work of runs that are gone, where nothing is lost by that.
+
+    A run that is being launched has no directory yet, and a project may be on a disk that is away for a while: only
+    what nobody has touched for a day is removed, and only while the project is there.
+    """
+    if not os.path.isdir(project.home):
+        return
+    for directory in work_dirs(project):
+        run_id = os.path.basename(directory)
+        try:
+            is_old = os.stat(directory).st_mtime < time.time() - trash.KEPT
+        except OSError:
+            continue
+        if is_old and state_of(project, run_id) is RunState.LOST:
+            _let_go(project, run_id, for_good=False)
+
+
+def _delete(project: paths.Project, run_id: str) -> tuple[str, ...]:
+    """Move a run to the trash; with it goes its worktree, unless what was done in it is nowhere else."""
+    is_ours = paths.is_run_id(run_id) and is_own(project.run_dir(run_id))
+    gone = trash.delete(project, (run_id,))
+    if gone and is_ours:
+        _let_go(project, run_id, for_good=False)
+    return gone
+
+
+def _let_go(project: paths.Project, run_id: str, *, for_good: bool) -> None:
+    """Remove the worktree of a deleted run unless others work in it, or, if not for good, something would be lost.
+
+    What is kept beside it goes with a run that is gone for good.
+    """
+    directory = paths.work_dir(project, run_id)
+    is_gone = state_of(project, run_id) is RunState.LOST
+    try:
+        worktree = of_run(project, run_id)
+        if worktree is not None:
+            needing = (RunState.THERE, RunState.DELETED) if for_good else (RunState.THERE,)
+            users = sharing(project, worktree)
+            users.pop(run_id, None)
+            if any(state in needing for state in users.values()):
+                if worktree.run_id != run_id and is_gone:
+                    files.remove_tree(directory)
+                return
+            if not (for_good or worktree.standing.is_safe):
+                return
+            remove(worktree)
+            if state_of(project, worktree.run_id) is RunState.LOST:
+                files.remove_tree(worktree.directory)
+        if is_gone:
+            files.remove_tree(directory)
+    except SubdeckError as error:
+        log_fault("while removing a worktree", error)
 
 
 def delete_preset(project: paths.Project, path: str, source: PresetSource, words: str) -> DeletedPreset:

@@ -51,10 +51,14 @@ class WorkRecord(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """The commit that was checked out in `root`; empty where there was none."""
     prefix: str = ""
     """Where in the repository the run works, as `services/api`; empty for its root."""
+    host: str = ""
+    """The run in whose worktree it goes on; empty for one that has a worktree of its own."""
     taken: Taken | None = None
     """None as long as nothing, or not all of it, was taken over or discarded."""
     taken_tree: str = ""
     """The id of the tree that this is about: what was changed later is not taken."""
+    removed_at: str = ""
+    """When worktree and branch were removed; empty as long as they are there."""
 
 
 def write_record(directory: str, record: WorkRecord) -> None:

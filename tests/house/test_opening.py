@@ -43,6 +43,10 @@ PATHS = {
     "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),
     "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
     "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),
+    "core/work/worktrees.py": (
+        {"os.chmod", "os.walk", "shutil.rmtree"},
+        "worktrees in the user's state, whatever a child made there",
+    ),
     "core/presets/trash.py": (
         {"shutil.copy2", "shutil.move", "tempfile.TemporaryDirectory"},
         "a preset on its way to or from another file system, where none can be renamed",

@@ -36,6 +36,7 @@ from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
+from subdeck.core.work.keeping import Unmerged
 from subdeck.core.work.undo import TakenBack
 
 from ..factories import make_snapshot, make_state
@@ -281,6 +282,10 @@ class FakeEngine:
     def act(self, kind: ActKind, words: str, data: dict[str, Any] | None = None) -> None:
         """Let something be done that can be taken back."""
         self.acts.append(Act(str(len(self.acts)), kind, words, paths.now_iso(), data or {}))
+
+    def unmerged(self, names: Iterable[str]) -> tuple[Unmerged, ...]:
+        """Nothing works in a worktree."""
+        return ()
 
     def last_act(self) -> Act | None:
         return self.acts[-1] if self.acts else None

@@ -25,6 +25,7 @@ from subdeck.tui.dialogs.ask import ConfirmScreen
 from textual.widgets import Input
 
 from tests.factories import make_finished, make_meta, make_run, open_engine
+from tests.repositories import commit, make_repository, make_worktree
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine
@@ -368,3 +369,26 @@ def test_room_is_told_honestly() -> None:
     assert "u restores all of them" in loss_text(selection, purge=False, undo_key="u")
     assert "for good" in loss_text(selection, purge=True, undo_key="u")
     assert spared_line(selection) == ""
+
+
+async def test_work_that_is_nowhere_else_is_said_and_kept(project_dir: Path) -> None:
+    """Cleaning up spares it and says so; deleting the run by hand names branch and size, and undo finds all of it."""
+    engine = open_engine(make_repository(project_dir))
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    async with deck_on(engine) as deck:
+        await dialog_of(deck)
+        await write(deck, "keep", "0")
+        await deck.until_text("Kept: 1 run with work that is not merged.")
+        assert "In that: 1 worktree, " in " ".join(deck.screen_text.replace("│", " ").split())
+        await deck.press("escape")
+        await deck.until(lambda: deck.app.screen is deck.main, "the deck")
+        await deck.press("d")
+        await deck.until_text("Work that is not merged stays as long in its worktree")
+        assert f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)" in deck.screen_text
+        await deck.press("y")
+        await deck.until(lambda: not there(project_dir), "the run to go")
+        await deck.until(lambda: bool(deck.main.undo), "the way back")
+        await deck.press("u")
+        await deck.until(lambda: there(project_dir) == {meta.run_id}, "the run to come back")
+        assert (tree / "b.txt").exists()

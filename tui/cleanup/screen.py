@@ -18,10 +18,11 @@ from textual.widgets import Button, Input, Static
 from ...core import paths
 from ...core.config.settings import Retention
 from ...core.errors import UsageError
-from ...core.project.trash import DAY, KEPT, Selection, Stock, Stored, choose, read_stock
+from ...core.project.trash import DAY, KEPT, Selection, Stock, Stored, choose
 from ...core.run import artifacts
 from ...core.run.describe import runs_word, size_text
 from ...core.text.plain import one_line
+from ...core.work.keeping import read_stock
 from ..actions import KeyContext, bindings
 from ..dialogs.ask import ConfirmScreen
 from ..feed.bridge import Bridge
@@ -220,7 +221,11 @@ def read_rule(fields: dict[str, str]) -> Retention:
 
 def now_line(stock: Stock) -> str:
     trash = f"{runs_word(len(stock.trash))}, {size_text(stock.trash_size)}"
-    return f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
+    line = f"Now: {runs_word(len(stock.runs))}, {size_text(stock.size)}; in the trash: {trash}."
+    if not stock.worktrees:
+        return line
+    count = "1 worktree" if stock.worktrees == 1 else f"{stock.worktrees} worktrees"
+    return f"{line} In that: {count}, {size_text(stock.worktrees_size)}."
 
 
 def taken_line(selection: Selection) -> str:
@@ -236,6 +241,8 @@ def spared_line(selection: Selection) -> str:
         parts.append(f"Kept: {runs_word(selection.unfinished)} not finished yet.")
     if selection.foreign:
         parts.append(f"Kept: {runs_word(selection.foreign)} that your subdeck did not make.")
+    if selection.unmerged:
+        parts.append(f"Kept: {runs_word(selection.unmerged)} with work that is not merged.")
     if selection.needed:
         parts.append(f"Kept: {runs_word(selection.needed)} that you marked or that need you.")
     if selection.unreported:

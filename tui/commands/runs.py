@@ -119,7 +119,10 @@ class RunCommands(Commands):
         run_ids = [run.run_id for run in runs]
 
         async def loss() -> str:
-            return what_is_lost(runs, await self._bridge.call(_size, self._bridge.engine, run_ids))
+            engine = self._bridge.engine
+            size = await self._bridge.call(_size, engine, run_ids)
+            unmerged = await self._bridge.call(engine.unmerged, run_ids)
+            return what_is_lost(runs, size, [one.words for one in unmerged])
 
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
         if not await self._confirmed(question, loss, "Delete"):
@@ -231,8 +234,8 @@ def name_list(runs: Runs) -> str:
     return "\n".join(first_of(lines, NAMED))
 
 
-def what_is_lost(runs: Runs, size: int) -> str:
-    """Say what deleting takes away, and what can no more be done then."""
+def what_is_lost(runs: Runs, size: int, unmerged: Sequence[str] = ()) -> str:
+    """Say what deleting takes away, and what can no more be done then; `unmerged` says which work is nowhere else."""
     active = sum(map(can_be_stopped, runs))
     parts = [name_list(runs), ""]
     if active:
@@ -241,6 +244,9 @@ def what_is_lost(runs: Runs, size: int) -> str:
     parts.append(
         f"{whose} transcript, answer and logs go to the trash ({size_text(size)}) and can be brought back for 24 hours."
     )
+    if unmerged:
+        parts.append("Work that is not merged stays as long in its worktree, and is lost then:")
+        parts += first_of(list(unmerged), NAMED)
     if any(run.meta.session_path for run in runs):
         parts.append(f"{whose} conversation goes too: it cannot be followed up then.")
     if keepers := sorted({run.meta.agent for run in runs if run.meta.agent_session}):

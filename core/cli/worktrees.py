@@ -1,0 +1,141 @@
+"""`subdeck worktrees`: where runs work apart from their project, whatever became of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+import click
+
+from ..engine import Engine
+from ..errors import SubdeckError, UnknownRun, UsageError
+from ..run.describe import size_text
+from ..text.plain import one_line
+from ..work import worktrees as kept
+from ..work.mending import mend
+from ..work.worktrees import RunState, Worktree
+from .options import json_option
+from .output import document, is_terminal, note, say, terminal_width
+from .table import Column, table
+
+COLUMNS = (Column(6), Column(40, least=12), Column(60, least=16), Column(8, right=True), Column(12))
+RUNS = {RunState.THERE: "", RunState.DELETED: "run deleted", RunState.LOST: "run lost"}
+
+
+@click.command("worktrees")
+@click.argument("refs", metavar="[RUN...]", nargs=-1)
+@click.option("--all", "everywhere", is_flag=True, help="Those of all your projects.")
+@click.option(
+    "--repair", is_flag=True, help="Mend those of RUN that git has forgotten, or that were moved with a project."
+)
+@click.option("--remove", is_flag=True, help="Remove worktree and branch of RUN for good, with all that is in them.")
+@click.option("--yes", is_flag=True, help="With --remove: do not ask for confirmation.")
+@json_option
+def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: bool, yes: bool, as_json: bool) -> None:
+    """List the worktrees of runs: branch, whether their work is merged, size, and what is wrong with them.
+
+    A worktree is listed as long as it is there, also when its run was deleted, or is lost with its project. Below each
+    that something is wrong with stands what to do.
+    """
+    if (repair or remove) and not refs:
+        option = "--repair" if repair else "--remove"
+        raise UsageError("RUN is missing", where="worktrees", hint=f"subdeck worktrees {option} RUN")
+    if repair and remove:
+        raise UsageError("--repair and --remove are opposites", where="worktrees", hint="leave one of them out")
+    engine = Engine.open()
+    if repair:
+        # One whose project was moved is listed by its former place.
+        found = _chosen(list(kept.listed(None)), refs)
+        found = [mend(engine.project, worktree) for worktree in found]
+    else:
+        found = _chosen(list(kept.listed(None if everywhere or remove else engine.project)), refs)
+    if remove:
+        _check_agreed(found, yes=yes, as_json=as_json)
+        found = _remove(found)
+    if as_json:
+        document({"removed" if remove else "worktrees": [fields(worktree) for worktree in found]})
+        return
+    if remove:
+        for worktree in found:
+            say(f"{worktree.run_id[-6:]} removed, with the branch {one_line(worktree.record.branch, 60)}")
+        return
+    _show(found)
+    if left := kept.left_in_repository(engine.project):
+        say(f"git knows {len(left)} of ours that are not there any more; git worktree prune makes it forget them")
+
+
+def _chosen(found: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
+    """Return those that are asked for; all where none are. Raises UnknownRun."""
+    chosen: dict[str, Worktree] = {}
+    for ref in refs:
+        matching = [one for one in found if one.run_id.startswith(ref) or one.run_id[-6:].startswith(ref)]
+        if len(matching) != 1:
+            what = f'{"several worktrees" if matching else "no worktree"} of a run that matches "{one_line(ref, 40)}"'
+            raise UnknownRun(what, where="worktrees", hint="subdeck worktrees --all lists them")
+        chosen[matching[0].run_id] = matching[0]
+    return list(chosen.values()) if chosen else list(found)
+
+
+def _check_agreed(found: Sequence[Worktree], *, yes: bool, as_json: bool) -> None:
+    """Ask whether they may go. Raises UsageError where nobody can be asked, Abort where they may not."""
+    if yes:
+        return
+    if as_json or not is_terminal(sys.stdin):
+        what = "without a terminal there is no way to ask for confirmation"
+        raise UsageError(what, where="worktrees", hint="look at them (subdeck worktrees), then add --yes")
+    _show(found)
+    click.confirm("Remove them for good, with all that is in them?", default=False, abort=True)
+
+
+def _remove(found: Iterable[Worktree]) -> list[Worktree]:
+    removed: list[Worktree] = []
+    for worktree in found:
+        try:
+            kept.remove(worktree)
+        except SubdeckError as error:
+            note(f"! {error}")
+        else:
+            removed.append(worktree)
+    return removed
+
+
+def _show(found: Sequence[Worktree]) -> None:
+    rows = [
+        (
+            worktree.run_id[-6:],
+            worktree.record.branch,
+            f"{worktree.standing.stand}: {worktree.standing.words}",
+            size_text(worktree.size),
+            RUNS.get(worktree.run, str(worktree.run)),
+        )
+        for worktree in found
+    ]
+    lines = table(COLUMNS, rows, terminal_width())
+    for line, worktree in zip(lines, found, strict=True):
+        say(line)
+        say(f"        {one_line(worktree.path)}")
+        if worktree.standing.trouble:
+            say(f"        ! {worktree.standing.trouble}")
+        if worktree.standing.advice:
+            say(f"          {worktree.standing.advice}")
+    if not found:
+        say("There are no worktrees.")
+    elif len(found) > 1:
+        say(f"{len(found)} worktrees, {size_text(sum(worktree.size for worktree in found))}")
+
+
+def fields(worktree: Worktree) -> dict[str, object]:
+    standing = worktree.standing
+    return {
+        "runId": worktree.run_id,
+        "run": worktree.run,
+        "branch": worktree.record.branch,
+        "state": standing.stand,
+        "words": standing.words,
+        "trouble": standing.trouble,
+        "advice": standing.advice,
+        "bytes": worktree.size,
+        "path": worktree.path,
+        "project": worktree.record.project,
+        "madeAt": worktree.record.made_at,
+    }

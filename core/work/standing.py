@@ -1,0 +1,271 @@
+"""How the worktree of a run stands: whether all that was changed in it is somewhere else, too, and what is odd.
+
+Looking changes nothing but files of ours beside the worktree. What the record says is held against what git says; a
+worktree about which anything is not certain counts as one whose work is nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from ..git.program import Git, GitError
+from ..run.kinds import OpenEnum
+from ..system import files
+from ..text.plain import one_line
+from .record import WorkRecord, tree_of
+
+SHOWN = 80
+"""Characters of a name in a sentence."""
+LOOKED = "looked"
+"""Where what is not committed is kept for comparing it."""
+_DOT_GIT = "gitdir: "
+
+
+class Stand(OpenEnum):
+    UNCHANGED = "unchanged"
+    """Nothing was changed, so that nothing can be lost."""
+    TAKEN = "taken"
+    """All of it is in the working tree or another branch, or was discarded."""
+    UNMERGED = "unmerged"
+    UNKNOWN = "unknown"
+    """It cannot be told, or not all of it."""
+    GONE = "gone"
+    """There is neither worktree nor branch."""
+
+
+class Standing(Struct, frozen=True):
+    stand: Stand
+    words: str
+    """What that means here: `merged into main`, `3 files changed, 41 insertions(+)`."""
+    trouble: str = ""
+    """What is odd, a sentence; empty where nothing is."""
+    advice: str = ""
+    """What to do about it."""
+    tip: str = ""
+    """The commit of the branch; empty where there is none."""
+    admin: str = ""
+    """The directory in the repository that stands for the worktree; empty where there is none."""
+
+    @property
+    def is_safe(self) -> bool:
+        """Return whether nothing is lost when worktree and branch go."""
+        return self.stand in (Stand.UNCHANGED, Stand.TAKEN, Stand.GONE)
+
+
+def look(directory: str, record: WorkRecord) -> Standing:
+    """Look at the work of a run that lies in a directory. Never raises for what is there."""
+    try:
+        return _look(directory, record)
+    except (GitError, OSError) as error:
+        why = error.what if isinstance(error, GitError) else error.strerror or str(error)
+        return _unknown(f"git cannot look at it: {one_line(why, 200)}", f"look at {one_line(tree_of(directory))}")
+
+
+def _unknown(trouble: str, advice: str, **found: str) -> Standing:
+    return Standing(Stand.UNKNOWN, "not known", trouble, advice, **found)
+
+
+def _look(directory: str, record: WorkRecord) -> Standing:
+    tree, branch = tree_of(directory), one_line(record.branch, SHOWN)
+    has_tree = os.path.lexists(tree)
+    if not os.path.isdir(record.common_dir):
+        if not has_tree:
+            return Standing(Stand.GONE, "its repository is gone, and so is the worktree")
+        place = one_line(record.common_dir)
+        return _unknown(
+            f"its repository is not at {place} any more: it was moved or removed",
+            f"from where it is now: git worktree repair {one_line(tree)}; the files are in {one_line(tree)}",
+        )
+    git = Git(record.common_dir)
+    tip, elsewhere = _branch(git, record.branch)
+    admin = admin_of(record.common_dir, tree)
+    if not has_tree:
+        return _without_tree(git, record, tip, elsewhere, admin)
+    if not admin:
+        return _unknown(
+            "git has forgotten it (git worktree prune)",
+            f"subdeck worktrees --repair {record.run_id[-6:]} makes it known again; the files are in {one_line(tree)}",
+            tip=tip,
+        )
+    if not leads_to(tree, admin):
+        return _unknown(
+            "its .git was changed and leads elsewhere",
+            f"look at {one_line(tree)}/.git; it should say {_DOT_GIT}{one_line(admin)}",
+            tip=tip,
+            admin=admin,
+        )
+    head, checked_out, is_dirty = _status(tree)
+    trouble, advice = _oddity(record, tree, tip, elsewhere, checked_out, admin)
+    stand, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
+    if checked_out != record.branch and tip and not _is_within(git, tip, head, record):
+        stand, words = Stand.UNMERGED, f"{branch} has commits of its own"
+    return Standing(stand, words, trouble, advice, tip, admin)
+
+
+def _branch(git: Git, branch: str) -> tuple[str, str]:
+    """Return the commit of a branch and the directory in which it is checked out; empty where there is none."""
+    form = "%(refname)%00%(objectname)%00%(worktreepath)"
+    for line in git.run("for-each-ref", f"--format={form}", f"refs/heads/{branch}").split(b"\n"):
+        name, _, rest = line.partition(b"\0")
+        if name == os.fsencode(f"refs/heads/{branch}"):
+            tip, _, place = rest.partition(b"\0")
+            return os.fsdecode(tip), os.fsdecode(place)
+    return "", ""
+
+
+def admin_of(common_dir: str, tree: str) -> str:
+    """Return the directory of the repository that stands for a worktree; empty where git has forgotten it."""
+    above = os.path.join(common_dir, "worktrees")
+    wanted = os.path.join(os.path.realpath(os.path.dirname(tree)), os.path.basename(tree), ".git")
+    for name in files.names(above):
+        said = os.fsdecode(files.content(os.path.join(above, name, "gitdir"))).rstrip("\n")
+        if said and os.path.join(os.path.realpath(os.path.dirname(said)), ".git") == wanted:
+            return os.path.join(above, name)
+    return ""
+
+
+def leads_to(tree: str, admin: str) -> bool:
+    """Return whether the `.git` of a worktree is still the file that git made: its child can write there."""
+    said = os.fsdecode(files.content(os.path.join(tree, ".git"))).rstrip("\n")
+    return said.startswith(_DOT_GIT) and os.path.realpath(said.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
+
+
+def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> Standing:
+    """Say how it stands where there is no worktree, or none any more."""
+    if not tip:
+        return Standing(Stand.GONE, "there is neither worktree nor branch", admin=admin)
+    trouble, advice = "", ""
+    if elsewhere and os.path.isdir(elsewhere):
+        trouble, advice = _checked_out(record, elsewhere)
+    stand, words = _committed(git, record, tip)
+    return Standing(stand, words, trouble, advice, tip, admin)
+
+
+def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
+    branch = one_line(record.branch, SHOWN)
+    return f"its branch {branch} is checked out in {one_line(place)}", "it stays for as long as it is"
+
+
+def _status(tree: str) -> tuple[str, str, bool]:
+    """Return the commit and the branch that are checked out in a worktree, and whether something is uncommitted."""
+    head = branch = ""
+    arguments = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
+    is_dirty = False
+    for line in Git(tree).lines(*arguments):
+        if line.startswith(b"# branch.oid "):
+            head = os.fsdecode(line[13:])
+        elif line.startswith(b"# branch.head "):
+            branch = os.fsdecode(line[14:])
+        elif not line.startswith(b"#"):
+            is_dirty = True
+    return "" if head == "(initial)" else head, branch, is_dirty
+
+
+def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out: str, admin: str) -> tuple[str, str]:
+    branch = one_line(record.branch, SHOWN)
+    lock = os.path.join(admin, "index.lock")
+    if os.path.lexists(lock):
+        trouble = "its index is locked: a git command is at work there, or was killed"
+        return trouble, f"if none is, remove {one_line(lock)}"
+    if os.path.lexists(os.path.join(admin, "locked")):
+        return "somebody has locked it", f"git worktree unlock {one_line(tree)}"
+    if not tip and checked_out not in ("", "(detached)"):
+        return f"its branch {branch} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
+    if not tip:
+        return f"its branch {branch} was deleted", f"git branch NAME {'HEAD'} in {one_line(tree)} makes another one"
+    if elsewhere and os.path.realpath(elsewhere) != os.path.realpath(tree):
+        return _checked_out(record, elsewhere)
+    if checked_out != record.branch:
+        now = "no branch" if checked_out == "(detached)" else one_line(checked_out, SHOWN)
+        return f"{now} is checked out there, not {branch}", ""
+    return "", ""
+
+
+def _compared(
+    git: Git, directory: str, record: WorkRecord, head: str, tip: str, *, is_dirty: bool
+) -> tuple[Stand, str]:
+    """Say whether what a worktree holds is somewhere else, too."""
+    if not is_dirty:
+        return _committed(git, record, head or tip)
+    from ..git.repository import find
+    from ..git.snapshot import Store
+
+    repository = find(tree_of(directory))
+    if repository is None:
+        raise OSError("it is no worktree any more")
+    store = Store(os.path.join(directory, LOOKED))
+    taken = store.take(repository)
+    if taken.skipped or taken.note:
+        return Stand.UNMERGED, "some of it is too large, or cannot be read"
+    return _of_tree(store.git(repository), record, taken.tree)
+
+
+def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[Stand, str]:
+    """Say whether a commit is in another branch, or what it changed is."""
+    if not commit or commit == record.base:
+        return Stand.UNCHANGED, "nothing was changed"
+    others = _others_with(git, record, commit)
+    if others:
+        return Stand.TAKEN, f"merged into {one_line(others, SHOWN)}"
+    tree = os.fsdecode(git.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip())
+    return _of_tree(git, record, tree)
+
+
+def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
+    """Return the name of a branch or tag, but for that of the run, which contains a commit; empty for none.
+
+    The branches of other runs count for nothing: they may go, too.
+    """
+    form = "%(refname)"
+    refs = git.run(
+        "for-each-ref", f"--format={form}", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"
+    )
+    for line in refs.splitlines():
+        name = os.fsdecode(line)
+        if not name.startswith("refs/heads/subdeck/") and name != f"refs/heads/{record.branch}":
+            return name.split("/", 2)[-1]
+    return ""
+
+
+def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[Stand, str]:
+    """Say whether what a tree holds was taken over, or is in what is checked out."""
+    if record.taken is not None and record.taken_tree == tree:
+        return Stand.TAKEN, str(record.taken)
+    changed = _names(git, record.base, tree)
+    if not changed:
+        return Stand.UNCHANGED, "nothing was changed"
+    head = _head(record)
+    if head and not changed & _names(git, head, tree):
+        return Stand.TAKEN, "all of it is in HEAD"
+    return Stand.UNMERGED, _counted(git, record, tree)
+
+
+def _head(record: WorkRecord) -> str:
+    """Return the commit that is checked out where the worktree was made from; empty where that is not known."""
+    try:
+        return os.fsdecode(Git(record.root).run("rev-parse", "--verify", "--quiet", "HEAD").strip())
+    except (GitError, OSError):
+        return ""
+
+
+def _names(git: Git, before: str, after: str) -> set[bytes]:
+    """Return the paths of which two trees hold something else."""
+    return set(git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after))
+
+
+def _counted(git: Git, record: WorkRecord, tree: str) -> str:
+    """Say how much was changed: `3 files changed, 41 insertions(+), 12 deletions(-)`."""
+    arguments = ("diff-tree", "--shortstat", "--no-ext-diff", "--no-textconv", record.base, tree)
+    return one_line(git.run(*arguments).decode("utf-8", "replace").strip(), SHOWN) or "files were changed"
+
+
+def _is_within(git: Git, tip: str, head: str, record: WorkRecord) -> bool:
+    """Return whether the commit of the branch is in what is checked out in the worktree, or in another branch."""
+    if tip in (record.base, head):
+        return True
+    if _others_with(git, record, tip):
+        return True
+    count = git.run("rev-list", "--count", "--max-count=1", tip, f"^{head}") if head else b"1"
+    return count.strip() == b"0"

@@ -1,0 +1,188 @@
+"""The worktrees of runs: all there are, whatever became of their runs; removing them, and mending what git forgot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+
+from msgspec import Struct, structs
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.program import Git, GitError
+from ..project.trash import size_of
+from ..run.kinds import OpenEnum
+from ..system import files
+from ..text.plain import one_line
+from . import record as records
+from .record import WorkRecord, read_record, tree_of
+from .standing import Standing, admin_of, look
+
+GONE = "gone"
+"""What a worktree is called while it is being removed."""
+MENDED = "mended"
+"""One beside it, from which a worktree that git has forgotten gets its place in the repository."""
+LOCK = "lock"
+"""Held shared by whoever works in a worktree."""
+
+
+class RunState(OpenEnum):
+    """What became of the run of a worktree."""
+
+    THERE = "there"
+    DELETED = "deleted"
+    """It is in the trash."""
+    LOST = "lost"
+    """Nobody has it: its directory was removed, or its project."""
+
+
+class Worktree(Struct, frozen=True):
+    directory: str
+    """Of all that is kept of the run's work."""
+    record: WorkRecord
+    run: RunState
+    standing: Standing
+    size: int
+    """Bytes on the disk, with all that is kept beside it."""
+
+    @property
+    def run_id(self) -> str:
+        return self.record.run_id
+
+    @property
+    def path(self) -> str:
+        return tree_of(self.directory)
+
+
+def listed(project: paths.Project | None) -> Iterator[Worktree]:
+    """Yield the worktrees that were made in a project, or, with None, in all projects of this user."""
+    directories = records.all_work_dirs() if project is None else records.work_dirs(project)
+    for directory in directories:
+        found = read_record(directory)
+        if found is not None and not found.host and (worktree := describe(directory, found)) is not None:
+            yield worktree
+
+
+def describe(directory: str, record: WorkRecord) -> Worktree | None:
+    """Describe one; None where it was removed already."""
+    if record.removed_at and not _remains(directory):
+        return None
+    run = state_of(paths.Project(record.project), record.run_id)
+    return Worktree(directory, record, run, look(directory, record), size_of(directory))
+
+
+def of_run(project: paths.Project, run_id: str) -> Worktree | None:
+    """Return the worktree in which a run works, its own or that of the run that it goes on with; None without one."""
+    directory = paths.work_dir(project, run_id)
+    record = read_record(directory)
+    if record is not None and record.host and paths.is_run_id(record.host):
+        directory = paths.work_dir(project, record.host)
+        record = read_record(directory)
+    return None if record is None else describe(directory, record)
+
+
+def sharing(project: paths.Project, worktree: Worktree) -> dict[str, RunState]:
+    """Return the runs that work in a worktree, or did, and are not purged: the one that it was made for, and others."""
+    sharing = {worktree.run_id: worktree.run}
+    for directory in records.work_dirs(project):
+        record = read_record(directory)
+        if record is not None and record.host == worktree.run_id:
+            sharing[record.run_id] = state_of(project, record.run_id)
+    return {run_id: state for run_id, state in sharing.items() if state is not RunState.LOST}
+
+
+def state_of(project: paths.Project, run_id: str) -> RunState:
+    if files.exists(project.run_dir(run_id)):
+        return RunState.THERE
+    return RunState.DELETED if files.exists(os.path.join(project.trash, run_id)) else RunState.LOST
+
+
+def remove(worktree: Worktree) -> None:
+    """Remove a worktree and its branch, whatever is in them; what is left by a kill is removed the next time.
+
+    Raises SubdeckError where somebody works in it, or where git cannot; then what could not be removed is still there.
+    """
+    directory, record, standing = worktree.directory, worktree.record, worktree.standing
+    lock = _locked(directory, record)
+    try:
+        if os.path.lexists(worktree.path):
+            files.rename(worktree.path, os.path.join(directory, GONE))
+        if os.path.isdir(record.common_dir):
+            forget(record, os.path.join(directory, MENDED))
+            forget(record, worktree.path)
+            _delete_branch(record, standing.tip)
+        _remove_tree(os.path.join(directory, GONE))
+        records.write_record(directory, structs.replace(record, removed_at=paths.now_iso()))
+    except (GitError, OSError) as error:
+        why = error.what if isinstance(error, GitError) else error.strerror or str(error)
+        raise SubdeckError(
+            f"the worktree of {record.run_id[-6:]} could not be removed: {one_line(why, 200)}",
+            where=worktree.path,
+            hint="subdeck worktrees says what is left",
+        ) from error
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def left_in_repository(project: paths.Project) -> list[str]:
+    """Return the worktrees of ours that the repository of a project knows and that are not there any more."""
+    try:
+        said = Git(project.root).run("worktree", "list", "--porcelain", "-z")
+    except (GitError, OSError):
+        return []
+    named = [os.fsdecode(line[9:]) for line in said.split(b"\0") if line.startswith(b"worktree ")]
+    ours = os.path.realpath(paths.state_file("work")) + "/"
+    return [path for path in named if os.path.realpath(path).startswith(ours) and not os.path.lexists(path)]
+
+
+def _remains(directory: str) -> bool:
+    return any(os.path.lexists(os.path.join(directory, name)) for name in (records.TREE, GONE))
+
+
+def _locked(directory: str, record: WorkRecord) -> int | None:
+    """Lock a worktree for removing it. Raises SubdeckError where somebody works in it."""
+    try:
+        lock = files.open_lock(os.path.join(directory, LOCK))
+    except OSError:
+        return None  # the disk is full, or it cannot be written to: what follows says so
+    if files.try_lock(lock):
+        return lock
+    os.close(lock)
+    raise SubdeckError(
+        f"a run works in the worktree of {record.run_id[-6:]}", where=tree_of(directory), hint="stop it first"
+    )
+
+
+def forget(record: WorkRecord, path: str) -> None:
+    """Remove a worktree, and have the repository forget it. Raises GitError, OSError."""
+    _remove_tree(path)
+    if admin_of(record.common_dir, path):
+        Git(record.common_dir).run("worktree", "remove", "--force", "--force", path)
+
+
+def _delete_branch(record: WorkRecord, tip: str) -> None:
+    """Delete a branch unless it has moved on, or is checked out somewhere. Raises GitError."""
+    git = Git(record.common_dir)
+    if tip and not _is_checked_out(git, record.branch):
+        git.run("update-ref", "-d", f"refs/heads/{record.branch}", tip)
+
+
+def _is_checked_out(git: Git, branch: str) -> bool:
+    form = "%(worktreepath)"
+    return bool(git.run("for-each-ref", f"--format={form}", f"refs/heads/{branch}").strip())
+
+
+def _remove_tree(path: str) -> None:
+    """Remove a directory, also where what is in it may not be written to. Raises OSError."""
+    if not os.path.lexists(path):
+        return
+    files.remove_tree(path)
+    if os.path.lexists(path):
+        for place, names, _ in os.walk(path):
+            for directory in (place, *(os.path.join(place, name) for name in names)):
+                if stat.S_ISDIR(os.lstat(directory).st_mode):
+                    os.chmod(directory, 0o700)
+        shutil.rmtree(path)

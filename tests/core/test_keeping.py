@@ -1,0 +1,203 @@
+"""Deleting runs that worked in worktrees: nothing is lost, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from subdeck.core import paths
+from subdeck.core.config.settings import Retention
+from subdeck.core.engine import Engine
+from subdeck.core.project import trash
+from subdeck.core.work import keeping, worktrees
+from subdeck.core.work.record import Taken, read_record, work_dirs, write_record
+from subdeck.core.work.standing import Stand
+
+from tests.factories import make_finished, make_meta, open_engine
+from tests.repositories import commit, git, make_repository, make_worktree, pinned
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(make_repository(project_dir))
+
+
+def stand_of(engine: Engine, run_id: str) -> tuple[Stand, str]:
+    worktree = worktrees.of_run(engine.project, run_id)
+    assert worktree is not None
+    return worktree.standing.stand, worktree.standing.words
+
+
+def test_what_changed_nothing_leaves_nothing(engine: Engine) -> None:
+    """A run that changed nothing goes with worktree and branch, and the repository is as it was before."""
+    root = Path(engine.project.root)
+    before = pinned(root)
+    meta, tree = make_worktree(engine.project)
+    assert (Stand.UNCHANGED, "nothing was changed") == stand_of(engine, meta.run_id)
+    engine.delete([meta.run_id])
+    assert before == pinned(root) and not tree.exists()
+    engine.purge([meta.run_id])
+    assert [] == list(work_dirs(engine.project))
+
+
+@pytest.mark.parametrize("how", ["committed", "uncommitted", "untracked", "elsewhere", "detached"])
+def test_unmerged_work_waits_in_the_trash(engine: Engine, how: str) -> None:
+    """What is nowhere else stays with its branch until the run is purged; undo finds all of it as it was."""
+    root = Path(engine.project.root)
+    before = pinned(root)
+    meta, tree = make_worktree(engine.project)
+    match how:
+        case "committed":
+            commit(tree)
+        case "uncommitted":
+            (tree / "a.txt").write_text("changed\n")
+        case "untracked":
+            (tree / "new.txt").write_text("new\n")
+        case "elsewhere":
+            commit(tree)
+            git(tree, "checkout", "-q", "--detach", "main")
+        case _:
+            git(tree, "checkout", "-q", "--detach")
+            commit(tree)
+    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    kept, (found,) = pinned(root), keeping.unmerged(engine.project, [meta.run_id])
+    assert f"subdeck/scout-{meta.short_id}: " in found.words
+    engine.delete([meta.run_id])
+    assert kept == pinned(root) and tree.exists()
+    engine.restore([meta.run_id])
+    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+    engine.delete([meta.run_id])
+    engine.purge([meta.run_id])
+    assert before == pinned(root) and not tree.exists()
+    assert [] == list(work_dirs(engine.project))
+
+
+@pytest.mark.parametrize("how", ["merged", "picked", "squashed", "another branch"])
+def test_merged_work_leaves_nothing(engine: Engine, how: str) -> None:
+    """Work that is in HEAD, by whatever way it got there, or in another branch, is not kept any longer."""
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    tip = commit(tree)
+    commit(root, "beside.txt")
+    match how:
+        case "merged":
+            git(root, "merge", "-q", "--no-edit", tip)
+        case "picked":
+            git(root, "cherry-pick", tip)
+        case "squashed":
+            git(root, "merge", "-q", "--squash", tip)
+            git(root, "commit", "-q", "-m", "squashed")
+        case _:
+            git(root, "branch", "mine", tip)
+    assert Stand.TAKEN is stand_of(engine, meta.run_id)[0]
+    engine.delete([meta.run_id])
+    assert not tree.exists()
+    assert f"scout-{meta.short_id}" not in git(root, "for-each-ref")
+
+
+def test_the_branch_of_another_run_is_no_safe_place(engine: Engine) -> None:
+    """What two runs' branches hold may go with both of them."""
+    meta, tree = make_worktree(engine.project)
+    make_worktree(engine.project, base=commit(tree))
+    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+
+
+def test_what_was_applied_is_taken_until_more_is_changed(engine: Engine) -> None:
+    """What was taken over is told by the tree of that time; a later change is unmerged again."""
+    meta, tree = make_worktree(engine.project)
+    tip = commit(tree)
+    directory = paths.work_dir(engine.project, meta.run_id)
+    record = read_record(directory)
+    assert record is not None
+    write_record(
+        directory, structs.replace(record, taken=Taken.APPLIED, taken_tree=git(tree, "rev-parse", f"{tip}^{{tree}}"))
+    )
+    assert (Stand.TAKEN, "applied") == stand_of(engine, meta.run_id)
+    (tree / "b.txt").write_text("later\n")
+    assert Stand.UNMERGED is stand_of(engine, meta.run_id)[0]
+
+
+def test_retention_takes_no_unmerged_work(engine: Engine) -> None:
+    """The rules of the settings, which nobody is asked about, leave alone what is nowhere else, and count it."""
+    safe, _ = make_worktree(engine.project)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    selection, cleaned = keeping.apply_retention(engine.project, Retention(keep=0), 0.0)
+    assert ((safe.run_id,), 1, 0) == (cleaned.moved, selection.unmerged, selection.needed)
+    assert [meta.run_id] == [run.run_id for run in engine.snapshots()]
+
+
+def test_the_size_of_a_worktree_counts(engine: Engine) -> None:
+    """What a run keeps outside its directory is part of the room it takes."""
+    meta, tree = make_worktree(engine.project)
+    (tree / "ignored").write_bytes(b"x" * 3_000_000)
+    stock = keeping.read_stock(engine.project)
+    assert stock.size > 3_000_000 > trash.read_stock(engine.project).size
+    assert frozenset() == stock.unmerged
+    engine.delete([meta.run_id])
+    assert keeping.read_stock(engine.project).trash_size < 3_000_000
+
+
+def test_a_follow_up_keeps_the_worktree(engine: Engine) -> None:
+    """A worktree in which another run goes on stays until the last of them is gone."""
+    root, before = Path(engine.project.root), pinned(Path(engine.project.root))
+    meta, tree = make_worktree(engine.project)
+    record = read_record(paths.work_dir(engine.project, meta.run_id))
+    assert record is not None
+    follow_up = make_finished(engine.project, make_meta(preset="scout"))
+    mine = structs.replace(record, run_id=follow_up.run_id, host=meta.run_id)
+    write_record(paths.work_dir(engine.project, follow_up.run_id), mine)
+    engine.delete([meta.run_id])
+    engine.purge([meta.run_id])
+    assert tree.exists()
+    engine.delete([follow_up.run_id])
+    assert not tree.exists()
+    engine.purge([follow_up.run_id])
+    assert (before, []) == (pinned(root), list(work_dirs(engine.project)))
+
+
+def test_nobody_loses_the_ground_under_his_feet(engine: Engine) -> None:
+    """A worktree that somebody works in is not removed, and is found again."""
+    meta, tree = make_worktree(engine.project)
+    lock = worktrees.files.open_lock(os.path.join(paths.work_dir(engine.project, meta.run_id), worktrees.LOCK))
+    worktrees.files.lock(lock, shared=True)
+    engine.delete([meta.run_id])
+    assert tree.exists()
+    os.close(lock)
+    engine.purge([meta.run_id])
+    assert not tree.exists()
+
+
+def test_a_foreign_run_takes_no_work_along(engine: Engine) -> None:
+    """A run that came with a checkout and has the id of one of ours loses us nothing."""
+    meta, tree = make_worktree(engine.project)
+    file = Path(engine.project.run_dir(meta.run_id), paths.META)
+    file.write_bytes(file.read_bytes().replace(b"answer ok", b"answer no"))
+    engine.delete([meta.run_id])
+    engine.purge([meta.run_id])
+    assert tree.exists()
+
+
+def test_what_nobody_has_any_more_is_swept(engine: Engine) -> None:
+    """What a lost run leaves is removed after a day where nothing is lost by that, and never what is unmerged."""
+    root, before = Path(engine.project.root), pinned(Path(engine.project.root))
+    safe, safe_tree = make_worktree(engine.project)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    store = Path(paths.work_dir(engine.project, paths.new_run_id()), "objects")
+    store.mkdir(parents=True)
+    for run_id in (safe.run_id, meta.run_id):
+        trash.delete(engine.project, [run_id])
+        trash.purge(engine.project, [run_id])
+    engine.purge()
+    assert safe_tree.exists() and store.exists()
+    for directory in work_dirs(engine.project):
+        os.utime(directory, (0, 0))
+    engine.purge()
+    assert not safe_tree.exists() and not store.exists() and tree.exists()
+    (found,) = worktrees.listed(engine.project)
+    assert (meta.run_id, worktrees.RunState.LOST) == (found.run_id, found.run)
+    worktrees.remove(found)
+    assert before == pinned(root)

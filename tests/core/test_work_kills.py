@@ -1,0 +1,145 @@
+"""Whoever works on worktrees may be killed at each step: no work is lost, and what is left is found and removed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from subdeck.core.engine import Engine
+from subdeck.core.work import keeping, worktrees
+from subdeck.core.work.record import work_dirs
+from subdeck.core.work.standing import Stand
+
+from tests.factories import open_engine
+from tests.killing import deaths
+from tests.repositories import commit, git, make_repository, make_worktree, pinned
+
+
+class Scene(Struct):
+    """A run with a worktree, in a repository of its own."""
+
+    engine: Engine
+    run_id: str
+    tree: Path
+    before: list[str]
+    """What the repository held before there was a worktree."""
+
+    @property
+    def root(self) -> Path:
+        return Path(self.engine.project.root)
+
+    @property
+    def branch(self) -> str:
+        return f"subdeck/scout-{self.run_id[-6:]}"
+
+
+@pytest.fixture
+def new_scene(project_dir: Path) -> itertools.count[int]:
+    return itertools.count()
+
+
+def make_scene(project_dir: Path, number: int) -> Scene:
+    engine = open_engine(make_repository(project_dir / str(number)))
+    before = pinned(Path(engine.project.root))
+    meta, tree = make_worktree(engine.project)
+    return Scene(engine, meta.run_id, tree, before)
+
+
+def locks(scene: Scene) -> list[Path]:
+    return list((scene.root / ".git").rglob("*.lock"))
+
+
+def assert_nothing_is_left(scene: Scene) -> None:
+    """Everything was removed: branch, worktree, and all that was kept beside it."""
+    assert scene.before == pinned(scene.root)
+    assert [] == locks(scene)
+    assert [] == [entry for directory in work_dirs(scene.engine.project) for entry in os.listdir(directory)]
+
+
+def sweep(scene: Scene) -> None:
+    """Purge what is in the trash, and what nobody has any more, as the app does a day later."""
+    scene.engine.delete([run.run_id for run in scene.engine.snapshots()])
+    scene.engine.purge(scene.engine.deleted())
+    for directory in work_dirs(scene.engine.project):
+        os.utime(directory, (0, 0))
+    scene.engine.purge()
+
+
+def test_deleting_what_changed_nothing(project_dir: Path, new_scene: itertools.count[int]) -> None:
+    """Killed anywhere, the deletion leaves nothing that a later one would not remove."""
+    for scene in deaths(
+        lambda: make_scene(project_dir, next(new_scene)), lambda scene: scene.engine.delete([scene.run_id])
+    ):
+        sweep(scene)
+        assert_nothing_is_left(scene)
+
+
+def make_unmerged(project_dir: Path, number: int) -> Scene:
+    scene = make_scene(project_dir, number)
+    commit(scene.tree)
+    (scene.tree / "a.txt").write_text("uncommitted\n")
+    return scene
+
+
+def assert_work_is_there(scene: Scene) -> None:
+    """Commit, uncommitted change and branch are as they were, and it is told that they are nowhere else."""
+    assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
+    assert "b" == git(scene.root, "show", f"{scene.branch}:b.txt")
+    (found,) = worktrees.listed(scene.engine.project)
+    assert (Stand.UNMERGED, "") == (found.standing.stand, found.standing.trouble)
+    assert [] == locks(scene)
+
+
+def test_deleting_unmerged_work(project_dir: Path, new_scene: itertools.count[int]) -> None:
+    """Killed anywhere, the deletion touches nothing of the work; nor does bringing the run back."""
+
+    def delete_and_restore(scene: Scene) -> None:
+        scene.engine.delete([scene.run_id])
+        scene.engine.restore([scene.run_id])
+
+    for scene in deaths(lambda: make_unmerged(project_dir, next(new_scene)), delete_and_restore):
+        assert_work_is_there(scene)
+
+
+def test_purging_unmerged_work(project_dir: Path, new_scene: itertools.count[int]) -> None:
+    """Killed anywhere, what is left of the work is found, and can be removed."""
+
+    def prepare() -> Scene:
+        scene = make_unmerged(project_dir, next(new_scene))
+        scene.engine.delete([scene.run_id])
+        return scene
+
+    for scene in deaths(prepare, lambda scene: scene.engine.purge([scene.run_id])):
+        for found in worktrees.listed(scene.engine.project):
+            worktrees.remove(found)
+        sweep(scene)
+        assert_nothing_is_left(scene)
+
+
+def test_mending(project_dir: Path, new_scene: itertools.count[int]) -> None:
+    """Killed anywhere, a repair harms nothing, and the next one completes it."""
+
+    def prepare() -> Scene:
+        scene = make_unmerged(project_dir, next(new_scene))
+        shutil.rmtree(scene.root / ".git" / "worktrees")
+        return scene
+
+    def repair(scene: Scene) -> None:
+        from subdeck.core.work.mending import mend
+
+        for found in worktrees.listed(scene.engine.project):
+            mend(scene.engine.project, found)
+
+    for scene in deaths(prepare, repair):
+        assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
+        repair(scene)
+        assert_work_is_there(scene)
+        assert " M a.txt" == git(scene.tree, "status", "--porcelain")
+        keeping.delete(scene.engine.project, [scene.run_id])
+        keeping.purge(scene.engine.project, [scene.run_id])
+        git(scene.root, "worktree", "prune")
+        assert_nothing_is_left(scene)

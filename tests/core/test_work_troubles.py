@@ -1,0 +1,273 @@
+"""What becomes of worktrees besides deleting their runs: each oddity is told in a sentence with what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.doctor import State, examine
+from subdeck.core.engine import Engine
+from subdeck.core.project import trash
+from subdeck.core.work import acts, keeping, worktrees
+from subdeck.core.work.acts import ActKind
+from subdeck.core.work.record import work_dirs
+from subdeck.core.work.standing import Stand
+from subdeck.core.work.worktrees import RunState, Worktree
+
+from tests.core.command_line import subdeck
+from tests.factories import make_finished, open_engine
+from tests.repositories import commit, git, make_repository, make_worktree, pinned
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    return open_engine(make_repository(project_dir / "shop"))
+
+
+def seen(engine: Engine, run_id: str) -> Worktree:
+    (found,) = (one for one in worktrees.listed(engine.project) if one.run_id == run_id)
+    return found
+
+
+def admin(root: Path) -> Path:
+    (directory,) = (root / ".git" / "worktrees").iterdir()
+    return directory
+
+
+Made = tuple[Path, Path, str]
+"""Repository, worktree and branch."""
+
+
+def lock_index(made: Made) -> None:
+    (admin(made[0]) / "index.lock").touch()
+
+
+def check_out_elsewhere(made: Made) -> None:
+    root, tree, branch = made
+    git(root, "worktree", "remove", "--force", str(tree))
+    git(root, "worktree", "add", "-q", str(root.parent / "another"), branch)
+
+
+def delete_branch(made: Made) -> None:
+    git(made[1], "checkout", "-q", "--detach")
+    git(made[0], "branch", "-q", "-D", made[2])
+
+
+ODDITIES: dict[str, tuple[Callable[[Made], object], Stand, str, str]] = {
+    "forgotten": (
+        lambda made: shutil.rmtree(admin(made[0])),
+        *(Stand.UNKNOWN, "git has forgotten it (git worktree prune)", "--repair"),
+    ),
+    "moved": (
+        lambda made: (made[0] / ".git").rename(made[0] / "git-of-old"),
+        *(Stand.UNKNOWN, "is not at", "git worktree repair"),
+    ),
+    "led elsewhere": (
+        lambda made: (made[1] / ".git").write_text(f"gitdir: {made[0]}/.git\n"),
+        *(Stand.UNKNOWN, "its .git was changed and leads elsewhere", "it should say"),
+    ),
+    "no .git": (
+        lambda made: (made[1] / ".git").unlink(),
+        *(Stand.UNKNOWN, "its .git was changed and leads elsewhere", "it should say"),
+    ),
+    "index locked": (lock_index, Stand.UNMERGED, "its index is locked", "if none is, remove"),
+    "locked": (
+        lambda made: git(made[0], "worktree", "lock", str(made[1])),
+        *(Stand.UNMERGED, "somebody has locked it", "git worktree unlock"),
+    ),
+    "renamed": (
+        lambda made: git(made[0], "branch", "-m", made[2], "mine"),
+        *(Stand.TAKEN, "was renamed, or deleted; mine is checked out there", ""),
+    ),
+    "detached": (
+        lambda made: git(made[1], "checkout", "-q", "--detach"),
+        *(Stand.UNMERGED, "no branch is checked out there", ""),
+    ),
+    "another branch": (
+        lambda made: git(made[1], "checkout", "-q", "-b", "other", "main"),
+        *(Stand.UNMERGED, "other is checked out there", ""),
+    ),
+    "elsewhere": (check_out_elsewhere, Stand.UNMERGED, "is checked out in", "it stays"),
+    "deleted": (delete_branch, Stand.UNMERGED, "was deleted", "makes another one"),
+    "removed by hand": (lambda made: shutil.rmtree(made[1]), Stand.UNMERGED, "", ""),
+    "corrupt": (
+        lambda made: (admin(made[0]) / "HEAD").write_text("nothing\n"),
+        *(Stand.UNKNOWN, "git cannot look at it", "look at"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ODDITIES)
+def test_what_is_odd_is_told_and_loses_nothing(engine: Engine, what: str) -> None:
+    """It is said in a sentence with what to do; work that is only there stays, and so does what holds it."""
+    make_odd, stand, trouble, advice = ODDITIES[what]
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    tip = commit(tree)
+    make_odd((root, tree, f"subdeck/scout-{meta.short_id}"))
+    had = (tree / "b.txt").exists()
+    standing = seen(engine, meta.run_id).standing
+    assert (stand, True, True) == (standing.stand, trouble in standing.trouble, advice in standing.advice), standing
+    assert bool(standing.trouble) == bool(trouble)
+    engine.delete([meta.run_id])
+    assert (meta.run_id,) == engine.restore([meta.run_id])
+    assert "commit" == git(root / "git-of-old" if what == "moved" else root, "cat-file", "-t", tip)
+    assert (had and stand is not Stand.TAKEN) == (tree / "b.txt").exists()
+
+
+def test_a_forgotten_worktree_is_mended(engine: Engine) -> None:
+    """What git worktree prune took is made anew around the files, which are as they were."""
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    (tree / "a.txt").write_text("uncommitted\n")
+    before = git(tree, "status", "--porcelain"), git(tree, "rev-parse", "HEAD")
+    shutil.rmtree(admin(Path(engine.project.root)))
+    done = subdeck("worktrees", "--repair", meta.short_id, cwd=Path(engine.project.root))
+    assert (0, "") == (done.code, done.err)
+    assert before == (git(tree, "status", "--porcelain"), git(tree, "rev-parse", "HEAD"))
+    standing = seen(engine, meta.run_id).standing
+    assert (Stand.UNMERGED, "") == (standing.stand, standing.trouble)
+
+
+def test_a_changed_link_is_mended(engine: Engine) -> None:
+    """A worktree whose .git leads elsewhere is led back, and what is there elsewhere is not touched."""
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    before = pinned(root)
+    (tree / ".git").write_text(f"gitdir: {root}/.git\n")
+    assert 0 == subdeck("worktrees", "--repair", meta.run_id, cwd=root).code
+    assert Stand.UNMERGED is seen(engine, meta.run_id).standing.stand
+    assert before == pinned(root)
+
+
+def test_a_moved_project_takes_its_worktrees_along(engine: Engine) -> None:
+    """Where the whole project was moved, repairing finds the worktree by its record, and has it belong here."""
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    tip = commit(tree)
+    new = root.rename(root.parent / "new-shop")
+    other = open_engine(new)
+    assert [] == list(worktrees.listed(other.project))
+    assert meta.run_id in subdeck("worktrees", "--all", "--json", cwd=new).out
+    done = subdeck("worktrees", "--repair", meta.short_id, cwd=new)
+    assert (0, "") == (done.code, done.err)
+    found = seen(other, meta.run_id)
+    assert (RunState.THERE, Stand.UNMERGED, "") == (found.run, found.standing.stand, found.standing.trouble)
+    assert tip == git(found.path, "rev-parse", "HEAD") and not tree.exists()
+    other.delete([meta.run_id])
+    other.purge([meta.run_id])
+    assert f"scout-{meta.short_id}" not in git(new, "for-each-ref")
+
+
+def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> None:
+    """A worktree is not tied to a repository that does not have the commit it began with."""
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    run_dir = Path(engine.project.run_dir(meta.run_id))
+    other = make_repository(root.parent / "other", a_txt="different\n")
+    (other / ".pi/subagents/runs").mkdir(parents=True)
+    run_dir.rename(other / ".pi/subagents/runs" / meta.run_id)
+    shutil.rmtree(root)
+    done = subdeck("worktrees", "--repair", meta.short_id, cwd=other)
+    assert 2 >= done.code > 0 and "another repository" in done.err
+    assert (tree / "b.txt").exists()
+
+
+def test_the_list(engine: Engine) -> None:
+    """Each worktree stands there with branch, state, size, what became of its run, and where it is."""
+    root = Path(engine.project.root)
+    assert "There are no worktrees.\n" == subdeck("worktrees", cwd=root).out
+    safe, _ = make_worktree(engine.project)
+    deleted, tree = make_worktree(engine.project)
+    lost, lost_tree = make_worktree(engine.project)
+    commit(tree)
+    (lost_tree / "a.txt").write_text("changed\n")
+    engine.delete([deleted.run_id])
+    shutil.rmtree(engine.project.run_dir(lost.run_id))
+    listed = subdeck("worktrees", cwd=root).out
+    assert f"{safe.short_id}  subdeck/scout-{safe.short_id}  unchanged: nothing was changed" in listed
+    assert "run deleted" in listed and "run lost" in listed and str(tree) in listed and "3 worktrees, " in listed
+    rows = {row["runId"]: row for row in subdeck("worktrees", "--json", cwd=root).document["worktrees"]}
+    assert ["there", "deleted", "lost"] == [rows[meta.run_id]["run"] for meta in (safe, deleted, lost)]
+    assert ("unmerged", "1 file changed, 1 insertion(+)") == (
+        rows[deleted.run_id]["state"],
+        rows[deleted.run_id]["words"],
+    )
+    (only,) = subdeck("worktrees", lost.short_id, "--json", cwd=root).document["worktrees"]
+    assert (str(lost_tree), True) == (only["path"], only["bytes"] > 0)
+
+
+def test_removing_what_nobody_has(engine: Engine) -> None:
+    """Removing takes a yes, and then leaves nothing in repository and state."""
+    root = Path(engine.project.root)
+    before = pinned(root)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    os.chmod(tree, 0o500)
+    trash.delete(engine.project, [meta.run_id])
+    trash.purge(engine.project, [meta.run_id])
+    asked = subdeck("worktrees", "--remove", meta.short_id, cwd=root)
+    assert (2, True, True) == (asked.code, "add --yes" in asked.err, tree.exists())
+    done = subdeck("worktrees", "--remove", meta.short_id, "--yes", cwd=root)
+    assert (0, f"{meta.short_id} removed, with the branch subdeck/scout-{meta.short_id}\n") == (done.code, done.out)
+    assert before == pinned(root)
+    assert [] == [name for directory in work_dirs(engine.project) for name in os.listdir(directory) if name == "tree"]
+
+
+def test_what_the_command_line_says(engine: Engine) -> None:
+    """rm says what it keeps and purges nothing unasked; clean leaves it alone, and says how to take it, too."""
+    root = Path(engine.project.root)
+    meta, tree = make_worktree(engine.project)
+    commit(tree)
+    branch = f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)"
+    cleaned = subdeck("clean", "--keep", "0", "--yes", cwd=root)
+    assert "in that: 1 worktree, " in cleaned.out
+    assert "kept: 1 run with work that is not merged; --unmerged deletes them, too" in cleaned.out
+    assert "nothing to delete" in cleaned.out
+    dry = subdeck("clean", "--keep", "0", "--unmerged", "--dry-run", cwd=root)
+    assert "! the work of 1 of them is not merged: it is kept until they leave the trash" in dry.out
+    deleted = subdeck("rm", meta.short_id, cwd=root)
+    assert f"! {meta.short_id} has work that is not merged, kept until it is purged: {branch}" in deleted.err
+    purged = subdeck("rm", "--purge", meta.short_id, cwd=root)
+    assert (2, True, True) == (purged.code, branch in purged.err, "add --yes" in purged.err)
+    assert tree.exists()
+    assert 0 == subdeck("rm", "--purge", meta.short_id, "--yes", cwd=root).code
+    assert not tree.exists()
+
+
+def test_work_outside_git_is_not_looked_for(project_dir: Path) -> None:
+    """Where nothing works in a worktree, nobody asks git anything, whether there is one or not."""
+    engine = open_engine(project_dir)
+    meta = make_finished(engine.project)
+    os.environ["PATH"] = "/nowhere"
+    assert () == keeping.unmerged(engine.project, [meta.run_id])
+    engine.delete([meta.run_id])
+    engine.purge([meta.run_id])
+    assert not os.path.exists(paths.work_dir(engine.project, meta.run_id))
+
+
+def test_doctor_names_what_is_left(engine: Engine) -> None:
+    """doctor says nothing without worktrees, counts them, and warns of those of lost runs and of acts cut off."""
+    root = Path(engine.project.root)
+
+    def checks(name: str) -> list[tuple[State, str, str]]:
+        return [(check.state, check.detail, check.fix) for check in examine(str(root)) if check.name == name]
+
+    assert [] == checks("worktrees")
+    meta, tree = make_worktree(engine.project)
+    ((state, detail, fix),) = checks("worktrees")
+    assert (State.OK, True, "") == (state, detail.startswith("1 ("), fix)
+    shutil.rmtree(engine.project.run_dir(meta.run_id))
+    ((state, detail, fix),) = checks("worktrees")
+    assert (State.WARN, True, "subdeck worktrees") == (state, detail.endswith("1 of runs that are lost"), fix)
+    shutil.rmtree(tree.parent)
+    ((state, detail, fix),) = checks("worktrees")
+    assert (State.WARN, "0 (0 B), 1 known to git only", "git worktree prune") == (state, detail, fix)
+    acts.record(engine.project, ActKind.APPLY, "scout 4ae0bd", {}, begun=True)
+    assert ["applying scout 4ae0bd was not done to its end"] == [detail for _, detail, _ in checks("undo")]

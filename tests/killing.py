@@ -1,0 +1,62 @@
+"""Kill a process at each of its steps in turn: at whatever changes a file, and before each program that it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import TypeVar
+
+STEPS = frozenset({
+    "os.chmod", "os.link", "os.mkdir", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",
+    "os.utime", "shutil.rmtree", "subprocess.Popen",
+})  # fmt: skip
+"""Audit events of Python; files that are opened for writing count as well."""
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+MOST = 400
+
+T = TypeVar("T")
+
+
+def kill_at(step: int) -> None:
+    """Let this process be killed as it is about to take its n-th step, counted from 1."""
+    taken = 0
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal taken
+        if event in STEPS or (event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING):
+            taken += 1
+            if taken == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def deaths(prepare: Callable[[], T], act: Callable[[T], object]) -> Iterator[T]:
+    """Yield what was prepared after a process that acts on it was killed at its first step, at its second, and so on.
+
+    The last one was not killed any more.
+    """
+    for step in count(1):
+        assert step < MOST, "it never comes to its end"
+        prepared = prepare()
+        pid = os.fork()
+        if not pid:
+            code = 3
+            try:
+                kill_at(step)
+                act(prepared)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        assert status in (0, signal.SIGKILL), f"at step {step} it failed by itself: {status}"
+        yield prepared
+        if status == 0:
+            assert step > 1
+            return
