@@ -106,6 +106,11 @@ def branches(repository: Repository, prefix: str) -> tuple[Branch, ...]:
     return _found(repository.git, f"refs/heads/{prefix.rstrip('/')}/")
 
 
+def branch(repository: Repository, name: str) -> Branch | None:
+    """Return one branch; None where there is none of that name. Raises GitError."""
+    return next((found for found in _found(repository.git, f"refs/heads/{name}") if found.name == name), None)
+
+
 def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
     fields = os.fsdecode(git.run("for-each-ref", f"--format={_FORM}", pattern)).split("\0")
     triples = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
@@ -114,11 +119,10 @@ def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
 
 def delete_branch(repository: Repository, name: str, commit: str) -> bool:
     """Delete a branch that is still at a commit, and checked out nowhere; return whether it went. Raises GitError."""
-    git = repository.git
-    found = _found(git, f"refs/heads/{name}")
-    if not any(branch.name == name and branch.commit == commit and not branch.worktree for branch in found):
+    found = branch(repository, name)
+    if found is None or found.commit != commit or found.worktree:
         return False
-    git.run("update-ref", "-d", f"refs/heads/{name}", commit)
+    repository.git.run("update-ref", "-d", f"refs/heads/{name}", commit)
     return True
 
 

@@ -11,6 +11,8 @@ import os
 from msgspec import Struct
 
 from ..git.program import Git, GitError
+from ..git.repository import Repository, find
+from ..git.worktrees import branch
 from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
@@ -68,7 +70,7 @@ def _unknown(trouble: str, advice: str, **found: str) -> Standing:
 
 
 def _look(directory: str, record: WorkRecord) -> Standing:
-    tree, branch = tree_of(directory), one_line(record.branch, SHOWN)
+    tree, name = tree_of(directory), one_line(record.branch, SHOWN)
     has_tree = os.path.lexists(tree)
     if not os.path.isdir(record.common_dir):
         if not has_tree:
@@ -78,8 +80,9 @@ def _look(directory: str, record: WorkRecord) -> Standing:
             f"its repository is not at {place} any more: it was moved or removed",
             f"from where it is now: git worktree repair {one_line(tree)}; the files are in {one_line(tree)}",
         )
-    git = Git(record.common_dir)
-    tip, elsewhere = _branch(git, record.branch)
+    repository = repository_of(record)
+    git, at = repository.git, branch(repository, record.branch)
+    tip, elsewhere = (at.commit, at.worktree) if at else ("", "")
     admin = admin_of(record.common_dir, tree)
     if not has_tree:
         return _without_tree(git, record, tip, elsewhere, admin)
@@ -100,19 +103,13 @@ def _look(directory: str, record: WorkRecord) -> Standing:
     trouble, advice = _oddity(record, tree, tip, elsewhere, checked_out, admin)
     stand, words = _compared(git, directory, record, head, tip, is_dirty=is_dirty)
     if checked_out != record.branch and tip and not _is_within(git, tip, head, record):
-        stand, words = Stand.UNMERGED, f"{branch} has commits of its own"
+        stand, words = Stand.UNMERGED, f"{name} has commits of its own"
     return Standing(stand, words, trouble, advice, tip, admin)
 
 
-def _branch(git: Git, branch: str) -> tuple[str, str]:
-    """Return the commit of a branch and the directory in which it is checked out; empty where there is none."""
-    form = "%(refname)%00%(objectname)%00%(worktreepath)"
-    for line in git.run("for-each-ref", f"--format={form}", f"refs/heads/{branch}").split(b"\n"):
-        name, _, rest = line.partition(b"\0")
-        if name == os.fsencode(f"refs/heads/{branch}"):
-            tip, _, place = rest.partition(b"\0")
-            return os.fsdecode(tip), os.fsdecode(place)
-    return "", ""
+def repository_of(record: WorkRecord) -> Repository:
+    """Return the repository that a worktree was made in, as far as its worktrees and branches go."""
+    return Repository("", git_dir=record.common_dir, common_dir=record.common_dir)
 
 
 def admin_of(common_dir: str, tree: str) -> str:
@@ -144,27 +141,29 @@ def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin:
 
 
 def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
-    branch = one_line(record.branch, SHOWN)
-    return f"its branch {branch} is checked out in {one_line(place)}", "it stays for as long as it is"
+    return (
+        f"its branch {one_line(record.branch, SHOWN)} is checked out in {one_line(place)}",
+        "it stays for as long as it is",
+    )
 
 
 def _status(tree: str) -> tuple[str, str, bool]:
     """Return the commit and the branch that are checked out in a worktree, and whether something is uncommitted."""
-    head = branch = ""
+    head = checked_out = ""
     arguments = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--no-renames")
     is_dirty = False
     for line in Git(tree).lines(*arguments):
         if line.startswith(b"# branch.oid "):
             head = os.fsdecode(line[13:])
         elif line.startswith(b"# branch.head "):
-            branch = os.fsdecode(line[14:])
+            checked_out = os.fsdecode(line[14:])
         elif not line.startswith(b"#"):
             is_dirty = True
-    return "" if head == "(initial)" else head, branch, is_dirty
+    return "" if head == "(initial)" else head, checked_out, is_dirty
 
 
 def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out: str, admin: str) -> tuple[str, str]:
-    branch = one_line(record.branch, SHOWN)
+    name = one_line(record.branch, SHOWN)
     lock = os.path.join(admin, "index.lock")
     if os.path.lexists(lock):
         trouble = "its index is locked: a git command is at work there, or was killed"
@@ -172,14 +171,14 @@ def _oddity(record: WorkRecord, tree: str, tip: str, elsewhere: str, checked_out
     if os.path.lexists(os.path.join(admin, "locked")):
         return "somebody has locked it", f"git worktree unlock {one_line(tree)}"
     if not tip and checked_out not in ("", "(detached)"):
-        return f"its branch {branch} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
+        return f"its branch {name} was renamed, or deleted; {one_line(checked_out, SHOWN)} is checked out there", ""
     if not tip:
-        return f"its branch {branch} was deleted", f"git branch NAME {'HEAD'} in {one_line(tree)} makes another one"
+        return f"its branch {name} was deleted", f"git branch NAME in {one_line(tree)} makes another one"
     if elsewhere and os.path.realpath(elsewhere) != os.path.realpath(tree):
         return _checked_out(record, elsewhere)
     if checked_out != record.branch:
         now = "no branch" if checked_out == "(detached)" else one_line(checked_out, SHOWN)
-        return f"{now} is checked out there, not {branch}", ""
+        return f"{now} is checked out there, not {name}", ""
     return "", ""
 
 
@@ -189,7 +188,6 @@ def _compared(
     """Say whether what a worktree holds is somewhere else, too."""
     if not is_dirty:
         return _committed(git, record, head or tip)
-    from ..git.repository import find
     from ..git.snapshot import Store
 
     repository = find(tree_of(directory))

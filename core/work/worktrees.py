@@ -11,14 +11,16 @@ from msgspec import Struct, structs
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.program import Git, GitError
+from ..git import worktrees as in_git
+from ..git.program import GitError
+from ..git.repository import find
 from ..project.trash import size_of
 from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from . import record as records
 from .record import WorkRecord, read_record, tree_of
-from .standing import Standing, admin_of, look
+from .standing import Standing, admin_of, look, repository_of
 
 GONE = "gone"
 """What a worktree is called while it is being removed."""
@@ -112,7 +114,7 @@ def remove(worktree: Worktree) -> None:
         if os.path.isdir(record.common_dir):
             forget(record, os.path.join(directory, MENDED))
             forget(record, worktree.path)
-            _delete_branch(record, standing.tip)
+            in_git.delete_branch(repository_of(record), record.branch, standing.tip)
         _remove_tree(os.path.join(directory, GONE))
         records.write_record(directory, structs.replace(record, removed_at=paths.now_iso()))
     except (GitError, OSError) as error:
@@ -129,11 +131,13 @@ def remove(worktree: Worktree) -> None:
 
 def left_in_repository(project: paths.Project) -> list[str]:
     """Return the worktrees of ours that the repository of a project knows and that are not there any more."""
-    try:
-        said = Git(project.root).run("worktree", "list", "--porcelain", "-z")
-    except (GitError, OSError):
+    repository = find(project.root)
+    if repository is None or repository.trouble:
         return []
-    named = [os.fsdecode(line[9:]) for line in said.split(b"\0") if line.startswith(b"worktree ")]
+    try:
+        named = [worktree.path for worktree in in_git.listed(repository)]
+    except GitError:
+        return []
     ours = os.path.realpath(paths.state_file("work")) + "/"
     return [path for path in named if os.path.realpath(path).startswith(ours) and not os.path.lexists(path)]
 
@@ -160,19 +164,7 @@ def forget(record: WorkRecord, path: str) -> None:
     """Remove a worktree, and have the repository forget it. Raises GitError, OSError."""
     _remove_tree(path)
     if admin_of(record.common_dir, path):
-        Git(record.common_dir).run("worktree", "remove", "--force", "--force", path)
-
-
-def _delete_branch(record: WorkRecord, tip: str) -> None:
-    """Delete a branch unless it has moved on, or is checked out somewhere. Raises GitError."""
-    git = Git(record.common_dir)
-    if tip and not _is_checked_out(git, record.branch):
-        git.run("update-ref", "-d", f"refs/heads/{record.branch}", tip)
-
-
-def _is_checked_out(git: Git, branch: str) -> bool:
-    form = "%(worktreepath)"
-    return bool(git.run("for-each-ref", f"--format={form}", f"refs/heads/{branch}").strip())
+        in_git.remove(repository_of(record), path)
 
 
 def _remove_tree(path: str) -> None:
