@@ -11,7 +11,7 @@ import click
 from .. import paths
 from ..engine import Engine
 from ..errors import UnknownRun, UsageError
-from ..run.changes import ChangedFile, Changes, FileStatus
+from ..run.changes import ChangedFile, Changes, FileStatus, changes_fields
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line, plain
 from .options import json_option, run_argument
@@ -50,7 +50,7 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
     if as_json:
         artifacts = engine.artifacts(run.run_id)
         patch = artifacts.get(paths.CHANGES_PATCH)
-        document({"runId": run.run_id, "status": run.status, "changes": changes, "patch": patch})
+        document({"runId": run.run_id, "status": run.status, "changes": changes_fields(changes), "patch": patch})
         return _code(changes)
     if changes is None:
         note(f"what run {run.meta.short_id} changed is not known: {_why(run)}")

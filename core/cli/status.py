@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
+from ..run.changes import Changes, changes_fields
 from ..run.model import MOST_SECONDS, RunResult
 from ..run.requests import request_fields
 from ..run.snapshot import Queued, Running, RunSnapshot
+from ..text.plain import one_line
 from .listing import listed, rows, show_list, totals
 from .options import Number, json_option, runs_argument
 from .output import TIMED_OUT, document, note, say, say_lines, show_error, worst
@@ -32,7 +35,7 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     """List runs, newest first: the active ones and the last 20, every one with --all, or only those named.
 
     Columns: state, id, preset, task, what the run is doing or how it ended, time, tokens. For the runs that are named,
-    a line below says why each is not done, or how it ended.
+    lines below say why each is not done, or how it ended, and what it has changed.
     """
     if refs and show_all:
         raise UsageError("--all cannot be used with ids", where="status", hint="leave one of them out")
@@ -40,9 +43,10 @@ def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
     run_ids = engine.find(refs) if refs else None
     runs = engine.snapshots(run_ids) if refs else listed(engine, show_all=show_all)
     if as_json:
-        document({"counts": count(runs), "runs": [_run_document(engine, run) for run in runs]})
+        documents = [_run_document(engine, run, engine.work.changes(run) if refs else run.changes) for run in runs]
+        document({"counts": count(runs), "runs": documents})
     elif refs and runs:
-        lines = [f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}" for run in runs]
+        lines = [line for run in runs for line in _lines_about(engine, run)]
         say_lines([*rows(runs), "", *lines])
         say(f"\n{totals(runs)}")
     else:
@@ -80,7 +84,8 @@ def wait(refs: tuple[str, ...], timeout: float | None, as_json: bool) -> int:
     open_runs = [run for run in runs if not run.has_ended]
     try:
         if as_json:
-            document({"timedOut": bool(open_runs), "runs": [_run_document(engine, run) for run in runs]})
+            documents = [_run_document(engine, run, run.changes) for run in runs]
+            document({"timedOut": bool(open_runs), "runs": documents})
         else:
             say_lines(rows(runs))
     except BrokenPipeError:
@@ -103,7 +108,14 @@ def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str
     return explain(run, evidence, datetime.now(UTC))
 
 
-def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
+def _lines_about(engine: Engine, run: RunSnapshot) -> Iterator[str]:
+    """Say why a run is not done or how it ended, and what it has changed."""
+    yield f"{run.meta.short_id} {_why_line(engine, run, engine.result(run.run_id))}"
+    if changes := engine.work.changes(run):
+        yield f"{run.meta.short_id} changed {one_line(changes.words, 400)}"
+
+
+def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> dict[str, Any]:
     """Return everything about a run but its system prompt; the fields of a result are null until it has ended."""
     meta = msgspec.to_builtins(run.meta)
     del meta["systemPrompt"]  # snapshots do not carry it; its file is among the artifacts
@@ -136,6 +148,7 @@ def _run_document(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
         "queuedMessages": state.undelivered if isinstance(state, Running) else 0,
         "silentMs": None if silence is None else round(silence * 1000),
         "warnings": run.warnings,
+        "changes": changes_fields(changes),
     }
     return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],
             "childSessionId": ended["childSessionId"] or run.child_session_id,

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import SubdeckError
+from ..run.changes import Changes, changes_fields
 from ..run.describe import latest
 from ..run.model import RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
@@ -29,6 +30,8 @@ LEFT_OUT_LENGTH = 400
 """Characters of the line about tools that a child did not get."""
 
 
+FILES = 20
+"""Changed files that are named."""
 PLACES = frozenset({"runDir", "artifacts", "cwd"})
 """Fields with paths, which only lead somewhere as they are."""
 
@@ -136,7 +139,14 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
         header += f"  \n**Session ID:** `{result.child_session_id}`"
     if missed := left_out(run.meta.tools):
         header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
+    if result.changes is not None and (result.changes.files or result.changes.shared):
+        header += f"  \n**Changes:** {one_line(_changes_line(result.changes), LEFT_OUT_LENGTH)}"
     return f"{header}\n\n---\n\n{_body(result)}"
+
+
+def _changes_line(changes: Changes) -> str:
+    """`2 files +14 −3: src/auth.py, src/tokens.py`"""
+    return f"{changes.words}: {', '.join(file.path for file in changes.named)}"
 
 
 def _status_word(result: RunResult) -> str:
@@ -195,11 +205,22 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "usage": msgspec.to_builtins(result.usage),
         "sessionId": result.child_session_id,
     }
+    if result.changes is not None:
+        fields["changes"] = _brief_changes(result.changes)
     if result.partial:
         fields["partial"] = True
     if result.finalized is not None:
         fields["finalized"] = msgspec.to_builtins(result.finalized)
     return fields
+
+
+def _brief_changes(changes: Changes) -> dict[str, Any]:
+    """Return what a run changed, with as many files as a model may want to read of."""
+    fields = changes_fields(changes) or {}
+    named = [{name: file[name] for name in ("path", "status", "added", "removed")} for file in fields["named"]]
+    brief = {name: fields[name] for name in ("files", "added", "removed", "source")}
+    said = {name: fields[name] for name in ("shared", "note") if fields[name]}
+    return {**brief, **said, "named": named[:FILES]}
 
 
 def _shortened(text: str | None, limit: int | None) -> str | None:

@@ -194,6 +194,14 @@ _END: Schema = {
     "usage": {"type": "object"},
     "finalized": {"type": "object", "additionalProperties": _TEXT},
     "partial": {"type": "boolean"},
+    "changes": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("files", "added", "removed"), _NUMBER),
+            **dict.fromkeys(("source", "shared", "note"), _TEXT),
+            "named": {"type": "array", "items": {"type": "object"}},
+        },
+    },
 }
 
 _COUNTS: Schema = {

@@ -27,7 +27,19 @@ LEAST = 400
 
 OF_A_RUN = (
     *("index", "runId", "preset", "description", "resolvedModel", "status", "reason", "sessionId", "toolsLeftOut"),
-    *("activity", "requests", "delivery", "why", "error", "durationMs", "usage", "finalized", "partial", "answer"),
+    *(
+        "activity",
+        "requests",
+        "delivery",
+        "why",
+        "error",
+        "durationMs",
+        "usage",
+        "finalized",
+        "partial",
+        "changes",
+        "answer",
+    ),
 )
 """The fields of a run, where they say something. It knows its own task and what it asked for."""
 
@@ -84,6 +96,8 @@ def _run(row: Fields) -> Fields:
         fields.pop("activity", None)
     if "usage" in fields:
         fields["usage"] = _used(fields["usage"])
+    if "changes" in fields and not (fields["changes"]["files"] or fields["changes"].get("note")):
+        del fields["changes"]
     if "finalized" in fields:
         said = (fields.get("answer"), fields.get("error"))
         fields["finalized"] = {name: text for name, text in fields["finalized"].items() if text not in said}

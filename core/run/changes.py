@@ -3,6 +3,8 @@
 Annotations are evaluated here, as in `model.py`.
 """
 
+from typing import Any
+
 from msgspec import Struct
 
 from .kinds import ExitCode, OpenEnum, Whole
@@ -99,6 +101,32 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 def _short(count: int) -> str:
     return str(count) if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
+
+
+def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
+    """Return what programs are told of changes, each field also where there is nothing to say."""
+    if changes is None:
+        return None
+    return {
+        "files": changes.files,
+        "added": changes.added,
+        "removed": changes.removed,
+        "source": changes.source.value,
+        "shared": changes.shared,
+        "note": changes.note,
+        "tree": changes.tree,
+        "named": [
+            {
+                "path": file.path,
+                "status": file.status.value,
+                "added": file.added,
+                "removed": file.removed,
+                "oldPath": file.old_path or None,
+                "note": file.note,
+            }
+            for file in changes.named
+        ],
+    }
 
 
 class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):

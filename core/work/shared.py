@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ..git.names import worded
 from ..git.repository import find
 from ..run.changes import Changes
 from ..run.model import RunMeta
@@ -53,7 +54,7 @@ def _strange(recorded: Recorded, changes: Changes, written: Written) -> str:
     """Name what changed without a tool of the run, where it has no other means."""
     if written.has_commands or len(changes.named) < changes.files:
         return ""
-    own = {os.path.relpath(os.path.realpath(path), recorded.root) for path in written.paths}
+    own = {worded(os.fsencode(os.path.relpath(os.path.realpath(path), recorded.root))) for path in written.paths}
     strange = [one_line(file.path, 80) for file in changes.named if file.path not in own]
     return f"not written by its tools: {_listed(strange)}" if strange else ""
 

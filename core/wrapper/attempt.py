@@ -190,6 +190,7 @@ class Attempt:
         """
         command = self._child.command(self._start_of)
         if not command.pipe:  # it reads its task at once
+            self._recorder.begin()
             self._settle_baseline()
         environment = {name: value for name, value in os.environ.items() if name not in command.unset}
         own = own_variables(environment)
@@ -210,6 +211,7 @@ class Attempt:
             for pipe in (self._stdout, self._stderr):
                 os.set_blocking(pipe, False)
             _widen(self._stdout)
+            self._recorder.begin()  # the child comes up meanwhile, and is told its task when that is done
             if child.stdin is not None:
                 self._input = ChildInput(child.stdin, self._poller)
             _ = self._intake  # whatever its kind loads for it has to load now

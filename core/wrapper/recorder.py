@@ -30,6 +30,8 @@ FINISH_S = 20.0
 """Seconds that the end of a run waits for what it changed."""
 KILLED_S = 1.0
 """The same for a run that is to be killed."""
+NICENESS = 10
+"""So that the child, which takes longer to come up, is not kept waiting for a processor: 5 % of its start."""
 LOOK_S = 0.1
 """Between two looks whether the run is to end, where nothing else is served."""
 _REPORT = 3
@@ -61,9 +63,9 @@ class Recorder:
         return self._job.deadline if self._job else None
 
     def begin(self) -> None:
-        """Begin with the baseline: the child may be started meanwhile, and may not do anything yet."""
+        """Begin with the baseline, unless that was done: the child may not do anything until it is settled."""
         meta, run_dir, root = self._meta, self._run_dir, self._root
-        if root is None:
+        if root is None or self._job or self._baseline:
             return
         from ..work import presence  # where there is no git nothing of it is loaded
 
@@ -232,6 +234,7 @@ def _work(work: Callable[[], bytes], writer: int, bind: Callable[[], None]) -> N
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         bind()
         os.setsid()
+        os.nice(NICENESS)
         os.dup2(writer, _REPORT, inheritable=False)
         processes.close_inherited(above=_REPORT)
         report = memoryview(work())

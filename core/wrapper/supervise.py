@@ -91,9 +91,8 @@ def _run(
     while True:
         number += 1
         start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
-        if number == 1 and not os.path.exists(os.path.join(run_dir, paths.STOP)):
-            recorder.begin()
         if conversation.is_wanted or (meta.by_hand and number == 1):
+            recorder.begin()
             recorder.settle()
             from .hand import Hand  # most runs are never taken over
 

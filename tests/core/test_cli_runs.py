@@ -109,6 +109,8 @@ def test_status_document_has_meta_result_activity_and_paths(project: Path) -> No
     assert {key: run[key] for key in meta if key not in told_better} == {
         key: value for key, value in meta.items() if key not in told_better
     }
+    changes = result.pop("changes")
+    assert changes.items() <= run["changes"].items()
     assert {key: run[key] for key in result} == result
     assert {"activity", "sentence", "ahead", "unknown", "lastEventAt", "artifacts"} <= set(run)
     assert str(run_dir / "events.jsonl") == run["artifacts"]["events.jsonl"]

@@ -1,0 +1,89 @@
+"""`subdeck diff` and what `status` says of changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subdeck.core.engine import Engine
+from subdeck.core.run.snapshot import RunSnapshot
+
+from tests.factories import open_engine, run_to_end, start, started
+from tests.waiting import wait_until
+
+from .command_line import subdeck
+from .repositories import git, make
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return make(tmp_path / "repository", {"a.py": "one\ntwo\nthree\n", "b.bin": b"\0\1"})
+
+
+def ended(repository: Path, *script: str) -> tuple[Engine, RunSnapshot]:
+    engine = open_engine(repository)
+    return engine, run_to_end(engine, *script, "answer Done.")
+
+
+def test_the_patch(repository: Path) -> None:
+    """Into a pipe goes what git can apply, byte for byte; --stat and --name-only are about the files."""
+    _, run = ended(repository, "edit a.py two 2", "put b.bin changed", "put dir/\x1b[31mnew x", "bash true")
+    patch = subdeck("diff", run.run_id, cwd=repository)
+    assert (0, "") == (patch.code, patch.err)
+    git(repository, "stash", "-u")
+    git(repository, "apply", given=patch.out.encode())
+    assert "one\n2\nthree\n" == (repository / "a.py").read_text()
+    names = subdeck("diff", run.run_id, "--name-only", cwd=repository).out.splitlines()
+    assert {"a.py", "b.bin", '"dir/\\033[31mnew"'} == set(names)
+    stat = subdeck("diff", run.run_id, "--stat", cwd=repository).out
+    assert "M  a.py" in stat
+    assert "+1 −1" in stat
+    assert "3 files +2 −1" in stat
+
+
+def test_json(repository: Path) -> None:
+    """One document has all fields, and where the patch is; `status --json` has the same changes."""
+    engine, run = ended(repository, "edit a.py two 2")
+    document = json.loads(subdeck("diff", run.run_id, "--json", cwd=repository).out)
+    assert engine.artifacts(run.run_id)["changes.patch"] == document["patch"]
+    changes = document["changes"]
+    assert (1, 1, 1, "git", "", "") == tuple(
+        changes[name] for name in ("files", "added", "removed", "source", "shared", "note")
+    )
+    file = {"path": "a.py", "status": "modified", "added": 1, "removed": 1, "oldPath": None, "note": ""}
+    assert [file] == changes["named"]
+    (listed,) = json.loads(subdeck("status", "--json", cwd=repository).out)["runs"]
+    assert changes == listed["changes"]
+    assert f"{run.meta.short_id} changed 1 file +1 −1" in subdeck("status", run.run_id, cwd=repository).out
+
+
+def test_nothing_changed(repository: Path) -> None:
+    """That is said beside an empty patch, and is no failure."""
+    _, run = ended(repository)
+    said = subdeck("diff", run.run_id, cwd=repository)
+    assert (0, "", f"run {run.meta.short_id} changed nothing\n") == (said.code, said.out, said.err)
+
+
+def test_while_it_goes_on(repository: Path) -> None:
+    """What a run has changed up to now is shown, too."""
+    engine = open_engine(repository)
+    run = start(engine, "edit a.py two 2", "say Halfway.", "hang")
+    started(engine, run)
+    wait_until(lambda: "+2" in subdeck("diff", run.run_id, cwd=repository).out, "the change of a run that goes on")
+    (named,) = json.loads(subdeck("status", run.run_id, "--json", cwd=repository).out)["runs"]
+    assert (1, "running") == (named["changes"]["files"], named["status"])
+    engine.stop([run.run_id], force=True)
+    engine.wait([run.run_id], timeout=20)
+
+
+def test_outside_git(project_dir: Path) -> None:
+    """There the files that tools wrote are told; a run with commands says that it may not be all."""
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "put a.py old", "edit a.py old new", "save b.py x", "answer Done.")
+    said = subdeck("diff", run.run_id, cwd=project_dir)
+    assert 0 == said.code
+    assert ["M  a.py  +1 −1", "M  b.py"] == [line.rstrip() for line in said.out.splitlines()[:2]]
+    other = run_to_end(engine, "bash touch c.py", "answer Done.")
+    said = subdeck("diff", other.run_id, cwd=project_dir)
+    assert (1, "what its commands wrote is not known outside git\n") == (said.code, said.err)
