@@ -106,7 +106,12 @@ def _parts(text: str, place: str) -> tuple[str, str, str, list[str]] | None:
     for end in ends:
         git_dir, common_dir = repository[:end], repository[end + 1 :]
         if len(ends) == 1 or git_dir == common_dir or git_dir.startswith(f"{common_dir}/worktrees/"):
-            return git_dir, common_dir, place, [] if head == ["HEAD"] else head  # repeated where it stands for nothing
+            return (
+                git_dir,
+                common_dir,
+                place,
+                [word for word in head if "HEAD" not in word],
+            )  # repeated where it is nothing
     return None
 
 
@@ -117,13 +122,17 @@ def _trouble(answer: Answer, where: str) -> str:
 def _place_of(directory: str) -> str | None:
     """Return the nearest directory that looks like a repository, without asking git; None where none does."""
     while True:
-        if os.path.lexists(os.path.join(directory, _DOT_GIT)) or all(
-            os.path.lexists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs")
-        ):
+        dot_git = os.path.join(directory, _DOT_GIT)
+        is_one = any(_parts_in(dot_git)) if os.path.isdir(dot_git) else os.path.lexists(dot_git)
+        if is_one or all(_parts_in(directory)):
             return directory
         directory, former = os.path.dirname(directory), directory
         if directory == former:
             return None
+
+
+def _parts_in(directory: str) -> list[bool]:
+    return [os.path.lexists(os.path.join(directory, name)) for name in ("HEAD", "objects", "refs")]
 
 
 def _checked(found: Repository, head: list[str]) -> Repository:

@@ -10,22 +10,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+
+from msgspec.structs import replace
 
 from ..system import files
 from . import configuration
 from .configuration import Setting
 from .index import beginnings, small_file
+from .names import name_of, worded
 from .program import PATIENCE_S, Git, GitError, GitTimeout, quoted
-from .repository import Repository
-from .taking import LARGE, Skipped, Snapshot, Taking
+from .repository import Repository, find
+from .taking import LARGE, NESTED, Skipped, Snapshot, Taking
 from .writing import InTheWay, check_room, check_unchanged, write_files
 
 __all__ = ["LARGE", "InTheWay", "Skipped", "Snapshot", "Store"]
 
 WRITING_S = 600.0
 """Seconds that writing files may take: a command that is cut off leaves them half written."""
+_MOST_INSIDE = 20
+"""Repositories inside that are looked into: each takes as many commands as this one."""
 _INFO = ("exclude", "attributes", "sparse-checkout")
 
 
@@ -54,7 +59,8 @@ class Store:
         """
         with self._alone():
             settings = self._prepare(repository)
-            return self._taken(repository, settings, largest, patience, into_repository=into_repository)
+            taken = self._taken(repository, settings, largest, patience, into_repository=into_repository)
+            return replace(taken, skipped=(*self._told_inside(repository, taken, largest, patience),))
 
     def _taken(
         self,
@@ -78,6 +84,38 @@ class Store:
             except GitError as error:
                 fault = fault or error
         raise fault or GitError("git can make no index", where=self.directory)
+
+    def _told_inside(self, repository: Repository, taken: Snapshot, largest: int, patience: float) -> Iterator[Skipped]:
+        """Yield what is skipped, with repositories inside told apart by what they hold, and submodules with changes."""
+        left = _MOST_INSIDE
+        for one in taken.skipped:
+            if one.why == NESTED and left:
+                left -= 1
+                yield replace(one, why=f"{NESTED} ({self._looked_inside(repository, one.path, largest, patience)[0]})")
+            else:
+                yield one
+        for path in _submodules(repository)[:left]:
+            state, is_dirty = self._looked_inside(repository, path, largest, patience)
+            if is_dirty:
+                yield Skipped(path, f"changes inside of the submodule ({state})")
+
+    def _looked_inside(self, repository: Repository, path: str, largest: int, patience: float) -> tuple[str, bool]:
+        """Return a word for what a repository inside holds, and whether that is not what it has checked out."""
+        from hashlib import sha256  # with it comes OpenSSL, which few snapshots need
+
+        name = name_of(path)
+        inner = find(os.path.join(repository.root, os.fsdecode(name)))
+        if inner is None or inner.trouble:
+            return "it cannot be looked into", inner is not None
+        store = Store(os.path.join(self.directory, "inside", sha256(name).hexdigest()[:16]))
+        try:
+            taken = store.take(inner, largest=largest, patience=patience)
+            committed = store.git(inner).run("rev-parse", "HEAD^{tree}").decode().strip() if inner.head else ""
+        except (GitError, OSError):
+            return "it cannot be looked into", True
+        whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0" for one in taken.skipped)
+        content = sha256(f"{inner.head}{taken.tree}{whys}".encode()).hexdigest()
+        return content[:10], bool(taken.skipped) or taken.tree != committed
 
     def git(self, repository: Repository, *, patience: float = PATIENCE_S) -> Git:
         """Return git for what is in the store and the repository, to compare and merge. Raises GitError and OSError."""
@@ -215,6 +253,22 @@ class Store:
         path = os.path.join(self.directory, name)
         if not os.path.exists(path) or files.content(path) != content:
             files.write_whole(path, content)
+
+
+def _submodules(repository: Repository) -> list[str]:
+    """Return the paths of the submodules that are there, as the file of the working tree names them."""
+    listing = os.path.join(repository.root, ".gitmodules")
+    if not os.path.isfile(listing) or os.path.islink(listing):
+        return []
+    asked = Git("/", is_own=True).ask("config", "--file", listing, "-z", "--get-regexp", r"^submodule\..*\.path$")
+    paths = {line.partition(b"\n")[2] for line in asked.output.split(b"\0")}
+    root = os.fsencode(repository.root)
+    return sorted(
+        worded(path)
+        for path in paths
+        if path and os.path.realpath(full := os.path.join(root, path)) == full and full.startswith(root + b"/")
+        if os.path.lexists(os.path.join(full, b".git"))
+    )
 
 
 def _own_lists(repository: Repository, entries: Sequence[configuration.Entry]) -> list[Setting]:

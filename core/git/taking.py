@@ -18,6 +18,7 @@ LARGE = 20 * 1024 * 1024
 """Bytes from which on the content of a file is not stored."""
 MOST = 512 * 1024 * 1024
 """Bytes that one snapshot stores at most."""
+NESTED = "a repository of its own"
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -82,7 +83,7 @@ class Taking:
     def _is_storable(self, path: bytes) -> bool:
         """Return whether the content of a changed file can be stored; else it is skipped. What is gone can be."""
         if path.endswith(b"/"):
-            self._skip(path, "a repository of its own")
+            self._skip(path, NESTED)
             return False
         full = os.path.join(self._root, path)
         try:
