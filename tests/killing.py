@@ -35,12 +35,12 @@ def kill_at(step: int) -> None:
     sys.addaudithook(hook)
 
 
-def deaths(prepare: Callable[[], T], act: Callable[[T], object]) -> Iterator[T]:
+def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int = 1) -> Iterator[T]:
     """Yield what was prepared after a process that acts on it was killed at its first step, at its second, and so on.
 
-    The last one was not killed any more.
+    The last one was not killed any more. With `every` only each n-th step is tried.
     """
-    for step in count(1):
+    for step in count(1, every):
         assert step < MOST, "it never comes to its end"
         prepared = prepare()
         pid = os.fork()

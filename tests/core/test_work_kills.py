@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 from subdeck.core.engine import Engine
-from subdeck.core.work import keeping, worktrees
+from subdeck.core.run.changes import Changes
+from subdeck.core.run.model import RunMeta
+from subdeck.core.work import keeping, recording, worktrees
 from subdeck.core.work.record import work_dirs
 from subdeck.core.work.standing import Stand
 
-from tests.factories import open_engine
+from tests.factories import make_finished, make_meta, open_engine
 from tests.killing import deaths
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
@@ -60,7 +62,7 @@ def assert_nothing_is_left(scene: Scene) -> None:
     assert [] == [entry for directory in work_dirs(scene.engine.project) for entry in os.listdir(directory)]
 
 
-def sweep(scene: Scene) -> None:
+def sweep(scene: Scene | Recorded) -> None:
     """Purge what is in the trash, and what nobody has any more, as the app does a day later."""
     scene.engine.delete([run.run_id for run in scene.engine.snapshots()])
     scene.engine.purge(scene.engine.deleted())
@@ -143,3 +145,46 @@ def test_mending(project_dir: Path, new_scene: itertools.count[int]) -> None:
         keeping.purge(scene.engine.project, [scene.run_id])
         git(scene.root, "worktree", "prune")
         assert_nothing_is_left(scene)
+
+
+class Recorded(Struct):
+    """A run in a repository whose changes are recorded."""
+
+    engine: Engine
+    meta: RunMeta
+    before: tuple[list[str], str]
+
+    @property
+    def root(self) -> Path:
+        return Path(self.engine.project.root)
+
+    def held(self) -> tuple[list[str], str]:
+        return pinned(self.root), git(self.root, "count-objects", "-v")
+
+    def record(self) -> Changes:
+        """Do what a wrapper has done for it, with the child in between."""
+        run_dir = self.engine.project.run_dir(self.meta.run_id)
+        recording.begin(self.meta, run_dir, str(self.root))
+        (self.root / "a.txt").write_text("changed\n")
+        return recording.finish(self.meta, run_dir, str(self.root))
+
+
+def test_recording(project_dir: Path, new_scene: itertools.count[int]) -> None:
+    """Killed anywhere, nothing of the repository has changed, another run is recorded, and all goes with its run."""
+
+    def prepare() -> Recorded:
+        engine = open_engine(make_repository(project_dir / str(next(new_scene))))
+        root = Path(engine.project.root)
+        meta = make_finished(engine.project, make_meta(cwd=str(root)))
+        return Recorded(engine, meta, (pinned(root), git(root, "count-objects", "-v")))
+
+    for scene in deaths(prepare, lambda scene: scene.record(), every=3):
+        assert scene.before == scene.held()
+        (scene.root / "a.txt").write_text("one\ntwo\nthree\n")
+        changes = Recorded(
+            scene.engine, make_finished(scene.engine.project, make_meta(cwd=str(scene.root))), scene.before
+        ).record()
+        assert (1, 1, 3, "") == (changes.files, changes.added, changes.removed, changes.note)
+        sweep(scene)
+        assert [] == list(work_dirs(scene.engine.project))
+        assert scene.before == scene.held()
