@@ -1,84 +1,96 @@
-"""Put the task on stdin to an agent; every message of the agent goes to stdout, as it came, a line each.
+"""Put a task to an agent; every message of the agent goes to stdout, as it came, a line each.
 
-With `--talk` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`, `{"cancel": true}`, and
-`{"reply": {"id": ID, "answer": ANSWER}}` to what the agent asks: an option, the content of a form, or null.
+`python -P -E -m subdeck.core.acp_bridge [NAME=VALUE…] -- PROGRAM [ARG…]`; what can be named is in `wishes.py`.
+The task is what stdin has. With `task=lines` stdin has lines of JSON instead: `{"prompt": [TEXT, …]}`,
+`{"cancel": true}`, and `{"reply": {"id": ID, "answer": ANSWER}}` to what the agent asks: an option, the content of a
+form, or null.
 `{"bridge":"ready"}` on stdout says that the first line is waited for; the end of stdin ends the session.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import sys
 from subprocess import PIPE, Popen
 
-from .opening import Opening
+from .opening import CHUNK, Opening, Refused, end, write_out
+from .options import OptionError, choose
+from .wishes import Wishes
+
+_READY = b'{"bridge":"ready"}\n'
 
 
 def main() -> int:
-    flags = _parse_flags()
-    prompt = None if flags.no_task or flags.talk else sys.stdin.buffer.read().decode("utf-8", "replace")
+    """Return the exit code: 0 when the agent has answered, be it with an error that stands in its messages."""
+    end_of_wishes = sys.argv.index("--")
+    wishes, command = Wishes(sys.argv[1:end_of_wishes]), sys.argv[end_of_wishes + 1 :]
     try:
-        agent = Popen(flags.command, stdin=PIPE, stdout=PIPE, bufsize=0)
+        agent = Popen(command, stdin=PIPE, stdout=PIPE, bufsize=0)
     except OSError as error:
-        print(f"Error: {flags.command[0]} cannot be started: {error.strerror}", file=sys.stderr)
-        return 1
+        return _failed(f"{command[0]} cannot be started: {error.strerror}")
     try:
-        opening = Opening(agent, [json.loads(server) for server in flags.server], flags.resume, fills_forms=flags.talk)
-        return _put(flags, prompt, agent, opening)
-    except BaseException:
-        agent.kill()
-        raise
+        try:
+            return _put(wishes, agent)
+        finally:
+            end(agent)  # what it says at its end stands before the error
+    except (Refused, OptionError) as error:
+        return _failed(str(error))
+    except ConnectionError:
+        return _failed(f"{command[0]} ended with exit code {agent.returncode}")
 
 
-def _put(flags: argparse.Namespace, prompt: str | None, agent: Popen[bytes], opening: Opening) -> int:
-    """Put the task to the agent, once the SDK is loaded and the session is open; each takes about as long."""
-    import asyncio
+def _failed(why: str) -> int:
+    print(f"Error: {why}", file=sys.stderr)
+    return 1
+
+
+def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
+    """Open a session and begin its first turn by hand, then load the SDK: that takes as long as an agent to start, and
+    the agent is at work meanwhile. Raises Refused, OptionError, and ConnectionError when the agent has gone.
+    """
+    opening = Opening(agent)
+    opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks)
+    for category, wanted in (("mode", wishes.mode), ("model", wishes.model), ("thought_level", wishes.thinking)):
+        if wanted:
+            choose(opening, category, wanted)
+    if not wishes.has_task:
+        return 0
+    said = b""
+    if wishes.talks:
+        write_out(_READY)
+        said = _first_line()
+        if texts := _prompt_in(said):
+            opening.prompt([wishes.whole(texts[0]), *texts[1:]])
+    else:
+        opening.prompt([wishes.whole(sys.stdin.buffer.read().decode("utf-8", "replace"))])
 
     from .sdk import prepare
 
     prepare()
-    from .options import OptionError
-    from .task import Task
+    import asyncio
 
-    task = Task(
-        prompt=prompt,
-        before=flags.before,
-        model=flags.model,
-        thinking=flags.thinking,
-        mode=flags.mode,
-        allowed=frozenset(filter(None, flags.allow.split(","))),
-        allowed_tools=frozenset(flags.allow_tool),
-        talks=flags.talk,
-    )
-    try:
-        return asyncio.run(task.run(agent, opening))
-    except OptionError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
+    from .session import go_on
+
+    asyncio.run(go_on(wishes, agent, opening, said))
+    return 0
 
 
-def _parse_flags() -> argparse.Namespace:
-    """Return the flags; exits with code 2 when they cannot be used."""
-    parser = argparse.ArgumentParser(
-        prog="python -P -E -m subdeck.core.acp_bridge",
-        usage="%(prog)s [options] -- PROGRAM [ARG…] <task.md",
-        description="Puts one task to an agent that speaks the Agent Client Protocol.",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add("--model", default="", metavar="ID", help="choose this model by the agent's own option")
-    add("--thinking", default="", metavar="LEVEL", help="choose this level by the agent's own option")
-    add("--mode", default="", metavar="ID", help="choose this mode by the agent's own option")
-    add("--resume", default="", metavar="ID", help="continue this session of the agent")
-    add("--before", default="", metavar="FILE", help="text that is put before the task")
-    add("--allow", default="", metavar="KINDS", help="comma-separated kinds of tool calls that are allowed when asked")
-    add("--allow-tool", default=[], action="append", metavar="NAME", help="a tool of a server, allowed when asked")
-    add("--no-task", action="store_true", help="only begin a session, in which the agent says what can be chosen")
-    add("--talk", action="store_true", help="take what is said to the agent in lines on stdin, as it comes")
-    add("--server", default=[], action="append", metavar="JSON", help="an MCP server, as in session/new")
-    add("command", nargs="+", help=argparse.SUPPRESS)
-    return parser.parse_args()
+def _first_line() -> bytes:
+    """Return what stdin has up to the end of its first line, and perhaps more; where it is closed before, all of it."""
+    said = b""
+    while b"\n" not in said and (data := os.read(0, CHUNK)):
+        said += data
+    return said
+
+
+def _prompt_in(said: bytes) -> list[str]:
+    """Return the texts of the prompt in the first line; none where it says something else."""
+    match json.loads(said.partition(b"\n")[0] or b"null"):
+        case {"prompt": [*texts]}:
+            return texts
+        case _:
+            return []
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from asyncio import Future, StreamReader, StreamReaderProtocol
-from collections.abc import Callable
 from typing import Any
 
 from acp.client.connection import ClientSideConnection
@@ -83,10 +82,8 @@ class Asking:
 class Dialogue:
     """One session, prompt after prompt, until stdin is closed."""
 
-    def __init__(self, asking: Asking, whole: Callable[[str], str]) -> None:
-        """`whole` puts what goes before the task in front of it."""
+    def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._whole = whole
         self._prompting: asyncio.Task[None] | None = None
         self._sent = asyncio.Event()
         """Whether the agent has the prompt, so that it can be told to cancel it."""
@@ -99,16 +96,14 @@ class Dialogue:
         if event.direction is StreamDirection.OUTGOING and event.message.get("method") == "session/prompt":
             self._sent.set()
 
-    async def hold(
-        self, connection: ClientSideConnection, session_id: str, gone: Future[None], say: Callable[[bytes], None]
-    ) -> None:
-        """Say what stdin says until that is closed, and wait for the last answer.
+    async def hold(self, connection: ClientSideConnection, session_id: str, gone: Future[None], begins: bytes) -> None:
+        """Say what stdin says until that is closed, and wait for the last answer. It `begins` so.
 
         Raises what the last prompt raised, and ConnectionError when the agent is `gone`.
         """
         said = StreamReader(limit=LARGEST_LINE)
+        said.feed_data(begins)
         await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), sys.stdin)
-        say(b'{"bridge":"ready"}\n')
         leaving = asyncio.create_task(self._leaving.wait())
         try:
             while True:
@@ -141,8 +136,6 @@ class Dialogue:
                 if self._prompting:
                     await self._prompting
                 self._sent.clear()
-                whole, self._whole = self._whole, str
-                texts = [whole(texts[0]), *texts[1:]]
                 self._prompting = asyncio.create_task(self._prompt(connection, session_id, texts))
             case {"cancel": _}:
                 await self._cancel(connection, session_id)

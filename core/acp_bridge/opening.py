@@ -1,28 +1,31 @@
-"""The first words to an agent, by hand: what it is asked before it has a session.
+"""The first words to an agent, by hand: what it is told before the SDK is loaded.
 
-The SDK takes as long to load as an agent to start. Said here, in a thread and before that, an agent opens its session
-meanwhile; its answers, and whatever else it said, are then given to the SDK.
+Its answers go to stdout as all that it says; what answers nothing that was asked here is then given to the SDK.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from _thread import allocate_lock, start_new_thread
-from typing import Any
+from subprocess import TimeoutExpired
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-    from _thread import LockType
     from subprocess import Popen
+    from typing import Any
 
 PROTOCOL = 1
 CLIENT = {"name": "subdeck", "version": "1"}
 LOADS = "loadSession"
 """The capability of an agent to go on with an earlier session."""
 CHUNK = 64 * 1024
+PROMPT = "session/prompt"
+PROMPT_ID = 0
+"""What the SDK, which takes the answer, gives its first request."""
 _FIRST_ID = 1_000_000
-"""Of the requests here; those of the SDK are counted from 0."""
+"""Of the requests that are answered here."""
+PATIENCE_S = 3.0
+"""How long an agent gets to end by itself when its stdin is closed, and then when it is told to."""
 
 
 class Refused(Exception):
@@ -37,73 +40,71 @@ def write_out(data: bytes) -> None:
 
 
 class Opening:
-    """Begins a session, or goes on with one; `wait` returns what the agent answered."""
+    """Begins a session, or goes on with one, and its first turn."""
 
-    def __init__(self, agent: Popen[bytes], servers: list[Any], resume: str, *, fills_forms: bool) -> None:
-        """Begin to talk to an agent that was just started. `servers` are MCP servers, as in the protocol; `resume` is
-        the id of the session that goes on, empty for a new one; `fills_forms` says whether there is somebody to do so.
-        """
+    def __init__(self, agent: Popen[bytes]) -> None:
+        """Talk to an agent that was just started."""
         stdin: Any = agent.stdin
         stdout: Any = agent.stdout
         self._stdin, self._stdout = stdin.fileno(), stdout.fileno()
-        self._servers = servers
-        self._resume = resume
-        self._capabilities = {"elicitation": {"form": {}}} if fills_forms else {}
         self._asked = 0
         self._said = b""
         """What is read and not looked at yet."""
-        self.others = b""
-        """Lines that answer nothing that was asked here, and what followed the last answer."""
+        self._others = b""
         self.session: dict[str, Any] = {}
-        """What the agent answered, with the id of the session; empty where it cannot go on with one."""
-        self._failure: BaseException | None = None
-        self._is_open: LockType = allocate_lock()
-        self._is_open.acquire()
-        start_new_thread(self._open, ())
+        """What the agent answered, with the id of the session."""
+        self.is_prompted = False
+        """Whether its first turn has begun."""
 
-    def wait(self) -> None:
-        """Wait until the session is open. Raises Refused, ConnectionError where the agent has gone."""
-        with self._is_open:
-            pass
-        if self._failure:
-            raise self._failure
+    @property
+    def others(self) -> bytes:
+        """Lines that answered nothing that was asked here, and what followed the last answer."""
+        return self._others + self._said
 
-    def _open(self) -> None:
-        try:
-            about = self._ask(
-                "initialize", protocolVersion=PROTOCOL, clientCapabilities=self._capabilities, clientInfo=CLIENT
-            )
-            place = {"cwd": os.getcwd(), "mcpServers": self._servers}
-            if not self._resume:
-                self.session = self._ask("session/new", **place)
-            elif _members(about.get("agentCapabilities")).get(LOADS) is True:
-                known = {"sessionId": self._resume}
-                self.session = self._ask("session/load", **known, **place) | known
-            self.others += self._said
-        except BaseException as error:
-            self._failure = error
-        finally:
-            self._is_open.release()
+    def begin(self, servers: list[Any], resume: str, *, fills_forms: bool) -> None:
+        """Open a session. `servers` are MCP servers, as in the protocol; `resume` is the id of the session that goes
+        on, empty for a new one; `fills_forms` says whether there is somebody to do so.
 
-    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        Raises Refused, ConnectionError where the agent has gone.
+        """
+        capabilities = {"elicitation": {"form": {}}} if fills_forms else {}
+        about = self.ask("initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT)
+        place = {"cwd": os.getcwd(), "mcpServers": servers}
+        if not resume:
+            self.session = self.ask("session/new", **place)
+        elif members(about.get("agentCapabilities")).get(LOADS) is True:
+            known = {"sessionId": resume}
+            self.session = self.ask("session/load", **known, **place) | known
+        if not isinstance(self.session.get("sessionId"), str):
+            raise Refused("this agent cannot go on with an earlier session" if resume else "the agent gave no session")
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the answer of the agent. Raises Refused, ConnectionError where it has gone."""
         self._asked += 1
         number = _FIRST_ID + self._asked
-        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        self._tell(message)
+        self._tell(number, method, params, params)
         while True:
             line = self._line()
             answer = _mapping(line)
             if answer.get("id") != number or "method" in answer:
-                self.others += line
+                self._others += line
             elif "error" in answer:
-                raise Refused(_members(answer["error"]).get("message") or method)
+                raise Refused(members(answer["error"]).get("message") or method)
             else:
-                return _members(answer.get("result"))
+                return members(answer.get("result"))
 
-    def _tell(self, message: dict[str, Any]) -> None:
-        encoded = json.dumps(message, separators=(",", ":")).encode()
-        write_out(b'{"sent":%b}\n' % encoded)
-        view = memoryview(encoded + b"\n")
+    def prompt(self, texts: list[str]) -> None:
+        """Begin a turn, and leave it to the SDK to wait for its end."""
+        session = {"sessionId": self.session["sessionId"]}
+        content = [{"type": "text", "text": text} for text in texts]
+        # Without the text of the task, which has a file of its own.
+        self._tell(PROMPT_ID, PROMPT, {**session, "prompt": content}, session)
+        self.is_prompted = True
+
+    def _tell(self, number: int, method: str, params: dict[str, Any], shown: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "id": number, "method": method}
+        write_out(b'{"sent":%b}\n' % _encoded({**message, "params": shown}))
+        view = memoryview(_encoded({**message, "params": params}) + b"\n")
         while view:
             view = view[os.write(self._stdin, view) :]
 
@@ -121,10 +122,37 @@ class Opening:
 def _mapping(line: bytes) -> dict[str, Any]:
     """Read a message; an empty one where the line is none."""
     try:
-        return _members(json.loads(line))
+        return members(json.loads(line))
     except (ValueError, RecursionError):
         return {}
 
 
-def _members(value: Any) -> dict[str, Any]:
+def members(value: Any) -> dict[str, Any]:
+    """Return an object; an empty one where the value is none."""
     return {**value} if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """Return a list; an empty one where the value is none."""
+    return [*value] if isinstance(value, list) else []
+
+
+def _encoded(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def end(agent: Popen[bytes]) -> None:
+    """Close the agent's stdin, and end it where that is not enough."""
+    if agent.stdin:
+        try:
+            agent.stdin.close()
+        except OSError:
+            pass  # the event loop has closed it
+    for force in (agent.terminate, agent.kill):
+        try:
+            agent.wait(PATIENCE_S)
+        except TimeoutExpired:
+            force()
+        else:
+            return
+    agent.wait()

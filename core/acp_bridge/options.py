@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from acp.client.connection import ClientSideConnection
+from .opening import Opening, items, members
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from typing import Any
 
 _NOUNS = {"model": "model", "thought_level": "thinking level", "mode": "mode"}
 """Category of an option -> what it is called here."""
@@ -18,46 +20,35 @@ class OptionError(Exception):
     """The agent does not offer what is asked for; the text says what it does."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What the agent lets its client choose under one category."""
+def choose(opening: Opening, category: str, wanted: str) -> None:
+    """Set an option of the session. Raises OptionError where there is no such option, or no such value."""
+    noun = _NOUNS[category]
+    option, values = _offered(opening.session, category)
+    if not values:
+        raise OptionError(f"this agent lets nobody choose its {noun}: leave it out")
+    value = _match(wanted, values)
+    if value is None:
+        offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
+        raise OptionError(f'the agent has no {noun} "{wanted}"; it offers {offered}')
+    session = {"sessionId": opening.session["sessionId"]}
+    if option is None:
+        opening.ask("session/set_mode", **session, modeId=value)
+    else:
+        answer = opening.ask("session/set_config_option", **session, configId=option, value=value)
+        # One option may bring or take away others: levels depend on the model.
+        opening.session["configOptions"] = answer.get("configOptions")
 
-    category: str
-    option: str | None
-    """The id of its option; None for the older form of modes, which is none."""
-    values: tuple[str, ...]
 
-
-class Options:
-    """The options of one session."""
-
-    def __init__(self, session: Any) -> None:
-        """`session` is the answer to `session/new` or `session/load`."""
-        self._modes = tuple(mode.id for mode in session.modes.available_modes) if session.modes else ()
-        self._read(session.config_options)
-
-    async def choose(self, connection: ClientSideConnection, session_id: str, category: str, wanted: str) -> None:
-        """Set an option of the session. Raises OptionError where there is no such option, or no such value."""
-        noun = _NOUNS[category]
-        choice = self._choices.get(category)
-        if choice is None:
-            raise OptionError(f"this agent lets nobody choose its {noun}: leave it out")
-        value = _match(wanted, choice.values)
-        if value is None:
-            offered = ", ".join(choice.values[:SHOWN]) + ("…" if len(choice.values) > SHOWN else "")
-            raise OptionError(f'the agent has no {noun} "{wanted}"; it offers {offered}')
-        if choice.option is None:
-            await connection.set_session_mode(session_id=session_id, mode_id=value)
-        else:
-            answer = await connection.set_config_option(config_id=choice.option, session_id=session_id, value=value)
-            self._read(answer.config_options)  # one may bring or take away others: levels depend on the model
-
-    def _read(self, options: Iterable[Any] | None) -> None:
-        """Take the options there are now."""
-        self._choices = {"mode": Choice("mode", None, self._modes)} if self._modes else {}
-        for option in options or ():
-            if option.type == "select" and isinstance(option.category, str) and option.category in _NOUNS:
-                self._choices[option.category] = Choice(option.category, option.id, tuple(_values(option.options)))
+def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the id of the option of a category, None for the older form of modes, which is none; and its values."""
+    found: tuple[str | None, tuple[str, ...]] = (None, ())
+    if category == "mode":
+        modes = items(members(session.get("modes")).get("availableModes"))
+        found = (None, tuple(name for mode in modes if isinstance(name := members(mode).get("id"), str)))
+    for option in map(members, items(session.get("configOptions"))):
+        if option.get("type") == "select" and option.get("category") == category and isinstance(option.get("id"), str):
+            found = (option["id"], tuple(_values(option.get("options"))))
+    return found
 
 
 def _match(wanted: str, values: Iterable[str]) -> str | None:
@@ -66,10 +57,10 @@ def _match(wanted: str, values: Iterable[str]) -> str | None:
     return next((name for name in (wanted, wanted.partition("/")[2]) if name and name in known), None)
 
 
-def _values(options: Iterable[Any]) -> Iterable[str]:
+def _values(options: object) -> Iterator[str]:
     """Yield the values of options, which an agent may put into groups."""
-    for option in options:
-        if hasattr(option, "options"):
-            yield from _values(option.options)
-        else:
-            yield option.value
+    for option in map(members, items(options)):
+        if "options" in option:
+            yield from _values(option["options"])
+        elif isinstance(value := option.get("value"), str):
+            yield value

@@ -87,7 +87,7 @@ class Acp:
         return {"steps": [{"tool_calls": [{"name": name, "arguments": arguments, **space}]}]}
 
     def script(self, *turns: dict[str, Any]) -> None:
-        self._mock.script["turns"] = list(turns)
+        self._mock.script["turns"] = [*turns, TITLE]
         self._mock.counters.clear()
 
     def asked(self) -> list[str]:
@@ -113,6 +113,10 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _texts(each)
+
+
+TITLE = {"when": {"tools": False}, **say("A title")}
+"""Codex has another model find one, which is offered no tools, once a turn has taken some time."""
 
 
 @pytest.fixture(params=["claude", "codex"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from subprocess import PIPE, Popen
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from subdeck.core.acp_bridge import opening
 from subdeck.core.acp_bridge.opening import Opening, Refused
+from subdeck.core.acp_bridge.options import OptionError, choose
+from subdeck.core.agents.acp.program import bridge_command
 
 AGENT = """\
 import json, sys
@@ -33,11 +36,13 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return pieces
 
 
-def opened(*answers: list[Any], resume: str = "") -> Opening:
+def opened(*answers: list[Any], resume: str = "", option: tuple[str, str] | None = None) -> Opening:
     agent = Popen([sys.executable, "-I", "-S", "-c", AGENT, json.dumps(answers)], stdin=PIPE, stdout=PIPE, bufsize=0)
     try:
-        begun = Opening(agent, [], resume, fills_forms=False)
-        begun.wait()
+        begun = Opening(agent)
+        begun.begin([], resume, fills_forms=False)
+        if option:
+            choose(begun, *option)
         return begun
     finally:
         agent.communicate()
@@ -60,7 +65,8 @@ def test_a_session_goes_on() -> None:
     more.
     """
     assert "s0" == opened([ABOUT], [{"result": None}], resume="s0").session["sessionId"]
-    assert {} == opened([{"result": {}}], resume="s0").session
+    with pytest.raises(Refused, match="cannot go on with an earlier session"):
+        opened([{"result": {}}], resume="s0")
 
 
 @pytest.mark.parametrize("error", [{"code": -32000, "message": "log in first"}, None, "log in first"])
@@ -73,6 +79,93 @@ def test_a_refusal(error: Any) -> None:
 def test_an_agent_that_ends() -> None:
     with pytest.raises(ConnectionError):
         opened([ABOUT])
+
+
+MODES = {"availableModes": [{"id": "read-only"}, {"id": "auto"}]}
+LEVELS = {"id": "effort", "type": "select", "category": "thought_level", "options": [{"value": "high"}]}
+GROUPS = [{"options": [{"value": "p/small"}]}, {"options": [{"value": "large"}]}]
+MODELS = {"id": "m", "type": "select", "category": "model", "options": GROUPS}
+
+
+def chosen(category: str, wanted: str, session: dict[str, Any], *answers: dict[str, Any]) -> Opening:
+    """Open a session, and choose an option of it."""
+    return opened([ABOUT], [{"result": session}], *([answer] for answer in answers), option=(category, wanted))
+
+
+@pytest.mark.parametrize(
+    ("category", "wanted", "asked"),
+    [
+        ("model", "provider/large", ("session/set_config_option", {"configId": "m", "value": "large"})),
+        ("model", "p/small", ("session/set_config_option", {"configId": "m", "value": "p/small"})),
+        ("thought_level", "high", ("session/set_config_option", {"configId": "effort", "value": "high"})),
+    ],
+)
+def test_an_option_is_chosen(
+    written: list[bytes], category: str, wanted: str, asked: tuple[str, dict[str, str]]
+) -> None:
+    """By its name, with or without its provider; what there is to choose then is as the agent says."""
+    session = {"sessionId": "s1", "modes": MODES, "configOptions": [LEVELS, MODELS, None, {"type": "select"}]}
+    assert [] == chosen(category, wanted, session, {"result": {"configOptions": []}}).session["configOptions"]
+    told = [json.loads(line)["sent"] for line in b"".join(written).splitlines() if line.startswith(b'{"sent"')]
+    method, params = asked
+    assert (told[-1]["method"], told[-1]["params"]) == (method, {"sessionId": "s1", **params})
+
+
+def test_a_mode_is_chosen(written: list[bytes]) -> None:
+    """In the older form, in which it is no option."""
+    chosen("mode", "auto", {"sessionId": "s1", "modes": MODES}, {"result": {}})
+    told = json.loads(next(line for line in b"".join(written).splitlines() if b"set_mode" in line))
+    assert {"sessionId": "s1", "modeId": "auto"} == told["sent"]["params"]
+
+
+@pytest.mark.parametrize(
+    ("category", "session", "why"),
+    [
+        ("model", {"configOptions": [MODELS]}, 'has no model "other"; it offers p/small, large'),
+        ("mode", {"modes": MODES}, 'has no mode "other"; it offers read-only, auto'),
+        ("thought_level", {"configOptions": [MODELS]}, "lets nobody choose its thinking level"),
+        ("model", {"configOptions": "none", "modes": []}, "lets nobody choose its model"),
+    ],
+)
+def test_an_option_that_is_not_offered(category: str, session: dict[str, Any], why: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(why)):
+        chosen(category, "other", {"sessionId": "s1", **session})
+
+
+HASTY = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked and "method" in asked:
+        result = {"sessionId": "s1"} if asked["method"] == "session/new" else {}
+        if asked["method"] == "session/prompt":
+            result = {"stopReason": "end_turn"}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+"""An agent that answers each prompt at once: long before there is a library to take the answer."""
+
+
+@pytest.mark.parametrize(
+    ("talk", "stdin", "prompts"),
+    [
+        (False, "Say hello.", 1),
+        (True, '{"prompt":["Say hello."]}\n{"prompt":["And again."]}\n', 2),
+        (True, '{"cancel":true}\n{"prompt":["Say hello."]}\n', 1),
+        (True, "", 0),
+    ],
+)
+def test_a_turn_begins_before_the_library_is_there(talk: bool, stdin: str, prompts: int) -> None:
+    """The agent gets each prompt once, and none of its answers is missed."""
+    command = bridge_command({"task": "lines"} if talk else {}, [sys.executable, "-I", "-S", "-c", HASTY])
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (0, "") == (done.returncode, done.stderr)
+    sent = [line["sent"] for line in lines if "sent" in line]
+    assert [message["params"] for message in sent if message.get("method") == "session/prompt"] == [
+        {"sessionId": "s1"}
+    ] * prompts
+    assert len([line for line in lines if line.get("result", {}).get("stopReason") == "end_turn"]) == prompts
+    assert talk == ({"bridge": "ready"} in lines)
 
 
 def test_the_library_is_loaded_without_its_descriptions() -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from subdeck.core.acp_bridge.task import called_tool
+from subdeck.core.acp_bridge.session import called_tool
 from subdeck.core.agents.acp.stream import AcpStream
 from subdeck.core.agents.finalize_tool import NAMES
 from subdeck.core.agents.kinds import recorded_kind

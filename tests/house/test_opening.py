@@ -37,7 +37,7 @@ PATHS = {
     "core/git/program.py": ({"open"}, "a file in memory, which git reads"),
     "core/git/repository.py": ({"os.readlink"}, "the HEAD of a repository, which once was a link"),
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
-    "core/acp_bridge/task.py": ({"open"}, "the prompt in the run directory that it is told"),
+    "core/acp_bridge/wishes.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
     "core/offline_agent/directory.py": ({"open", "os.scandir", "os.walk"}, "what a child agent reads for its task"),
     "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),

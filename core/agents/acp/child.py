@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 
@@ -26,7 +25,7 @@ class AcpChild:
 
     def command(self, start: Start) -> Command:
         meta = start.meta
-        argv = (*bridge_command(), *_flags(start), "--", *meta.agent_command)
+        argv = bridge_command(_wishes(start), meta.agent_command)
         return Command(argv, child_environment(meta), pipe=meta.talk is True)
 
     def stream(self, start: Start | None = None) -> AcpStream:
@@ -40,26 +39,28 @@ class AcpChild:
         return ""
 
 
-def _flags(start: Start) -> list[str]:
+def _wishes(start: Start) -> dict[str, str]:
     meta = start.meta
-    flags = ["--talk"] if meta.talk else ["--allow", ALLOWED_KINDS]
+    wishes = {"task": "lines"} if meta.talk else {"allow": ALLOWED_KINDS}
     if meta.resolved_model:
-        flags += ["--model", meta.resolved_model]
+        wishes["model"] = meta.resolved_model
     if meta.thinking:
-        flags += ["--thinking", meta.thinking]
+        wishes["thinking"] = meta.thinking
     if meta.tools.policy is ToolPolicy.ALLOW:
-        flags += ["--mode", READ_ONLY_MODE]
+        wishes["mode"] = READ_ONLY_MODE
     if meta.finalize:
+        import json  # 5 ms that other runs do without
+
         program, *args = server_command()
-        flags += ["--server", json.dumps({"name": SERVER, "command": program, "args": args, "env": []})]
-        for name in sorted(() if meta.talk else NAMES):
-            flags += ["--allow-tool", name]
+        wishes["servers"] = json.dumps([{"name": SERVER, "command": program, "args": args, "env": []}])
+        if not meta.talk:
+            wishes["allow-tools"] = ",".join(sorted(NAMES))
     if meta.system_prompt_path:
         path = os.path.join(start.run_dir, meta.system_prompt_path)
-        flags += ["--before", existing(path, "start the run again")]
+        wishes["before"] = existing(path, "start the run again")
     if start.session_id:
-        flags += ["--resume", start.session_id]
-    return flags
+        wishes["resume"] = start.session_id
+    return wishes
 
 
 def _is_acp(line: bytes) -> bool:

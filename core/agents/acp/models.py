@@ -21,8 +21,7 @@ def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
     """
     from ..asking import ask  # most who want to know models start nothing
 
-    command = (*bridge_command(), "--no-task", "--", *choice.command)
-    answer = ask(command, timeout=timeout, env=choice.env)
+    answer = ask(bridge_command({"task": "none"}, choice.command), timeout=timeout, env=choice.env)
     if answer.code:
         last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("Error: ")
         raise refused(choice, last or f"it ended with exit code {answer.code}")
