@@ -24,6 +24,8 @@ COMMANDS = {
     "logs": ("logs", "Print what a run did, or follow it."),
     "answer": ("answer", "Print the answer of a run, or one of its code blocks."),
     "diff": ("diff", "Print what a run changed."),
+    "apply": ("taking", "Write what a run changed into the working tree."),
+    "undo": ("taking", "Take back what was done last: applying, merging, deleting."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),
     "report": ("report", "Show what the runs cost, by preset, model and agent."),
     "queue": ("queue", "List waiting runs; move one, hold or release the queue."),

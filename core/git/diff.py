@@ -12,7 +12,7 @@ from ..run.changes import ChangedFile, FileStatus
 from .names import worded
 from .program import Answer, Git, failure
 
-_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000")
+PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000")
 _SUBMODULE = b"160000"
 _CUT = b"# subdeck: cut here, the rest of the changes is longer than is kept\n"
 
@@ -25,7 +25,7 @@ class Patch(Struct, frozen=True):
 
 def changed_files(git: Git, before: str, after: str) -> tuple[ChangedFile, ...]:
     """Return the files that two trees or commits differ in, by path; renamed ones are found. Raises GitError."""
-    output = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", *_PLAIN, before, after, "--")
+    output = git.run("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", *PLAIN, before, after, "--")
     fields = iter(output.split(b"\0"))
     changed: dict[bytes, ChangedFile] = {}
     for field in fields:
@@ -87,7 +87,7 @@ def write_patch(git: Git, before: str, after: str, file: IO[bytes], limit: int) 
 
     code, said = git.feed(
         *(take, "diff-tree", "-r", "-p", "--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"),
-        *(*_PLAIN, before, after, "--"),
+        *(*PLAIN, before, after, "--"),
     )
     if code:
         raise failure(("diff-tree",), Answer(code, b"", said), git.directory)

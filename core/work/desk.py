@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ from ..run.changes import Changes
 from ..run.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
+    from .acts import Act
     from .changes import LiveChanges
+    from .taking import ApplyPlan
 
 
 class Work:
@@ -38,6 +41,34 @@ class Work:
         from .changes import patch_of
 
         return patch_of(self._project, run)
+
+    def plan_apply(
+        self,
+        run: RunSnapshot,
+        files: Iterable[str] | None = None,
+        hunks: Mapping[str, Collection[int]] | None = None,
+        *,
+        reverse: bool = False,
+        to: str = "",
+        tree: str = "",
+    ) -> ApplyPlan:
+        """Say what writing the changes of a run into a working tree would do: all of them, some files, or of some files
+        some hunks, counted from 1 in the patch whose tree is `tree`.
+
+        With `reverse` they are taken out of it. Changes nothing; takes as long as git. Raises SubdeckError and OSError.
+        """
+        from .taking import plan_apply
+
+        return plan_apply(self._project, run, files, hunks, reverse=reverse, to=to, tree=tree)
+
+    def apply(self, plan: ApplyPlan) -> Act:
+        """Do what a plan says, or refuse as something changed meanwhile; the act can be taken back.
+
+        Raises SubdeckError and OSError.
+        """
+        from .taking import apply
+
+        return apply(self._project, plan)
 
     @cached_property
     def _live(self) -> LiveChanges:

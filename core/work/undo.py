@@ -46,6 +46,10 @@ def take_back(project: paths.Project, act: Act) -> TakenBack:
             back = _restore_runs(project, act)
         case ActKind.DELETE_PRESET:
             back = _restore_preset(act)
+        case ActKind.APPLY:
+            from .reversing import take_back_applied
+
+            back = _reversed(take_back_applied(project, act))
         case _:
             raise SubdeckError(f"this subdeck cannot take back {act.title}", hint="the one that did it can")
     drop(project, act.id)
@@ -65,6 +69,10 @@ def _is_void(project: paths.Project, act: Act) -> bool:
                 return False
     except UNDECODABLE:
         return True
+
+
+def _reversed(said: str) -> TakenBack:
+    return TakenBack(said)
 
 
 def _restore_runs(project: paths.Project, act: Act) -> TakenBack:

@@ -1,0 +1,156 @@
+"""`subdeck apply` and `undo`: take over what a run changed, and take that back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from .. import paths
+from ..engine import Engine
+from ..errors import SubdeckError, UnknownRun, UsageError
+from ..run.describe import ago
+from ..run.snapshot import RunSnapshot
+from .options import json_option, run_argument
+from .output import document, is_terminal, note, say
+
+if TYPE_CHECKING:
+    from ..work.taking import ApplyPlan
+
+REFUSED = 1
+"""The exit code where git, or we, would not do it; nothing was changed then."""
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what it would do.")
+
+
+@click.command("apply")
+@run_argument
+@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Take only these hunks of a file.")
+@click.option("--reverse", is_flag=True, help="Take the changes out of the files again.")
+@click.option("--to", metavar="DIR", default="", help="Write into another working tree of the repository.")
+@click.option("--running", is_flag=True, help="Take what a run has changed up to now, though it goes on.")
+@dry_run_option
+@yes_option
+@json_option
+def apply(
+    ref: str,
+    files: tuple[str, ...],
+    hunks: tuple[str, ...],
+    reverse: bool,
+    to: str,
+    running: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Write what a run changed into the working tree, three-way; all of it, or the files and hunks that are named.
+
+    The files are left unstaged; index, branch and stash stay as they are. Where a file was changed here, too, in ways
+    that do not go together, nothing is written and the exit code is 1. FILE is a path from the root of the repository,
+    or a directory. Hunks are counted as subdeck diff prints them. subdeck undo takes it back. With --json, one
+    document: {"runId", "root", "files", "conflicts", "refusal", "notes", "applied"}.
+    """
+    engine = Engine.open()
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="apply")
+    run = known(engine, ref)
+    chosen = _hunks(hunks)
+    plan = engine.work.plan_apply(
+        run, files or (() if chosen else None), chosen, reverse=reverse, to=os.path.abspath(to) if to else ""
+    )
+    refusal = plan.refusal
+    if plan.is_running and not (running or dry_run or refusal):
+        raise UsageError(
+            f"{plan.run} is still running", where="apply", hint="--running takes what it has changed up to now"
+        )
+    applied = False
+    if not as_json:
+        say(plan.words)
+    if not (refusal or dry_run):
+        if not (yes or click.confirm("Apply?", default=False)):
+            note("nothing was applied")
+            return 0
+        engine.work.apply(plan)
+        applied = True
+    if as_json:
+        document(_document(plan, applied=applied))
+    elif applied:
+        say("applied; subdeck undo takes it back")
+    return REFUSED if refusal else 0
+
+
+def _document(plan: ApplyPlan, *, applied: bool) -> dict[str, object]:
+    return {
+        "runId": plan.run_id,
+        "root": plan.root,
+        "files": plan.files,
+        "conflicts": [{"path": one.path, "kind": one.kind, "why": one.why} for one in plan.conflicts],
+        "refusal": plan.refusal,
+        "notes": plan.notes,
+        "applied": applied,
+    }
+
+
+def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
+    """Parse `FILE:1,3`."""
+    chosen: dict[str, list[int]] = {}
+    for word in words:
+        name, _, numbers = word.rpartition(":")
+        try:
+            chosen.setdefault(name, []).extend(int(number) for number in numbers.split(","))
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError("hunks are named as FILE:1,3", where="--hunk", hint="subdeck diff shows them")
+    return chosen
+
+
+@click.command("undo")
+@dry_run_option
+@yes_option
+@json_option
+def undo(dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Take back what was done last in this project: deleting, applying, committing, merging, keeping, discarding.
+
+    Says what it is, and asks. Where it cannot be taken back any more it says why and changes nothing, and the exit code
+    is 1. With --json, one document: {"act", "at", "begun", "undone", "said"}.
+    """
+    if paths.is_child():
+        raise SubdeckError("a child agent takes nothing back", where="undo", hint="leave that to the operator")
+    engine = Engine.open()
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="undo")
+    act = engine.last_act()
+    if act is None:
+        raise SubdeckError("there is nothing to undo", where=engine.project.root)
+    begun = " (it was not done to its end)" if act.begun else ""
+    if not as_json:
+        say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
+    if not (yes or dry_run) and not click.confirm("Take this back?", default=False):
+        note("nothing was taken back")
+        return 0
+    said = "" if dry_run else engine.take_back(act).said
+    if as_json:
+        document({"act": act.title, "at": act.at, "begun": act.begun, "undone": not dry_run, "said": said})
+    elif said:
+        say(said)
+    return 0
+
+
+def check_asking(*, as_json: bool, asks: bool, where: str) -> None:
+    """Raise UsageError where nobody could be asked."""
+    if not asks or (is_terminal(sys.stdin) and not as_json):
+        return
+    what = "--json cannot ask for confirmation" if as_json else "without a terminal there is no way to ask"
+    raise UsageError(what, where=where, hint="add --yes, or --dry-run to see what it would do")
+
+
+def known(engine: Engine, ref: str) -> RunSnapshot:
+    """Return the run that a word stands for. Raises UnknownRun."""
+    (run_id,) = engine.find((ref,))
+    for run in engine.snapshots((run_id,)):
+        return run
+    raise UnknownRun("it is not a run, or has just been deleted", where=engine.project.run_dir(run_id))

@@ -1,0 +1,118 @@
+"""Taking files back to what they were before something was applied, with what was changed in them since."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import convert
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.merging import Conflict, merged
+from ..git.program import Git
+from ..git.repository import Repository
+from ..git.snapshot import Store
+from ..system import files
+from ..text.plain import one_line
+from .acts import Act, place
+from .source import usable
+from .taking import Applied
+
+NAMED = 5
+
+
+def take_back_applied(project: paths.Project, act: Act) -> str:
+    """Take out of the files what was applied; return what became of it. Raises SubdeckError and OSError."""
+    applied = convert(act.data, Applied)
+    target = usable(applied.root)
+    store = Store(place(project, act.id))
+    said = reverse(store, target, act, applied.now, applied.wanted)
+    if applied.before is not None:
+        applied.before.restore()
+    return said
+
+
+def reverse(store: Store, target: Repository, act: Act, before: str, after: str) -> str:
+    """Bring files that went from one tree to another back, as far as they were written; what was changed since stays.
+
+    Raises SubdeckError where both cannot be.
+    """
+    git = store.git(target)
+    if act.begun and not _knows(git, before, after):
+        return f"{act.title} had not begun to write"
+    now = store.take(target).tree
+    if act.begun and (torn := _torn(git, target.root, now, before, after)):
+        for path in torn:
+            files.remove(os.fsdecode(os.path.join(os.fsencode(target.root), path)))
+        now = store.take(target).tree
+    base = _as_far(store, target, git, now, before, after) if act.begun else after
+    merge = merged(git, base, now, before)
+    if merge.conflicts:
+        raise SubdeckError(
+            f"{act.title} cannot be taken back: changed since, on the same lines: {_listed(merge.conflicts)}",
+            where=target.root,
+            hint="put that back or aside first; nothing was written",
+        )
+    if merge.tree == now:
+        return f"nothing of {act.title} was left"
+    store.write(target, now, merge.tree)
+    return f"took back {act.title}"
+
+
+def _listed(conflicts: tuple[Conflict, ...]) -> str:
+    more = f" and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else ""
+    return ", ".join(one_line(one.path, 200) for one in conflicts[:NAMED]) + more
+
+
+def _knows(git: Git, *trees: str) -> bool:
+    return all(not git.ask("cat-file", "-e", f"{tree}^{{tree}}").code for tree in trees)
+
+
+def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]:
+    """Return the files that a kill left half written: the beginning of what was to be written."""
+    places = _blobs(git, now)
+    torn: list[bytes] = []
+    for path, (old, new) in _changed(git, before, after).items():
+        here = places.get(path)
+        if here is None or new is None or here in (old, new):
+            continue
+        wanted = git.run("cat-file", "--filters", f"{after}:{os.fsdecode(path)}")
+        held = files.content(os.fsdecode(os.path.join(os.fsencode(root), path)))
+        if len(held) < len(wanted) and wanted.startswith(held):
+            torn.append(path)
+    return torn
+
+
+def _as_far(store: Store, target: Repository, git: Git, now: str, before: str, after: str) -> str:
+    """Return the tree that was to be written, without the files that were removed to be written and are not there."""
+    places = _blobs(git, now)
+    missing = [path for path, (_, new) in _changed(git, before, after).items() if new and path not in places]
+    if not missing:
+        return after
+    with store.scratch(target) as scratch:
+        scratch.run("read-tree", after)
+        gone = b"".join(b"0 %b\t%b\0" % (b"0" * len(after), path) for path in missing)
+        scratch.run("update-index", "-z", "--index-info", input=gone)
+        return os.fsdecode(scratch.run("write-tree", "--missing-ok")).strip()
+
+
+def _changed(git: Git, before: str, after: str) -> dict[bytes, tuple[bytes | None, bytes | None]]:
+    """Return the files that two trees differ in, each with its mode and id in both; None where it is missing."""
+    fields = iter(git.run("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after, "--").split(b"\0"))
+    changed: dict[bytes, tuple[bytes | None, bytes | None]] = {}
+    for head in fields:
+        if head:
+            old_mode, new_mode, old_id, new_id, _ = head[1:].split(b" ")
+            old = None if old_mode == b"000000" else old_mode + old_id
+            changed[next(fields)] = old, None if new_mode == b"000000" else new_mode + new_id
+    return changed
+
+
+def _blobs(git: Git, tree: str) -> dict[bytes, bytes]:
+    """Return mode and id of each file of a tree."""
+    found: dict[bytes, bytes] = {}
+    for line in git.lines("ls-tree", "-r", "-z", "--full-tree", tree):
+        head, _, path = line.partition(b"\t")
+        mode, _, object_id = head.split(b" ", 2)
+        found[path] = mode + object_id
+    return found

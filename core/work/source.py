@@ -1,0 +1,238 @@
+"""What a run has changed, as trees that can be merged: from its worktree as it is now, else as it was recorded."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.diff import changed_files
+from ..git.program import Git
+from ..git.repository import Repository, find
+from ..git.snapshot import Skipped, Store
+from ..project.ownership import check_own
+from ..run.changes import ChangedFile, ChangesSource
+from ..run.snapshot import RunSnapshot
+from ..system import files
+from ..text.plain import one_line
+from .record import WorkRecord, read_record, tree_of
+from .recorded import read_recorded, store_of
+
+SEEN = "seen"
+"""Where the worktree of a run is stored for taking it over, below the directory of its work."""
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """The work of one run; its trees are known to the store that it was brought into."""
+
+    run_id: str
+    words: str
+    """Names the run for people: `reviewer 4ae0bd`."""
+    directory: str
+    """Of all that is kept of its work."""
+    root: str
+    """Of the working tree that it began with, or worked in."""
+    before: str
+    after: str
+    """Trees, or commits."""
+    files: tuple[ChangedFile, ...]
+    record: WorkRecord | None = None
+    """Of its worktree; None for a run in a shared directory."""
+    tip: str = ""
+    """The commit of its branch; empty where there is none."""
+    is_running: bool = False
+    notes: tuple[str, ...] = ()
+    """What a person should know of it, sentences without their full stops."""
+
+
+def words_of(run: RunSnapshot) -> str:
+    return f"{one_line(run.meta.title, 40)} {run.meta.short_id}"
+
+
+def check_operator(project: paths.Project, run_id: str) -> None:
+    """Raise SubdeckError where this process may not act on a run's work: a child agent's, or that of a foreign run."""
+    if paths.is_child():
+        what = "a child agent does not take over what runs changed"
+        raise SubdeckError(what, where=run_id, hint="leave that to the operator")
+    check_own(project, run_id)
+
+
+def host_of(project: paths.Project, run_id: str) -> tuple[str, WorkRecord | None]:
+    """Return the directory of a run's work and the record of its worktree: of a run that goes on in the worktree of
+    another one, those of the other.
+    """
+    directory = paths.work_dir(project, run_id)
+    record = read_record(directory)
+    host = getattr(record, "host", "")
+    if host and paths.is_run_id(host):
+        directory = paths.work_dir(project, host)
+        record = read_record(directory)
+    return directory, record
+
+
+def usable(root: str) -> Repository:
+    """Return the repository of a working tree. Raises SubdeckError where there is none that can be used."""
+    repository = find(root)
+    if repository is None:
+        raise SubdeckError("there is no repository any more", where=one_line(root), hint="was it moved or removed?")
+    if repository.trouble:
+        raise SubdeckError(repository.trouble, where=one_line(root))
+    return repository
+
+
+def source_of(project: paths.Project, run: RunSnapshot, store: Store, target: Repository) -> Source:
+    """Find what a run has changed, and bring it into a store. Raises SubdeckError and OSError."""
+    directory, record = host_of(project, run.run_id)
+    if record is not None and record.common_dir == target.common_dir:
+        return _of_worktree(run, directory, record, store, target)
+    return _as_recorded(project, run, store, target)
+
+
+def root_of(project: paths.Project, run: RunSnapshot) -> str:
+    """Return the working tree into which a run's work goes unless another one is named. Raises SubdeckError."""
+    _, record = host_of(project, run.run_id)
+    if record is not None:
+        return record.root
+    recorded = read_recorded(paths.work_dir(project, run.run_id))
+    if recorded is not None:
+        return recorded.root
+    raise SubdeckError(_unknown(run), where=run.run_id, hint=f"subdeck diff {run.meta.short_id} shows what is known")
+
+
+def _unknown(run: RunSnapshot) -> str:
+    changes = run.changes
+    if changes is not None and changes.source is ChangesSource.TOOLS:
+        return f"{words_of(run)} worked outside git: what it wrote is already in its directory"
+    if run.started_at is None:
+        return f"{words_of(run)} has not started"
+    why = f": {one_line(changes.note, 200)}" if changes and changes.note else ""
+    return f"what {words_of(run)} changed was not recorded{why}"
+
+
+def _of_worktree(run: RunSnapshot, directory: str, record: WorkRecord, store: Store, target: Repository) -> Source:
+    tree = tree_of(directory)
+    tip = branch_tip(target, record.branch)
+    notes: list[str] = []
+    if os.path.isdir(tree):
+        made = usable(tree)
+        if made.common_dir != record.common_dir:
+            hint = f"subdeck worktrees says how it stands; look at {one_line(tree)}/.git"
+            raise SubdeckError("its worktree belongs to another repository", where=one_line(tree), hint=hint)
+        seen = Store(os.path.join(directory, SEEN))
+        snapshot = seen.take(made)
+        after = snapshot.tree
+        bring(seen, made, store, target, (after,), base=record.base)
+        notes += _left_out(snapshot.skipped)
+    elif tip:
+        after = tip
+        notes.append("its worktree is gone: this is what is committed on its branch")
+    else:
+        return _as_recorded_from(run, directory, store, target, record)
+    git = store.git(target)
+    changed = changed_files(git, record.base, after)
+    return Source(
+        run_id=run.run_id,
+        words=words_of(run),
+        directory=directory,
+        root=record.root,
+        before=record.base,
+        after=after,
+        files=changed,
+        record=record,
+        tip=tip,
+        is_running=not run.has_ended,
+        notes=tuple(notes),
+    )
+
+
+def _as_recorded(project: paths.Project, run: RunSnapshot, store: Store, target: Repository) -> Source:
+    directory = paths.work_dir(project, run.run_id)
+    return _as_recorded_from(run, directory, store, target, None)
+
+
+def _as_recorded_from(
+    run: RunSnapshot, directory: str, store: Store, target: Repository, record: WorkRecord | None
+) -> Source:
+    recorded = read_recorded(directory)
+    if recorded is None:
+        raise SubdeckError(_unknown(run), where=run.run_id, hint="subdeck diff shows what is known")
+    if recorded.common_dir != target.common_dir:
+        raise SubdeckError(
+            f"{words_of(run)} worked in another repository: {one_line(recorded.root)}",
+            where=one_line(target.root),
+            hint=f"there: subdeck diff {run.meta.short_id} | git apply",
+        )
+    kept = Store(store_of(directory))
+    after = recorded.after
+    notes: list[str] = []
+    if not after:
+        if record is not None:
+            raise SubdeckError("neither its worktree nor its branch is there any more", where=run.run_id)
+        # It goes on, or was lost: its directory is what others may have changed meanwhile, too.
+        taken = Store(os.path.join(directory, SEEN))
+        origin = usable(recorded.root)
+        after = taken.take(origin).tree
+        bring(taken, origin, store, target, (after,))
+        if run.has_ended:
+            notes.append("it was lost: whatever changed in its directory since it began counts as its work")
+    known = [tree for tree in (recorded.before, recorded.after) if tree]
+    if os.path.isdir(kept.objects):
+        bring(kept, usable(recorded.root), store, target, known)
+    if run.changes and run.changes.shared:
+        notes.append(f"others were at work in that directory: {one_line(run.changes.shared, 200)}")
+    return Source(
+        run_id=run.run_id,
+        words=words_of(run),
+        directory=directory,
+        root=recorded.root,
+        before=recorded.before,
+        after=after,
+        files=changed_files(store.git(target), recorded.before, after) if after != recorded.before else (),
+        record=record,
+        is_running=not run.has_ended,
+        notes=tuple(notes),
+    )
+
+
+def _left_out(skipped: tuple[Skipped, ...]) -> list[str]:
+    """Name the files of a worktree that cannot be taken over, as no tree has them."""
+    return [f"{one_line(one.path, 200)} is left out: {one_line(one.why, 120)}" for one in skipped[:5]]
+
+
+def bring(
+    origin: Store,
+    repository: Repository,
+    store: Store,
+    target: Repository,
+    trees: tuple[str, ...] | list[str],
+    *,
+    base: str = "",
+) -> None:
+    """Copy trees with all that is in them, as far as only the store of origin has them, into another store.
+
+    Raises GitError and OSError.
+    """
+    wanted = "".join(f"{tree}\n" for tree in (*trees, *([f"^{base}"] if base else [])))
+    packed = origin.git(repository).run(
+        "pack-objects", "--revs", "--stdout", "--local", "--quiet", input=wanted.encode()
+    )
+    unpack(store.git(target), packed)
+
+
+def unpack(git: Git, packed: bytes) -> None:
+    git.run("unpack-objects", "-q", input=packed)
+
+
+def branch_tip(repository: Repository, branch: str) -> str:
+    """Return the commit of a branch; empty where there is none. Raises GitError."""
+    answer = repository.git.ask(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}^{{commit}}"
+    )
+    return os.fsdecode(answer.output).strip() if not answer.code else ""
+
+
+def tidy(directory: str) -> None:
+    """Remove what was only needed while somebody looked."""
+    files.remove_tree(os.path.join(directory, SEEN))

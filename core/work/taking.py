@@ -1,0 +1,236 @@
+"""Applying what a run changed: three-way, into the files of a working tree, as a person would edit them.
+
+A plan says what would happen and is acted on as it is, or not at all. Neither index, branch nor stash of the user is
+touched; where both sides changed the same lines nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+from msgspec import Struct, structs
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.choosing import chosen
+from ..git.diff import changed_files
+from ..git.merging import Conflict, can_merge, merged
+from ..git.program import GitError
+from ..git.snapshot import Store
+from ..git.writing import InTheWay, check_room
+from ..run.changes import ChangedFile, Changes, FileStatus
+from ..run.snapshot import RunSnapshot
+from ..system import files
+from ..text.plain import one_line
+from . import acts
+from .acts import Act, ActKind
+from .record import Taken, read_record
+from .recording import summed
+from .source import Source, bring, check_operator, host_of, root_of, source_of, tidy, usable, words_of
+from .taken import TakenBefore, mark_taken
+
+MERGED = "merged"
+"""Where the trees of a plan are made, below the directory of a run's work."""
+NAMED = 8
+"""Files that a sentence names."""
+ALL_THERE = "all of it is there already"
+
+
+class ApplyPlan(Struct, frozen=True, kw_only=True):
+    """What applying would do to a working tree."""
+
+    run_id: str
+    run: str
+    """Names it for people: `reviewer 4ae0bd`."""
+    root: str
+    """Of the working tree."""
+    files: tuple[ChangedFile, ...] = ()
+    """What would be written there."""
+    conflicts: tuple[Conflict, ...] = ()
+    refusal: str = ""
+    """Why nothing can be done, a clause; empty where it can."""
+    advice: str = ""
+    """What to do then."""
+    notes: tuple[str, ...] = ()
+    """What a person should know, clauses."""
+    is_reversed: bool = False
+    """Whether the changes of the run are taken out of the files."""
+    is_running: bool = False
+    is_whole: bool = False
+    """Whether it is all that the run changed."""
+    now: str = ""
+    wanted: str = ""
+    after: str = ""
+    """The tree that the run has left."""
+    directory: str = ""
+
+    @property
+    def changes(self) -> Changes:
+        return summed(self.files)
+
+    @property
+    def words(self) -> str:
+        """Say what it will do, and what keeps it from that; some lines."""
+        where = one_line(self.root, 200)
+        if self.refusal:
+            return "\n".join(filter(None, (self._sentence(self.refusal), self._sentence(self.advice))))
+        verb = "Takes the changes of {} out of {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"
+        lines = [verb.format(self.run, where, self.changes.words), *map(_file_line, self.files[:NAMED])]
+        if len(self.files) > NAMED:
+            lines.append(f"  and {len(self.files) - NAMED} more")
+        lines += map(self._sentence, self.notes)
+        lines.append("The files are left unstaged; index and branch stay as they are.")
+        return "\n".join(lines)
+
+    @staticmethod
+    def _sentence(clause: str) -> str:
+        return f"{clause[:1].upper()}{clause[1:]}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
+
+
+def _file_line(file: ChangedFile) -> str:
+    lines = "" if file.added is None or file.removed is None else f"  +{file.added} −{file.removed}"
+    name = f"{one_line(file.old_path, 200)} → {one_line(file.path, 200)}" if file.old_path else one_line(file.path, 200)
+    return f"  {file.status:<8} {name}{lines}"
+
+
+class Applied(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What taking it back needs."""
+
+    root: str
+    now: str
+    """The tree that the files were."""
+    wanted: str
+    """The one that was written."""
+    before: TakenBefore | None = None
+    """None where it was not all that the run had changed."""
+
+
+def plan_apply(
+    project: paths.Project,
+    run: RunSnapshot,
+    only: Iterable[str] | None = None,
+    hunks: Mapping[str, Collection[int]] | None = None,
+    *,
+    reverse: bool = False,
+    to: str = "",
+    tree: str = "",
+) -> ApplyPlan:
+    """Say what applying the changes of a run would do, all of them or some files or hunks; nothing is changed.
+
+    `tree` is what was shown of it, where hunks were chosen in that. Raises SubdeckError and OSError where that cannot
+    be found out.
+    """
+    check_operator(project, run.run_id)
+    can_merge()
+    target = usable(to or root_of(project, run))
+    directory, _ = host_of(project, run.run_id)
+    store = Store(os.path.join(directory, MERGED))
+    now = store.take(target)
+    source = source_of(project, run, store, target)
+    git = store.git(target)
+    plan = ApplyPlan(
+        run_id=run.run_id, run=words_of(run), root=target.root, is_reversed=reverse, is_running=source.is_running,
+        notes=source.notes, now=now.tree, directory=directory,
+    )  # fmt: skip
+    if not source.files:
+        return structs.replace(plan, refusal=f"{plan.run} changed nothing")
+    if source.is_running and reverse:
+        return structs.replace(plan, refusal=f"{plan.run} is still running", advice="wait for its end, or stop it")
+    if tree and tree != source.after and hunks:
+        return structs.replace(plan, refusal="its files have changed since they were shown", advice="look again")
+    wanted, left, refusal = _chosen_files(source, only, hunks)
+    if refusal:
+        return structs.replace(plan, refusal=refusal, advice="subdeck diff --name-only names its files")
+    after = source.after
+    is_whole = len(wanted) == len(source.files) and not hunks
+    if not is_whole:
+        with store.scratch(target) as scratch:
+            parts = {file.path: hunks[file.path] for file in wanted if hunks and file.path in hunks}
+            whole = [name for file in wanted if file.path not in parts for name in (file.path, file.old_path) if name]
+            after = chosen(scratch, source.before, source.after, whole, parts)
+    base, theirs = (after, source.before) if reverse else (source.before, after)
+    merge = merged(git, base, now.tree, theirs)
+    plan = structs.replace(
+        plan, notes=(*plan.notes, *left), after=source.after,
+        is_whole=is_whole and not reverse and not source.notes and os.path.realpath(target.root) == source.root,
+    )  # fmt: skip
+    if merge.conflicts:
+        return structs.replace(plan, conflicts=merge.conflicts, **_conflict_words(merge.conflicts, reverse=reverse))
+    changed = changed_files(git, now.tree, merge.tree) if merge.tree != now.tree else ()
+    plan = structs.replace(plan, files=changed, wanted=merge.tree)
+    if not changed:
+        refusal = "nothing of it is there any more" if reverse else ALL_THERE
+        return structs.replace(plan, refusal=refusal)
+    try:
+        check_room(git, target.root, now.tree, merge.tree)
+    except GitError as error:
+        return structs.replace(plan, refusal=f"{one_line(error.what, 400)}", advice="move that away first")
+    return plan
+
+
+def _chosen_files(
+    source: Source, only: Iterable[str] | None, hunks: Mapping[str, Collection[int]] | None
+) -> tuple[list[ChangedFile], list[str], str]:
+    """Return the files that are taken, what is said of others, and why nothing can be: a name that is none of them."""
+    by_name = {file.path: file for file in source.files}
+    by_name |= {file.old_path: file for file in source.files if file.old_path}
+    names = [*(only or ()), *(hunks or {})] if only is not None or hunks else None
+    found: dict[str, ChangedFile] = {}
+    for name in by_name if names is None else names:
+        below = [file for file in source.files if file.path.startswith(name.rstrip("/") + "/")]
+        if name not in by_name and not below:
+            return [], [], f"{source.words} has not changed {one_line(name, 200)}"
+        found |= {file.path: file for file in ([by_name[name]] if name in by_name else below)}
+    submodules = [file for file in found.values() if file.status is FileStatus.SUBMODULE]
+    left = [f"the submodule {one_line(file.path, 200)} is left as it is" for file in submodules]
+    return [file for file in found.values() if file not in submodules], left, ""
+
+
+def _conflict_words(conflicts: tuple[Conflict, ...], *, reverse: bool) -> dict[str, str]:
+    count = len(conflicts)
+    more = f", and {count - NAMED} more" if count > NAMED else ""
+    listed = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
+    what = "1 file was changed here, too" if count == 1 else f"{count} files were changed here, too"
+    advice = "nothing was written; choose other files, " + (
+        "or edit it by hand" if reverse else "or put your own changes aside, or merge the branch with git"
+    )
+    return {"refusal": f"{what}, in ways that do not go together: {listed}{more}", "advice": advice}
+
+
+def apply(project: paths.Project, plan: ApplyPlan) -> Act:
+    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError, where nothing was
+    done, or what was done stands on the stack.
+    """
+    check_operator(project, plan.run_id)
+    if plan.refusal or not plan.wanted:
+        raise SubdeckError(plan.refusal or "there is nothing to apply", where=plan.root, hint=plan.advice)
+    target = usable(plan.root)
+    store = Store(os.path.join(plan.directory, MERGED))
+    record = read_record(plan.directory)
+    data = Applied(
+        plan.root, plan.now, plan.wanted, TakenBefore.of(plan.directory, record) if plan.is_whole and record else None
+    )
+    act = acts.record(project, ActKind.APPLY, plan.run, msgspec.to_builtins(data), begun=True)
+    try:
+        kept = Store(acts.place(project, act.id))
+        bring(store, target, kept, target, (plan.now, plan.wanted))
+        store.write(target, plan.now, plan.wanted)
+    except GitError as error:
+        if isinstance(error, InTheWay) or store.take(target).tree == plan.now:
+            acts.drop(project, act.id)
+            raise SubdeckError(
+                f"nothing was applied: {one_line(error.what, 400)}", where=plan.root, hint=error.hint or "look again"
+            ) from error
+        raise SubdeckError(
+            f"it was not applied to its end: {one_line(error.what, 400)}",
+            where=plan.root,
+            hint="undo takes back what was done of it",
+        ) from error
+    if record is not None and plan.is_whole:
+        mark_taken(plan.directory, record, Taken.APPLIED, plan.after)
+    done = acts.finish(project, act)
+    files.remove_tree(store.directory)
+    tidy(plan.directory)
+    return done
