@@ -16,8 +16,8 @@ from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
 from .output import (
     DELETED_CODE,
-    EXIT_CODES,
     document,
+    exit_code,
     is_terminal,
     note,
     pass_on,
@@ -60,7 +60,7 @@ def run(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:
             what = f"the run has ended, but its answer could not be printed: {error.strerror}"
             hint = f"subdeck logs {result.run_id} shows it"
             show_error(SubdeckError(what, where="stdout", hint=hint), as_json=as_json)
-        return EXIT_CODES[result.status]
+        return exit_code(result.status, result.check)
 
 
 def start(args: Sequence[str], *, as_json: bool = False, **options: Any) -> int:

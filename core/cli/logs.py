@@ -18,7 +18,7 @@ from ..run.snapshot import RunSnapshot
 from ..system.files import open_file
 from ..system.line_file import LineFile, LineTail
 from .options import json_option, run_argument
-from .output import EXIT_CODES, document, note, pass_bytes, pass_on, report, say
+from .output import EXIT_CODES, document, exit_code, note, pass_bytes, pass_on, report, say
 
 MARKDOWN = "markdown"
 """Made when it is asked for; not a file of the run."""
@@ -169,7 +169,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
     log.print_new()
     log.print_rest()
     run = _known(engine, run_id)
-    return EXIT_CODES.get(run.status, 0)
+    return exit_code(run.status, run.check)
 
 
 @click.command("replay")

@@ -13,6 +13,7 @@ from ..errors import SubdeckError
 from ..text.plain import UNSAFE, one_line, plain
 
 if TYPE_CHECKING:
+    from ..run.changes import CheckResult
     from ..run.snapshot import RunSnapshot
 
 ERROR_LINE = 4000
@@ -27,6 +28,8 @@ BLOCK = 50
 NOTHING_STARTED = 2
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
+UNCHECKED = 4
+"""For a run that completed and whose check did not pass."""
 
 TIMED_OUT = 124
 """The exit code of `timeout(1)`."""
@@ -120,9 +123,16 @@ def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:
 
 
 def worst(runs: Iterable[RunSnapshot]) -> int:
-    """Return the exit code for several runs: a failed one outweighs an aborted one; an unfinished one counts as 0."""
-    ends = {run.status for run in runs}
-    return next((EXIT_CODES[status] for status in ("failed", "aborted") if status in ends), 0)
+    """Return the exit code for several runs: a failed one outweighs an aborted one, and that a check that did not pass;
+    an unfinished one counts as 0.
+    """
+    codes = {exit_code(run.status, run.check) for run in runs}
+    return next((code for code in (EXIT_CODES["failed"], EXIT_CODES["aborted"], UNCHECKED) if code in codes), 0)
+
+
+def exit_code(status: str, check: CheckResult | None) -> int:
+    """Return the exit code for a run; 0 for one that has not ended."""
+    return EXIT_CODES.get(status, 0) or (UNCHECKED if check and check.failed else 0)
 
 
 def terminal_width() -> int:

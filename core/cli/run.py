@@ -13,7 +13,7 @@ from .options import json_option
 
 EPILOG = (
     'TASK may be "-" for stdin. A task that begins with "-" goes after "--": subdeck run PRESET -- "-v prints …". '
-    "Exit codes: 0 completed, 1 failed, 3 aborted; 2 when nothing was started."
+    "Exit codes: 0 completed, 1 failed, 3 aborted, 4 completed but the check did not pass; 2 when nothing was started."
 )
 
 _OPTIONS = (
@@ -29,6 +29,9 @@ _OPTIONS = (
     ),
     click.option(
         "--parent-session", metavar="FILE", help="A pi session file; its last turns become the child's context."
+    ),
+    click.option(
+        "--check", metavar="NAME", help="Run this check of your settings when the child has ended; empty for none."
     ),
     click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
     click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),

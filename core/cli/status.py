@@ -115,6 +115,15 @@ def _lines_about(engine: Engine, run: RunSnapshot) -> Iterator[str]:
         yield f"{run.meta.short_id} changed {one_line(changes.words, 400)}"
 
 
+def _check(run: RunSnapshot, result: RunResult | None) -> dict[str, Any] | None:
+    """Return what the check of a run said; while there is nothing yet its name alone, and since when it is at work."""
+    if result and result.check:
+        return describe.check_fields(result.check)
+    if not run.meta.check:
+        return None
+    return {"name": run.meta.check, "since": run.checking and run.checking.since}
+
+
 def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> dict[str, Any]:
     """Return everything about a run but its system prompt; the fields of a result are null until it has ended."""
     meta = msgspec.to_builtins(run.meta)
@@ -149,6 +158,7 @@ def _run_document(engine: Engine, run: RunSnapshot, changes: Changes | None) -> 
         "silentMs": None if silence is None else round(silence * 1000),
         "warnings": run.warnings,
         "changes": changes_fields(changes),
+        "check": _check(run, result),
     }
     return {**ended, **meta, **live, "resolvedModel": ended["resolvedModel"] or meta["resolvedModel"],
             "childSessionId": ended["childSessionId"] or run.child_session_id,

@@ -339,6 +339,16 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = {}
     """By name; their actions are called `own_` and that name."""
+    checks: Annotated[
+        dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list like [make, test]", _argv)]],
+        Spelling('lines of the form "name: [program, argument]"', dict),
+        Setting(
+            "Commands that look at what a run left, by name: each a list of words, never a line for a shell. A preset"
+            " names the one that is run in the run's directory when its child has ended (check: tests).",
+            "{tests: [make, test], types: [npx, tsc, --noEmit]}",
+        ),
+    ] = {}
+    check_timeout: Annotated[Duration, Setting("Ends a check after this time.", "10m")] = 600.0
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
     notices: tuple[str, ...] = ()

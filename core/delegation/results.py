@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import SubdeckError
-from ..run.changes import Changes, changes_fields
-from ..run.describe import latest
+from ..run.changes import Changes, CheckResult, changes_fields
+from ..run.describe import check_fields, check_words, latest
 from ..run.model import RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
@@ -141,7 +141,18 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
         header += f"  \n**Tools:** {one_line(missed, LEFT_OUT_LENGTH)}"
     if result.changes is not None and (result.changes.files or result.changes.shared):
         header += f"  \n**Changes:** {one_line(_changes_line(result.changes), LEFT_OUT_LENGTH)}"
-    return f"{header}\n\n---\n\n{_body(result)}"
+    if result.check:
+        header += f"  \n**Check:** {one_line(check_words(result.check), LEFT_OUT_LENGTH)}"
+    return f"{header}\n\n---\n\n{_body(result)}{_check_output(result.check)}"
+
+
+def _check_output(check: CheckResult | None) -> str:
+    """Return the last lines of a check that did not pass, below a rule; a parent may have them mended."""
+    if check is None or not (check.failed and check.output):
+        return ""
+    from ..run.markdown import fenced  # few runs have a check
+
+    return f"\n\n---\n\nThe end of what the check wrote:\n\n{fenced(check.output)}"
 
 
 def _changes_line(changes: Changes) -> str:
@@ -209,6 +220,8 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         fields["changes"] = _brief_changes(result.changes)
     if result.partial:
         fields["partial"] = True
+    if result.check is not None:
+        fields["check"] = check_fields(result.check)
     if result.finalized is not None:
         fields["finalized"] = msgspec.to_builtins(result.finalized)
     return fields

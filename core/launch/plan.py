@@ -13,11 +13,12 @@ from .. import paths
 from ..agents.agent import AgentChoice, Wanted
 from ..agents.choice import catalog_of, choose_agent, may_serve, offers, settled
 from ..config.workspace import Workspace
-from ..errors import SubdeckError, UsageError
+from ..errors import SubdeckError, UsageError, nearest
 from ..models.catalog import INHERIT
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
+from ..run.changes import CheckCommand
 from ..run.mark import check_key
 from ..run.model import (
     Group,
@@ -55,6 +56,7 @@ _PARTS = (
     "agent_warnings",
     "child_session",
     "inherited",
+    "check",
     "key",
 )
 """Of a plan: those that can raise, in the order in which a person would mend them."""
@@ -70,6 +72,7 @@ class PlannedRun(Struct, frozen=True):
     agent_env: Mapping[str, str] = {}
     """What the settings add to the environment of the child; in no record, because it may be a key."""
     keeper: Keeper = OURS
+    check: CheckCommand | None = None
 
 
 class Plan:
@@ -148,12 +151,12 @@ class Plan:
             answer_timeout=(preset and preset.answer_timeout) or settings.answer_timeout,
             idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
             by_hand=request.by_hand,
+            check=self.check_name,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
         )
-        return PlannedRun(
-            meta, prompt_with_context(inherited, task) if inherited else task, session, agent.env, self.keeper
-        )
+        prompt = prompt_with_context(inherited, task) if inherited else task
+        return PlannedRun(meta, prompt, session, agent.env, self.keeper, self.check)
 
     @cached_property
     def key(self) -> None:
@@ -316,6 +319,29 @@ class Plan:
         if preset and preset.finalize:
             parts.append(INSTRUCTION)
         return "\n\n".join(parts) or None
+
+    @property
+    def check_name(self) -> str:
+        """Of the check that is wanted; empty for none."""
+        preset, wanted = self.preset, self._request.check
+        return ((preset and preset.check) or "") if wanted is None else wanted.strip()
+
+    @cached_property
+    def check(self) -> CheckCommand | None:
+        """What is run when the child has ended. Raises UsageError for a name that is not in the settings."""
+        name, checks = self.check_name, self._settings.checks
+        if not name:
+            return None
+        if argv := checks.get(name):
+            return CheckCommand(argv, self._settings.check_timeout)
+        known = f"there are {', '.join(checks)}" if checks else "there are none yet"
+        hint = f"{near} {known}" if (near := nearest(name, checks)) and len(checks) > 1 else known
+        raise UsageError(
+            f'no check is called "{one_line(name, 60)}"',
+            where="check",
+            hint=f"{hint}; they are set in {paths.user_settings_file()}, as checks: {{tests: [make, test]}}",
+            brief_hint=known,
+        )
 
     @cached_property
     def limits(self) -> tuple[Limits, tuple[str, ...]]:

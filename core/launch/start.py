@@ -14,6 +14,7 @@ from .. import paths
 from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
 from ..run import artifacts
+from ..run.changes import CheckCommand
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
@@ -46,6 +47,7 @@ class _Launching(Struct):
     lock: int | None = None
     has_gone: HasGone | None = None
     agent_env: Mapping[str, str] = {}
+    check: CheckCommand | None = None
 
     def release(self) -> None:
         if self.lock is not None:
@@ -75,7 +77,9 @@ def launch(
             run = _with_sticky_session(run)
             run_id = run.meta.run_id
             launching = _Launching(
-                run.meta, project.run_dir(run_id), os.path.join(project.active, run_id), agent_env=run.agent_env
+                *(run.meta, project.run_dir(run_id), os.path.join(project.active, run_id)),
+                agent_env=run.agent_env,
+                check=run.check,
             )
             created.append(launching)  # before there is anything of it, for an interruption can come at any moment
             if on_created:
@@ -162,12 +166,20 @@ def _start(
         pass  # readers also sweep the sizes of open runs
     meta = launching.meta
     session = ("--session", meta.session_lock) if meta.session_lock else ()
+    check = ("--check", msgspec.json.encode(launching.check).decode("utf-8", "replace")) if launching.check else ()
     no_group = ("--no-group",) if settings.cgroup == "off" else ()
     call = WrapperCall(
         meta=meta,
         project=project.root,
         run_dir=launching.run_dir,
-        arguments=(launching.run_dir, launching.activity_file, *session, *_slot_options(project, meta), *no_group),
+        arguments=(
+            launching.run_dir,
+            launching.activity_file,
+            *session,
+            *_slot_options(project, meta),
+            *check,
+            *no_group,
+        ),
         in_scope=settings.cgroup == "scope",
         environment=_environment(launching.agent_env),
     )

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..agent_kinds import KINDS
 from ..config.settings import AgentName, PermissionSettings
-from ..config.values import Count, Duration, Rules, Spelling, Switch, Verbatim, Words, schema_of
+from ..config.values import Count, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
@@ -100,6 +100,9 @@ FIELDS: dict[str, PresetField] = {
         Switch, "Whether one child session is continued from run to run, for this preset and directory."
     ),
     "session": PresetField(Literal["none"], "none: the child's session is never on disk and cannot be continued."),
+    "check": PresetField(
+        Name, "Which of the checks of your settings is run in the run's directory when its child has ended."
+    ),
     "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
     "runner": PresetField(RunnerKind, "How the child is run."),
     "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),

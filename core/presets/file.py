@@ -110,6 +110,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     """Seconds that what it asks waits for a reply; None: as the settings have it."""
     idle_timeout: float | None = None
     """Seconds that it waits after an interrupt; None: as the settings have it."""
+    check: str | None = None
+    """Name of the user's check that is run when its child has ended."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -10,7 +10,18 @@ from msgspec import Struct
 
 from .. import paths
 from ..run import artifacts
-from ..run.describe import NOTHING, SILENT, asked, clock, elapsed, moment, still_running, undelivered_words
+from ..run.describe import (
+    NOTHING,
+    SILENT,
+    asked,
+    check_words,
+    checking_words,
+    clock,
+    elapsed,
+    moment,
+    still_running,
+    undelivered_words,
+)
 from ..run.events import EventTail, ToolCall, decode_event
 from ..run.fold import Fold, OpenCalls
 from ..run.model import RunReason, RunResult, RunStatus, StopRequest, WaitsFor, newer_schema
@@ -98,7 +109,8 @@ def _parts(run: RunSnapshot, evidence: Evidence, now: datetime) -> list[str]:
             return [f"queued {took}", _queue(queued), _processes(evidence), _requested(evidence.stop)]
         case Running() as running:
             tries = f" (try {running.attempt})" if running.attempt > 1 else ""
-            doing = _talking(run, running, now) or _waiting(running, evidence)
+            checking = checking_words(running.checking, now) if running.checking else ""
+            doing = checking or _talking(run, running, now) or _waiting(running, evidence)
             parts = [f"running {took}{tries}", _processes(evidence), _age(run, now), _requested(evidence.stop), doing]
             return [*parts, _unsent(running.undelivered)]
         case Ended() as end:
@@ -115,6 +127,7 @@ def _ended(end: Ended, took: str, result: RunResult | None) -> list[str]:
         if result.attempts > 1:
             parts.append(f"{result.attempts} tries")
         parts.append(undelivered_words(len(result.undelivered)))
+        parts.append(f"check {one_line(check_words(result.check), MESSAGE)}" if result.check else "")
     parts.append(still_running(end.not_ended))
     return parts
 

@@ -294,6 +294,7 @@ def finished_snapshot(meta: RunMeta, result: RunResult, *, foreign: bool = False
             not_ended=result.not_ended,
             asks=result.status is RunStatus.COMPLETED and ends_with_question(result.final_text or ""),
             changes=result.changes,
+            check=result.check,
         ),
         told_session=result.child_session_id,
         usage=result.usage,

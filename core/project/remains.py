@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..run import artifacts
 from ..run.artifacts import RunnerFacts
-from ..run.changes import NOT_RECORDED, Changes
+from ..run.changes import NOT_RECORDED, NOT_RUN, Changes, CheckResult
 from ..run.describe import moment
 from ..run.events import (
     CONTENT_LIMIT,
@@ -29,7 +29,7 @@ from ..run.events import (
 )
 from ..run.fold import Fold
 from ..run.inbox import BEGINNING, EntryKind, Inbox
-from ..run.model import STATUS_OF, Finalized, MessageState, RunReason, RunResult, RunStatus, Undelivered
+from ..run.model import STATUS_OF, CheckState, Finalized, MessageState, RunReason, RunResult, RunStatus, Undelivered
 from ..run.outcome import REASONS, InvalidPayload, read_payload, stopped
 from ..run.progress import ProgressFormatter
 from ..system import files
@@ -155,7 +155,18 @@ class Remains:
             duration_ms=self._lasted_ms,
             not_ended=not_ended,
             changes=self._changes(),
+            check=self._check(),
         )
+
+    def _check(self) -> CheckResult | None:
+        """Return what the check said, or why there is nothing that it said."""
+        if not (self._meta and self._meta.check):
+            return None
+        check = self.fold.check
+        if check is None:
+            return CheckResult(self._meta.check, note=f"{NOT_RUN}: its wrapper died")
+        died = replace(check.result, note="its wrapper died while it ran")
+        return check.result if check.state is CheckState.ENDED else died
 
     def _changes(self) -> Changes | None:
         """Say that nobody recorded what a run in a repository changed; readers find out what can still be told."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .kinds import ExitCode, OpenEnum, Whole
+from .kinds import ExitCode, OpenEnum, Period, Whole
 
 
 class FileStatus(OpenEnum):
@@ -156,3 +156,20 @@ class CheckResult(Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def passed(self) -> bool:
         return self.exit_code == 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was run, or was to be, and did not pass; of a run that did not complete there is no verdict."""
+        return not self.passed and not self.note.startswith(NOT_RUN)
+
+
+NOT_RUN = "not run"
+"""Begin the note where the check was never started."""
+
+
+class CheckCommand(Struct, frozen=True):
+    """What a check runs, as the user's settings say."""
+
+    argv: tuple[str, ...]
+    timeout: Period
+    """Seconds."""

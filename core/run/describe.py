@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from msgspec.structs import asdict
 
 from ..paths import EVENTS
 from ..text.plain import one_line, shortened
+from .changes import CheckResult
 from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
 from .requests import request_line
-from .snapshot import Counts, Ended, Queued, Running, RunSnapshot
+from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
 
 NO_MODEL = "No model was used: this is the built-in offline reader (offline/reader)."
 """How each answer of the offline agent begins; where there is room for one line only, the second one tells more."""
@@ -44,6 +46,8 @@ WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting 
 BROKEN_OFF = "[the text breaks off here]"
 """Stands below what was being written when its run was ended."""
 
+CHECK_NAME = 40
+"""Characters of the name of a check."""
 NOTHING = "–"
 UNKNOWN, AND_MORE = "?", "+"
 """Stands for a cost that is not known, and behind one that is not all."""
@@ -99,12 +103,8 @@ def _doing(run: RunSnapshot, limit: int) -> str:
     match run.state:
         case Ended() as end:
             return _how_it_ended(end, limit)
-        case Running() if run.is_waiting:
-            now = asked(run, limit)
-        case Running(taken_over=True):
-            now = "taken over, until the agent's program is left"
-        case Running(interrupted=True):
-            now = "waits for what is said next"
+        case Running() as running if special := _special(run, running, limit):
+            now = special
         case Running() as running:
             now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
         case Queued(held=True, ahead=ahead):
@@ -114,6 +114,17 @@ def _doing(run: RunSnapshot, limit: int) -> str:
         case Queued(ahead=ahead):
             now = f"queued, {ahead} ahead"
     return f"{run.fault} · {now}" if run.fault else now
+
+
+def _special(run: RunSnapshot, running: Running, limit: int) -> str:
+    """Return what keeps a run from going on by itself; empty where its child is at work."""
+    if run.is_waiting:
+        return asked(run, limit)
+    if running.taken_over:
+        return "taken over, until the agent's program is left"
+    if running.checking:
+        return checking_words(running.checking)
+    return "waits for what is said next" if running.interrupted else ""
 
 
 def asked(run: RunSnapshot, limit: int = 400) -> str:
@@ -130,7 +141,49 @@ def still_running(not_ended: Sequence[str], limit: int = 400) -> str:
     return one_line(f"could not be ended: {', '.join(not_ended)}", limit) if not_ended else ""
 
 
+def checking_words(checking: Checking, now: datetime | None = None) -> str:
+    """Return `checking: tests 0:14`."""
+    since = _between(moment(checking.since), now or datetime.now(UTC))
+    return f"checking: {one_line(checking.name, CHECK_NAME)} {since}"
+
+
+def check_word(check: CheckResult | None) -> str:
+    """`check ✓`, `check ✗`; empty where there was none, or none could be run."""
+    if check is None or not (check.passed or check.failed):
+        return ""
+    return f"check {GLYPHS[RunStatus.COMPLETED if check.passed else RunStatus.FAILED]}"
+
+
+def check_fields(check: CheckResult) -> dict[str, Any]:
+    """Return what JSON has of a check."""
+    return {
+        "name": check.name,
+        "passed": check.passed,
+        "exitCode": check.exit_code,
+        "seconds": check.seconds,
+        "output": check.output,
+        "note": check.note,
+    }
+
+
+def check_words(check: CheckResult) -> str:
+    """Return `tests ✓ passed after 0:14`, `tests ✗ exit code 2 after 0:14`, `tests: not run: the run was stopped`."""
+    name = one_line(check.name, CHECK_NAME)
+    if not (check.passed or check.failed):
+        return f"{name}: {check.note}"
+    glyph = GLYPHS[RunStatus.COMPLETED if check.passed else RunStatus.FAILED]
+    verdict = "passed" if check.passed else check.note or f"exit code {check.exit_code}"
+    return f"{name} {glyph} {verdict} after {clock(check.seconds)}"
+
+
 def _how_it_ended(end: Ended, limit: int) -> str:
+    """Say it with the word of its check before it: what a person needs first of a run that completed."""
+    if not (word := check_word(end.check)):  # as of most in a long list
+        return _ending(end, limit)
+    return f"{word} · {_ending(end, limit - len(word) - 3)}"
+
+
+def _ending(end: Ended, limit: int) -> str:
     if end.not_ended:
         return one_line(f"{end.reason}, but {still_running(end.not_ended, limit)}", limit)
     message = _cut(end.message.removeprefix(NO_MODEL).strip(), limit) or _cut(end.message, limit)

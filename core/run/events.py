@@ -14,7 +14,9 @@ from msgspec import Struct
 
 from ..system.line_file import LineTail
 from ..text.decoding import UNDECODABLE, decoder
+from .changes import CheckResult
 from .model import (
+    CheckState,
     Cost,
     ExitCode,
     MessageState,
@@ -239,6 +241,23 @@ class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
     """Who had taken the run over."""
 
 
+class Check(_Event, frozen=True, kw_only=True, tag="check"):
+    """The operator's check of what the run left; what follows the state is known at its end."""
+
+    name: str
+    state: CheckState
+    exit_code: ExitCode | None = None
+    seconds: float = 0.0
+    output: str = ""
+    """Its end."""
+    note: str = ""
+    """Why there is no exit code, in words."""
+
+    @property
+    def result(self) -> CheckResult:
+        return CheckResult(self.name, self.exit_code, self.seconds, self.output, self.note)
+
+
 class RunEnded(_Event, frozen=True, kw_only=True, tag="run_ended"):
     status: RunStatus
     reason: RunReason
@@ -271,6 +290,7 @@ KnownEvent = (
     | Interrupted
     | TakenOver
     | HandedBack
+    | Check
     | RunEnded
 )
 Event = KnownEvent | UnknownEvent

@@ -15,6 +15,7 @@ from ..text.plain import one_line
 from .events import (
     AssistantText,
     Baseline,
+    Check,
     Decision,
     ErrorReported,
     Event,
@@ -37,7 +38,7 @@ from .events import (
     decode_event,
     line_prefix,
 )
-from .model import LARGEST, MessageState, NoticeLevel, Usage, WaitsFor
+from .model import LARGEST, CheckState, MessageState, NoticeLevel, Usage, WaitsFor
 from .outcome import FINALIZE_TOOL
 from .progress import ProgressFormatter
 
@@ -82,6 +83,8 @@ class Fold:
         """Where the agent keeps the conversation, as it told last."""
         self.baseline: Baseline | None = None
         """What the working tree was before; None outside git, and as long as nobody has looked."""
+        self.check: Check | None = None
+        """How far the check of the run has come; None before, and where there is none."""
         self.waits_for: WaitsFor | None = None
         self.activity = ""
         self.is_retrying = False
@@ -141,6 +144,11 @@ class Fold:
                 self.session = event
             case Baseline():
                 self.baseline = event
+            case Check():
+                self.check = event
+                self.requests.clear()
+                self.interrupted = False
+                self.hand = None
             case Notice(level=NoticeLevel.WARNING):
                 self.warnings = (*self.warnings[-19:], event.text)
             case RunEnded():
@@ -152,6 +160,11 @@ class Fold:
                 self._apply_talk(event)
             case _:
                 self._apply_said(event)
+
+    @property
+    def checking(self) -> Check | None:
+        """The check that is at work; None where none is."""
+        return self.check if self.check and self.check.state is CheckState.STARTED and not self.ended else None
 
     def _apply_talk(self, event: Message | Request | Decision | Interrupted) -> None:
         match event:

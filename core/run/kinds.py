@@ -172,6 +172,13 @@ class MessageState(OpenEnum):
     """The run ended first."""
 
 
+class CheckState(OpenEnum):
+    """How far a check has come."""
+
+    STARTED = "started"
+    ENDED = "ended"
+
+
 class RequestKind(OpenEnum):
     """What a child asks a person for."""
 

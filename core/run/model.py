@@ -12,6 +12,7 @@ from .kinds import (
     LARGEST as LARGEST,
     MOST_SECONDS as MOST_SECONDS,
     STATUS_OF as STATUS_OF,
+    CheckState as CheckState,
     Cost as Cost,
     ExitCode as ExitCode,
     FinalizeStatus as FinalizeStatus,
@@ -81,6 +82,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """Id of the child session to continue; None begins a new one, or takes the newest of a sticky preset."""
     by_hand: bool = False
     """Whether a person goes on with it, in the agent's own program."""
+    check: str | None = None
+    """The check of the settings that is run at its end; empty for none, None leaves it to the preset."""
 
 
 class Group(Struct, frozen=True, rename="camel"):

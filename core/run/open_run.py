@@ -13,7 +13,7 @@ from .events import EventTail, HandedBack, TakenOver
 from .fold import Fold
 from .model import RunMeta
 from .silence import Pulse
-from .snapshot import Queued, Running, RunSnapshot
+from .snapshot import Checking, Queued, Running, RunSnapshot
 
 ACTIVITY_BYTES = 16 * 1024
 """More than an activity record has: 2 KB of a sentence, escaped."""
@@ -90,7 +90,8 @@ class OpenRun:
             state = Queued(fold.waits_for, ahead, held)
         else:
             sentence = self._activity.sentence if self._activity.seq >= fold.last_seq else ""
-            is_idle = bool(fold.requests) or fold.interrupted or fold.hand is not None
+            checking = Checking(fold.checking.name, fold.checking.ts) if fold.checking else None
+            is_idle = bool(fold.requests) or fold.interrupted or fold.hand is not None or checking is not None
             state = Running(
                 started_at=fold.started_at,
                 attempt=fold.attempt,
@@ -103,6 +104,7 @@ class OpenRun:
                 undelivered=len(fold.undelivered),
                 taken_over=isinstance(fold.hand, TakenOver),
                 handed_back=isinstance(fold.hand, HandedBack),
+                checking=checking,
             )
         warnings = fold.warnings or self.meta.all_warnings
         faults = filter(None, (unreadable_lines(self._tail.unreadable), self._activity_fault))

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from ..text.decoding import encode_shown
 from ..text.plain import one_line, plain
-from .describe import BROKEN_OFF, WAITING
+from .describe import BROKEN_OFF, WAITING, check_words
 from .events import (
     AssistantText,
+    Check,
     Decision,
     ErrorReported,
     Event,
@@ -27,7 +28,7 @@ from .events import (
     ToolCall,
     ToolResult,
 )
-from .model import NoticeLevel
+from .model import CheckState, NoticeLevel
 from .outcome import FINALIZE_TOOL
 from .requests import WORDS, decision_line, interrupted_line, message_text, request_text
 
@@ -111,10 +112,11 @@ class ProgressFormatter:
                 return _labelled("Error", event.message)
             case RunQueued():
                 return WAITING.get(event.waits_for, "Waiting")
-            case TakenOver():
-                return one_line(f"Taken over{_by(event.by)}", LINE_LIMIT)
-            case HandedBack():
-                return one_line(f"Handed back{_by(event.by)}", LINE_LIMIT)
+            case TakenOver() | HandedBack():
+                what = "Taken over" if isinstance(event, TakenOver) else "Handed back"
+                return one_line(f"{what}{_by(event.by)}", LINE_LIMIT)
+            case Check():
+                return _check(event)
             case RunEnded():
                 return one_line(f"{event.status}: {event.reason}", LINE_LIMIT)
             case Message() | Request() | Decision() | Interrupted():
@@ -184,6 +186,15 @@ def _retry(event: Retry) -> str:
     delay = f" in {event.delay_ms / 1000:g} s" if event.delay_ms else ""
     reason = f": {event.reason}" if event.reason.strip() else ""
     return one_line(f"Retrying{tries}{delay}{reason}", LINE_LIMIT * 2)
+
+
+def _check(event: Check) -> str:
+    """Say that a check begins; or how it ended, with its last lines where it did not pass."""
+    if event.state is CheckState.STARTED:
+        return f"Checking: {one_line(event.name, LINE_LIMIT)}"
+    verdict = f"Check {check_words(event.result)}"
+    output = "" if event.result.passed else plain(event.output).strip("\n")
+    return f"{verdict}\n{output}" if output else verdict
 
 
 def _by(whom: str) -> str:

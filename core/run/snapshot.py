@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from .changes import Changes
+from .changes import Changes, CheckResult
 from .model import STATUS_OF, RunMeta, RunReason, RunStatus, Usage, WaitsFor
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ class Queued(Struct, frozen=True):
     """Whether the operator holds the queue that it waits in."""
 
 
+class Checking(Struct, frozen=True):
+    """The check that is at work on what a run left."""
+
+    name: str
+    since: str
+
+
 class Running(Struct, frozen=True, kw_only=True):
     """The state of a run whose child was started."""
 
@@ -61,6 +68,8 @@ class Running(Struct, frozen=True, kw_only=True):
     """Whether a person goes on with its conversation in the agent's own program."""
     handed_back: bool = False
     """Whether that program has ended, and nobody has said yet how the run goes on."""
+    checking: Checking | None = None
+    """The check that is at work; its child has ended then."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -83,6 +92,8 @@ class Ended(Struct, frozen=True, kw_only=True):
     """Whether its answer ends with a question."""
     changes: Changes | None = None
     """What was changed while it was at work; None where nobody looked."""
+    check: CheckResult | None = None
+    """What its check said; None where none was wanted."""
 
     @property
     def status(self) -> RunStatus:
@@ -170,12 +181,14 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
             return "an earlier subdeck started it; it can be taken over when it has ended"
         if isinstance(self.state, Queued):
             return "it has not started yet"
+        if self.checking:
+            return "its child has ended, and its check is at work; it can be taken over when that has ended"
         return "somebody has taken it over already" if self.is_taken_over else ""
 
     @property
     def can_talk(self) -> bool:
         """Whether something can be said to it: its child listens, or it has none now and begins with what was said."""
-        if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None:
+        if self.has_ended or self.elsewhere or self.is_left_alone or self.meta.talk is None or self.checking:
             return False
         has_no_child = isinstance(self.state, Queued) or (
             isinstance(self.state, Running) and (self.state.taken_over or self.state.handed_back)
@@ -199,6 +212,16 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     def changes(self) -> Changes | None:
         """What was changed while it was at work; None as long as it has not ended, and where nobody looked."""
         return self.state.changes if isinstance(self.state, Ended) else None
+
+    @property
+    def check(self) -> CheckResult | None:
+        """What its check said; None as long as it has not ended, and where none was wanted."""
+        return self.state.check if isinstance(self.state, Ended) else None
+
+    @property
+    def checking(self) -> Checking | None:
+        """The check that is at work; None where none is."""
+        return self.state.checking if isinstance(self.state, Running) else None
 
     @property
     def started_at(self) -> str | None:

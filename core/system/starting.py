@@ -63,9 +63,10 @@ def start(
     environment: Mapping[str, str],
     stdin: int | None = None,
     group: str | None = None,
+    one_output: bool = False,
 ) -> Child:
     """Start a program; it reads the descriptor `stdin`, or what is written to a pipe. The three standard streams of
-    this process are open.
+    this process are open. With `one_output` its stderr goes where its stdout does, and keeps its place in between.
 
     Raises OSError with the file that is to blame, ValueError for words that no program can be given; nothing was
     started then.
@@ -85,7 +86,7 @@ def start(
             ours.append(ends[is_written])
             theirs.append(ends[not is_written])
         written, stdout, stderr, *given = theirs
-        streams = (given[0] if stdin is None else stdin, stdout, stderr)
+        streams = (given[0] if stdin is None else stdin, stdout, stdout if one_output else stderr)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid, is_grouped = _fork(group)

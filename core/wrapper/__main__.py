@@ -1,7 +1,8 @@
 """The wrapper of one run: hold it, say who holds it, wait in its queue; then load the rest and supervise the child.
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
-SESSION WINDOW] [--no-group]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or
+SESSION WINDOW]
+[--check COMMAND] [--no-group]`. Two hundred of these may wait in a queue, so nothing here loads json, msgspec or
 subprocess: what is written while waiting is put together by hand from values that need no escaping.
 """
 
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> int:
             return 0
     run_dir, activity_file, *options = arguments
     may_group = NO_GROUP not in options
-    reservations, tmux = _read_options([option for option in options if option != NO_GROUP], run_dir)
+    reservations, tmux, check = _read_options([option for option in options if option != NO_GROUP], run_dir)
     runner, hold = RunnerFile(run_dir, tmux), RunHold(run_dir)
     signals = watch_signals(os.path.join(run_dir, paths.STOP), runner.try_again, hold.renew)
     held: list[int] = []
@@ -73,7 +74,9 @@ def main(arguments: list[str]) -> int:
         containment = Containment(run_dir, runner, may_group=may_group)
         leave = containment.remove
         supervise = _load()
-        supervise(run_dir, activity_file, signals, containment, events_written=int(queue.reported))
+        supervise(
+            *(run_dir, activity_file, signals, containment), events_written=int(queue.reported), check_order=check
+        )
         if os.path.exists(os.path.join(run_dir, paths.RESULT)):  # by which another wrapper leaves from now on
             files.remove(os.path.join(run_dir, paths.TAKEN))
     except Exception as error:
@@ -150,12 +153,13 @@ def _load(*parts: str) -> Callable[..., None]:
     return supervise
 
 
-def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...]]:
+def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], tuple[str, ...], str]:
     """Return the reservations in the order in which they are taken, a child session first, so that nobody waits for one
-    while it holds a slot; and where the pane is.
+    while it holds a slot; where the pane is; and what the check is, in JSON.
     """
     reservations: list[Reservation] = []
     tmux: tuple[str, ...] = ()
+    check = ""
     while options:
         option = options.pop(0)
         if option == "--slots":
@@ -165,9 +169,11 @@ def _read_options(options: list[str], run_dir: str) -> tuple[list[Reservation], 
             reservations.append(SessionReservation(options.pop(0), run_dir))
         elif option == "--tmux":
             tmux = (options.pop(0), options.pop(0), options.pop(0))
+        elif option == "--check":
+            check = options.pop(0)
         else:
             raise SystemExit(f"unknown option of the wrapper: {option}")
-    return reservations, tmux
+    return reservations, tmux, check
 
 
 def _take_over_sessions(reservations: list[Reservation], queue: Queue, signals: Signals) -> None:

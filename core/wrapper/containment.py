@@ -28,10 +28,23 @@ class Containment:
         self._looked = 0.0
 
     def start(
-        self, argv: Sequence[str], *, directory: str, environment: Mapping[str, str], stdin: int | None
+        self,
+        argv: Sequence[str],
+        *,
+        directory: str,
+        environment: Mapping[str, str],
+        stdin: int | None,
+        one_output: bool = False,
     ) -> starting.Child:
         """Start a child in the group, where there is one. Raises what `starting.start` does."""
-        child = starting.start(argv, directory=directory, environment=environment, stdin=stdin, group=self._group)
+        child = starting.start(
+            argv,
+            directory=directory,
+            environment=environment,
+            stdin=stdin,
+            group=self._group,
+            one_output=one_output,
+        )
         if self._group and not child.is_grouped:
             self._remove_group()
         return child

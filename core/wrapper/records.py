@@ -16,6 +16,7 @@ from ..agents.sentence import Sentence
 from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import (
     AssistantText,
+    Check,
     Decision,
     Event,
     HandedBack,
@@ -223,7 +224,7 @@ class WritingFile:
         files.remove(self._path)
 
 
-_UNCUT = (RunStarted, Message, Request, Decision, Interrupted, TakenOver, HandedBack)
+_UNCUT = (RunStarted, Message, Request, Decision, Interrupted, TakenOver, HandedBack, Check)
 """Events that no cap leaves out."""
 
 
@@ -304,7 +305,7 @@ class Records:
     def _append_event(self, event: Event) -> None:
         line = encode_event(event)
         if self._is_ending or isinstance(
-            event, RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack
+            event, RunStarted | Message | Request | Decision | Interrupted | TakenOver | HandedBack | Check
         ):
             self._events.append_end(line)
             return

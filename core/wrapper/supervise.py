@@ -29,11 +29,18 @@ ID_LIMIT = 200
 
 
 def supervise(
-    run_dir: str, activity_file: str, signals: Signals, containment: Containment, *, events_written: int
+    run_dir: str,
+    activity_file: str,
+    signals: Signals,
+    containment: Containment,
+    *,
+    events_written: int,
+    check_order: str = "",
 ) -> None:
     """Run the child of `run_dir` and write its result.
 
-    `signals` has what already came while waiting, `events_written` counts the events written meanwhile.
+    `signals` has what already came while waiting, `events_written` counts the events written meanwhile; `check_order`
+    says what its check is.
     """
     meta = artifacts.read_meta(run_dir)
     if meta is None or meta.is_newer:
@@ -59,6 +66,11 @@ def supervise(
         conversation.foot.close()
     changes = _changes(recorder, records, result) if records.started_at else None
     result = replace(result, undelivered=tuple(conversation.undelivered), changes=changes)
+    if meta.check:
+        from .check import check  # few runs have one
+
+        checked = check(meta, run_dir, check_order, result, records=records, signals=signals, containment=containment)
+        result = replace(result, check=checked)
     recorder.close()
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)

@@ -54,6 +54,7 @@ PATHS = {
     "core/system/cgroup.py": ({"os.mkdir", "os.open", "os.rmdir", "os.walk"}, "/sys/fs/cgroup"),
     "core/system/processes.py": ({"os.listdir", "os.readlink"}, "/proc"),
     "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
+    "core/wrapper/check.py": ({"os.open"}, "/dev/null"),
     "core/wrapper/foot.py": ({"codecs"}, "characters that are typed, a byte at a time; no file is opened by it"),
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),

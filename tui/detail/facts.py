@@ -9,6 +9,7 @@ from ...core.delegation.report import model_name
 from ...core.run.artifacts import RunnerFacts
 from ...core.run.describe import (
     NOTHING,
+    check_words,
     clock,
     cost_words,
     elapsed,
@@ -128,6 +129,7 @@ def _limits(meta: RunMeta) -> Facts:
         yield "after interrupt", f"it waits {clock(meta.idle_timeout)} for what is said next"
     yield "attempts", f"up to {meta.max_attempts}" if meta.max_attempts > 1 else ""
     yield "finalize", "the agent hands over its result with a tool call" if meta.finalize else ""
+    yield "check", meta.check
     yield "grace", f"{meta.grace_seconds:g} s between a stop request and a kill"
     yield "warnings", "\n".join(meta.warnings)
 
@@ -181,6 +183,8 @@ def _result(result: RunResult | None) -> Facts:
         yield "finalize result", finalized.result or ""
         yield "finalize error", finalized.error or ""
     yield "attempts", str(result.attempts) if result.attempts > 1 else ""
+    if check := result.check:
+        yield "check", "\n".join(filter(None, (check_words(check), check.output)))
     yield "usage", usage_words(result.usage)
     yield "written by", result.written_by
 

@@ -14,6 +14,7 @@ from ...core.run.edits import DiffLine, diff_of, diff_of_call, effort, may_be_ed
 from ...core.run.events import (
     AssistantText,
     Baseline,
+    Check,
     Decision,
     ErrorReported,
     Event,
@@ -33,7 +34,7 @@ from ...core.run.events import (
     decode_beginning,
     decode_event,
 )
-from ...core.run.model import MessageState, NoticeLevel, Verdict
+from ...core.run.model import CheckState, MessageState, NoticeLevel, Verdict
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.run.requests import decision_line, message_text, request_line, request_text
 from ...core.system.line_file import HELD
@@ -242,7 +243,18 @@ def _kind(event: Event) -> Kind:
             return Kind.ERROR
         case Notice(level=NoticeLevel.WARNING) | Retry():
             return Kind.WARNING
-        case RunQueued() | RunStarted() | SessionTold() | Baseline() | Notice() | UsageReported() | UnknownEvent():
+        case Check(state=CheckState.ENDED):
+            return Kind.RESULT if event.result.passed else Kind.WARNING
+        case (
+            Check()
+            | RunQueued()
+            | RunStarted()
+            | SessionTold()
+            | Baseline()
+            | Notice()
+            | UsageReported()
+            | UnknownEvent()
+        ):
             return Kind.NOTE
         case RunEnded():
             return Kind.ENDED

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
-FIELDS = ("task", "model", "cwd", "runner", "copies", "tools", "save")
+FIELDS = ("task", "model", "cwd", "runner", "copies", "check", "tools", "save")
 """Those beside which a problem can be said; most are the `where` of their errors."""
-NO_CONTEXT, AS_WRITTEN = "none", "as written"
+NO_CONTEXT, NO_CHECK, AS_WRITTEN = "none", "none", "as written"
 DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
 
 
@@ -76,6 +76,9 @@ class LaunchFields(VerticalScroll, can_focus=False):
         runner = Choice(tuple(RunnerKind), first.runner, name="runner")
         yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
+        if form.checks:
+            chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
+            yield Field("Check", chosen, name="check")
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
             yield Button("use the defaults", id="defaults", compact=True)
@@ -134,6 +137,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             prompt=self._written("prompt"),
             context=self._written("context") != NO_CONTEXT,
             previous=self._written("previous") != AS_WRITTEN,
+            check="" if (check := self._written("check")) == NO_CHECK else check,
             save_as=save_as,
         )
 

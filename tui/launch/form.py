@@ -77,11 +77,13 @@ class LaunchForm:
         self._only_model = ""
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
+        self._usual_check = (preset.check if preset else None) or ""
         self.first = self._first()
         """What is in the fields before anything is remembered or typed."""
 
     def _first(self) -> LaunchValues:
         usual = LaunchValues(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
+        usual = structs.replace(usual, check=self._usual_check)
         meta = self._repeated
         if meta is None:
             return usual
@@ -93,6 +95,7 @@ class LaunchForm:
             model=asked_model(meta) or self._usual_model,
             cwd=short_path(meta.cwd),
             runner=meta.runner,
+            check=meta.check,
             tools=asked_tools(meta) if self.preset is None else "",
             previous=not again or PREVIOUS not in task,
         )
@@ -125,6 +128,11 @@ class LaunchForm:
     def key(self) -> str:
         """By which the values and the draft of this launch are remembered."""
         return self.preset.name if self.preset else ADHOC
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks to choose from, with one that is asked for and not in the settings; none where there are none."""
+        return tuple(dict.fromkeys((*self._settings.checks, *filter(None, (self._usual_check, self.first.check)))))
 
     @property
     def continues(self) -> bool:
@@ -282,6 +290,7 @@ class LaunchForm:
             agent=self._owner_of(model),
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
+            check=None if values.check == self._usual_check else values.check,
             tools=tool_names(values.tools) if self.preset is None else None,
             prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,
         )

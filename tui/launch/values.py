@@ -45,6 +45,8 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     """Whether a conversation is handed over where there is one."""
     previous: bool = True
     """Whether `{previous}` stands for an answer."""
+    check: str = ""
+    """Name of the one that is run at the end; empty for none."""
     save_as: SaveAs | None = None
 
     @property
@@ -75,6 +77,7 @@ def request_again(run: RunSnapshot) -> RunRequest:
         description=meta.description,
         tools=meta.tools.resolved if adhoc else None,
         rerun=meta.run_id,
+        check=meta.check,
     )
 
 

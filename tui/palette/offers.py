@@ -52,6 +52,7 @@ _FILTERS = (
     ("is:silent", "Show only runs that are working, but have written nothing for a while."),
     ("is:foreign", "Show only runs that your subdeck did not make."),
     ("is:marked", "Show only marked runs."),
+    ("check:failed", "Show only runs whose check did not pass."),
     ("age:<1h", "Show only runs of the last hour."),
     ("age:<1d", "Show only runs of the last day."),
     ("cost:>1", "Show only runs that cost more than a dollar."),

@@ -179,10 +179,16 @@ _IS: dict[str, Test] = {
     "waiting": lambda run, _: run.is_waiting,
     "interrupted": lambda run, _: run.is_interrupted,
 }
+_CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
+    "passed": lambda run: run.check is not None and run.check.passed,
+    "failed": lambda run: run.check is not None and run.check.failed,
+    "running": lambda run: run.checking is not None,
+    "none": lambda run: not run.meta.check,
+}
 _STATUSES = tuple(status.value for status in RunStatus)
 TEXT = "text"
 """The key of what stands anywhere in the files of a run."""
-KEYS = ("status", *_FIELDS, "is", TEXT, *bounds.KEYS)
+KEYS = ("status", *_FIELDS, "is", "check", TEXT, *bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -193,6 +199,8 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return _chosen(key, values, _STATUSES, lambda names: lambda run, _: run.status.value in names)
     if key == "is":
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
+    if key == "check":
+        return _chosen(key, values, tuple(_CHECKS), lambda names: lambda run, _: any(_CHECKS[n](run) for n in names))
     if (field := _FIELDS.get(key)) is not None:
         return (_contains(field, values) if values else None), None
     if key in bounds.KEYS:

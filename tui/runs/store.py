@@ -226,5 +226,8 @@ class RunStore:
 
 
 def needs_operator(run: RunSnapshot) -> bool:
-    """Return whether a run failed: an answer or a requested end needs nobody, nor does a run that is left alone."""
-    return run.status is RunStatus.FAILED and not run.is_left_alone
+    """Return whether a run failed, or its check: an answer or a requested end needs nobody, nor does a run that is left
+    alone.
+    """
+    has_failed = run.status is RunStatus.FAILED or (run.check is not None and run.check.failed)
+    return has_failed and not run.is_left_alone
