@@ -67,7 +67,7 @@ class Opening:
 
         Raises Refused, ConnectionError where the agent has gone.
         """
-        capabilities = {"elicitation": {"form": {}}} if fills_forms else {}
+        capabilities: dict[str, Any] = {"elicitation": {"form": {}}} if fills_forms else {}
         about = self.ask("initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT)
         place = {"cwd": os.getcwd(), "mcpServers": servers}
         if not resume:
