@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from pathlib import Path
@@ -40,12 +39,11 @@ class Scene(Struct):
 
 
 @pytest.fixture
-def new_scene(project_dir: Path) -> itertools.count[int]:
-    return itertools.count()
+def engine(project_dir: Path) -> Engine:
+    return open_engine(make_repository(project_dir))
 
 
-def make_scene(project_dir: Path, number: int) -> Scene:
-    engine = open_engine(make_repository(project_dir / str(number)))
+def make_scene(engine: Engine) -> Scene:
     before = pinned(Path(engine.project.root))
     meta, tree = make_worktree(engine.project)
     return Scene(engine, meta.run_id, tree, before)
@@ -71,17 +69,15 @@ def sweep(scene: Scene | Recorded) -> None:
     scene.engine.purge()
 
 
-def test_deleting_what_changed_nothing(project_dir: Path, new_scene: itertools.count[int]) -> None:
+def test_deleting_what_changed_nothing(engine: Engine) -> None:
     """Killed anywhere, the deletion leaves nothing that a later one would not remove."""
-    for scene in deaths(
-        lambda: make_scene(project_dir, next(new_scene)), lambda scene: scene.engine.delete([scene.run_id])
-    ):
+    for scene in deaths(lambda: make_scene(engine), lambda scene: scene.engine.delete([scene.run_id])):
         sweep(scene)
         assert_nothing_is_left(scene)
 
 
-def make_unmerged(project_dir: Path, number: int) -> Scene:
-    scene = make_scene(project_dir, number)
+def make_unmerged(engine: Engine) -> Scene:
+    scene = make_scene(engine)
     commit(scene.tree)
     (scene.tree / "a.txt").write_text("uncommitted\n")
     return scene
@@ -96,37 +92,39 @@ def assert_work_is_there(scene: Scene) -> None:
     assert [] == locks(scene)
 
 
-def test_deleting_unmerged_work(project_dir: Path, new_scene: itertools.count[int]) -> None:
+def test_deleting_unmerged_work(engine: Engine) -> None:
     """Killed anywhere, the deletion touches nothing of the work; nor does bringing the run back."""
 
     def delete_and_restore(scene: Scene) -> None:
         scene.engine.delete([scene.run_id])
         scene.engine.restore([scene.run_id])
 
-    for scene in deaths(lambda: make_unmerged(project_dir, next(new_scene)), delete_and_restore):
+    for scene in deaths(lambda: make_unmerged(engine), delete_and_restore, every=5):
         assert_work_is_there(scene)
+        keeping.delete(engine.project, [scene.run_id])
+        keeping.purge(engine.project, [scene.run_id])
 
 
-def test_purging_unmerged_work(project_dir: Path, new_scene: itertools.count[int]) -> None:
+def test_purging_unmerged_work(engine: Engine) -> None:
     """Killed anywhere, what is left of the work is found, and can be removed."""
 
     def prepare() -> Scene:
-        scene = make_unmerged(project_dir, next(new_scene))
+        scene = make_unmerged(engine)
         scene.engine.delete([scene.run_id])
         return scene
 
-    for scene in deaths(prepare, lambda scene: scene.engine.purge([scene.run_id])):
+    for scene in deaths(prepare, lambda scene: scene.engine.purge([scene.run_id]), every=3):
         for found in worktrees.listed(scene.engine.project):
             worktrees.remove(found)
         sweep(scene)
         assert_nothing_is_left(scene)
 
 
-def test_mending(project_dir: Path, new_scene: itertools.count[int]) -> None:
+def test_mending(engine: Engine) -> None:
     """Killed anywhere, a repair harms nothing, and the next one completes it."""
 
     def prepare() -> Scene:
-        scene = make_unmerged(project_dir, next(new_scene))
+        scene = make_unmerged(engine)
         shutil.rmtree(scene.root / ".git" / "worktrees")
         return scene
 
@@ -136,7 +134,7 @@ def test_mending(project_dir: Path, new_scene: itertools.count[int]) -> None:
         for found in worktrees.listed(scene.engine.project):
             mend(scene.engine.project, found)
 
-    for scene in deaths(prepare, repair):
+    for scene in deaths(prepare, repair, every=3):
         assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
         repair(scene)
         assert_work_is_there(scene)
@@ -169,11 +167,10 @@ class Recorded(Struct):
         return recording.finish(self.meta, run_dir, str(self.root))
 
 
-def test_recording(project_dir: Path, new_scene: itertools.count[int]) -> None:
+def test_recording(engine: Engine) -> None:
     """Killed anywhere, nothing of the repository has changed, another run is recorded, and all goes with its run."""
 
     def prepare() -> Recorded:
-        engine = open_engine(make_repository(project_dir / str(next(new_scene))))
         root = Path(engine.project.root)
         meta = make_finished(engine.project, make_meta(cwd=str(root)))
         return Recorded(engine, meta, (pinned(root), git(root, "count-objects", "-v")))
