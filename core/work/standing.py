@@ -23,6 +23,8 @@ SHOWN = 80
 LOOKED = "looked"
 """Where what is not committed is kept for comparing it."""
 _DOT_GIT = "gitdir: "
+_BEING_MADE = b"initializing"
+"""Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
 
 
 class Stand(OpenEnum):
@@ -71,7 +73,7 @@ def _unknown(trouble: str, advice: str, **found: str) -> Standing:
 
 def _look(directory: str, record: WorkRecord) -> Standing:
     tree, name = tree_of(directory), one_line(record.branch, SHOWN)
-    has_tree = os.path.lexists(tree)
+    has_tree = os.path.lexists(tree) and (not os.path.isdir(tree) or bool(files.names(tree)))
     if not os.path.isdir(record.common_dir):
         if not has_tree:
             return Standing(Stand.GONE, "its repository is gone, and so is the worktree")
@@ -92,6 +94,8 @@ def _look(directory: str, record: WorkRecord) -> Standing:
             f"subdeck worktrees --repair {record.run_id[-6:]} makes it known again; the files are in {one_line(tree)}",
             tip=tip,
         )
+    if tip == record.base and files.content(os.path.join(admin, "locked")).strip() == _BEING_MADE:
+        return Standing(Stand.UNCHANGED, "it was not made to its end", tip=tip, admin=admin)
     if not leads_to(tree, admin):
         return _unknown(
             "its .git was changed and leads elsewhere",

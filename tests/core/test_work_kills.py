@@ -12,10 +12,12 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.changes import Changes
 from subdeck.core.run.model import RunMeta
 from subdeck.core.work import keeping, recording, worktrees
+from subdeck.core.work.acts import Act
 from subdeck.core.work.record import work_dirs
 from subdeck.core.work.standing import Stand
+from subdeck.core.work.taking import apply, plan_apply
 
-from tests.factories import make_finished, make_meta, open_engine
+from tests.factories import make_finished, make_meta, open_engine, run_to_end
 from tests.killing import deaths
 from tests.repositories import commit, git, make_repository, make_worktree, pinned
 
@@ -185,3 +187,35 @@ def test_recording(engine: Engine) -> None:
         sweep(scene)
         assert [] == list(work_dirs(scene.engine.project))
         assert scene.before == scene.held()
+
+
+def test_applying(engine: Engine) -> None:
+    """Killed anywhere, what was written of it is on the stack; taking that back leaves the operator's files alone."""
+    root = Path(engine.project.root)
+    run = run_to_end(engine, "put a.txt changed\\n", "put new.txt new\\n", "answer ok")
+    git(root, "checkout", "-q", "a.txt")
+    (root / "new.txt").unlink()
+    (root / "mine.txt").write_text("mine\n")
+    git(root, "add", "mine.txt")
+
+    def held() -> dict[str, str]:
+        return {name: (root / name).read_text() for name in sorted(os.listdir(root)) if (root / name).is_file()}
+
+    before, index = held(), (root / ".git" / "index").read_bytes()
+
+    def assert_can_be_taken_back() -> None:
+        act = engine.last_act()
+        assert act is not None or before == held()
+        if act is not None:
+            engine.take_back(act)
+        assert before == held()
+        assert index == (root / ".git" / "index").read_bytes()
+        assert [] == list((root / ".git").rglob("*.lock"))
+
+    def apply_it() -> Act:
+        return apply(engine.project, plan_apply(engine.project, run))
+
+    for _ in deaths(lambda: None, lambda _: apply_it(), every=2):
+        assert_can_be_taken_back()
+    for _ in deaths(apply_it, engine.take_back, every=2):
+        assert_can_be_taken_back()

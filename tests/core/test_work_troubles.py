@@ -119,6 +119,22 @@ def test_what_is_odd_is_told_and_loses_nothing(engine: Engine, what: str) -> Non
     assert (had and stand is not Stand.TAKEN) == (tree / "b.txt").exists()
 
 
+def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
+    """A worktree in which files are missing as git was killed over it holds nothing, and goes with its run."""
+    root = Path(engine.project.root)
+    before = pinned(root)
+    meta, tree = make_worktree(engine.project)
+    (tree / "a.txt").unlink()
+    (admin(root) / "locked").write_text("initializing")
+    other, empty = make_worktree(engine.project)
+    git(root, "worktree", "remove", str(empty))
+    empty.mkdir()
+    for run_id in (meta.run_id, other.run_id):
+        assert (Stand.UNCHANGED, "") == ((now := seen(engine, run_id).standing).stand, now.trouble)
+        engine.delete([run_id])
+    assert (before, False, False) == (pinned(root), tree.exists(), empty.exists())
+
+
 def test_a_forgotten_worktree_is_mended(engine: Engine) -> None:
     """What git worktree prune took is made anew around the files, which are as they were."""
     meta, tree = make_worktree(engine.project)
