@@ -57,6 +57,7 @@ class Engine:
         """None as long as the settings are the defaults and nobody has asked for them."""
         if paths.has_settings(self.project):
             self.read_settings()
+        self._work: Work | None = None
         self._launched_by = LaunchedBy(session, kind)
         self._looks_by = None if readonly else kind
         """Who signs the results of lost runs; None finishes none."""
@@ -145,12 +146,14 @@ class Engine:
         standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
         return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
 
-    @cached_property
+    @property
     def work(self) -> Work:
         """What the runs changed, and what can be done with that."""
-        from .work.desk import Work
+        if self._work is None:
+            from .work.desk import Work
 
-        return Work(self.project)
+            self._work = Work(self.project)
+        return self._work
 
     def find(self, words: Iterable[str], *, deleted: bool = False) -> tuple[str, ...]:
         """Return full run ids, each once, for ids, short ids or unambiguous beginnings of either. Raises UnknownRun.

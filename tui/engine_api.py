@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.presets.catalog import PresetCatalog
     from ..core.project.follower import Stop, Update
     from ..core.project.talk import Sent
+    from ..core.run.changes import Changes
     from ..core.run.model import RunMeta, RunRequest, RunResult, Verdict
     from ..core.run.snapshot import RunSnapshot
     from ..core.runners.tmux import AttachInfo
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from ..core.work.acts import Act
     from ..core.work.keeping import Unmerged
     from ..core.work.undo import TakenBack
+
+
+class WorkApi(Protocol):
+    """What the runs changed; what each method does is said at `core.work.desk.Work`."""
+
+    def changes(self, run: RunSnapshot, /) -> Changes | None: ...
+    def patch(self, run: RunSnapshot, /) -> bytes: ...
 
 
 class EngineApi(Protocol):
@@ -39,6 +47,9 @@ class EngineApi(Protocol):
     def settings(self) -> Settings: ...
     @property
     def workspace(self) -> Workspace: ...
+
+    @property
+    def work(self) -> WorkApi: ...
 
     def presets(self) -> PresetCatalog: ...
     def agent(self) -> AgentChoice: ...

@@ -107,7 +107,9 @@ class OwnCommand(Struct, frozen=True):
 
     key: Key
     argv: Annotated[tuple[Verbatim, ...], Spelling('a list like [lazygit, -p, "{cwd}"]', _argv)]
-    """Never a line for a shell. `{run_id}`, `{cwd}` and `{answer_file}` stand for those of the highlighted run."""
+    """Never a line for a shell. `{run_id}`, `{cwd}`, `{answer_file}` and `{patch_file}` stand for those of the
+    highlighted run.
+    """
     title: Words = ""
     where: Literal["deck", "presets", "runs", "transcript"] = "deck"
     """The pane in which the key means it."""
@@ -317,7 +319,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Texts,
         Setting(
             "The columns of the app's list of runs, in their order: state, preset, task, now, age, elapsed, tokens,"
-            " cost, agent, model, id. Where there is little room, those that matter least are left out.",
+            " cost, changes, agent, model, id. Where there is little room, those that matter least are left out.",
             "[state, task, now, age, model, cost]",
         ),
     ] = ()
@@ -332,9 +334,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
         Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),
         Setting(
-            "Your own commands in the app: key, title, argv (a list of words, never a line for a shell; {run_id}, {cwd}"
-            " and {answer_file} are those of the highlighted run), where (deck, presets, runs or transcript), and"
-            " terminal: true for a program that needs the screen.",
+            "Your own commands in the app: key, title, argv (a list of words, never a line for a shell; {run_id},"
+            " {cwd}, {answer_file} and {patch_file} are those of the highlighted run), where (deck, presets, runs or"
+            " transcript), and terminal: true for a program that needs the screen.",
             '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
         ),
     ] = {}

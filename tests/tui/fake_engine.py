@@ -25,6 +25,7 @@ from subdeck.core.presets.catalog import Preset, PresetCatalog, PresetProblem
 from subdeck.core.project.follower import Stop, Update
 from subdeck.core.project.registry import count
 from subdeck.core.project.talk import Sent
+from subdeck.core.run.changes import Changes
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.inbox import EntryKind
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult, Verdict
@@ -129,6 +130,23 @@ class SlowFile(LineFile):
             yield chunk
 
 
+class FakeWork:
+    """What the runs have changed, as the test says."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Changes] = {}
+        """By run id, of runs that go on."""
+        self.patches: dict[str, bytes] = {}
+        self.looks: list[str] = []
+
+    def changes(self, run: RunSnapshot) -> Changes | None:
+        self.looks.append(run.run_id)
+        return run.changes or self.known.get(run.run_id)
+
+    def patch(self, run: RunSnapshot) -> bytes:
+        return self.patches.get(run.run_id, b"")
+
+
 class FakeEngine:
     """Returns what core.engine.Engine does; `tell` is what would have happened on disk."""
 
@@ -151,6 +169,7 @@ class FakeEngine:
         self.lost: tuple[str, ...] = ()
         """Runs that are gone from the trash."""
         self.acts: list[Act] = []
+        self.work = FakeWork()
         self.claimed: list[str] = []
         self.untold: tuple[RunSnapshot, ...] = ()
         self.launch_error: Exception | None = None

@@ -74,7 +74,7 @@ def test_gutters_never_shrink(width: int, wanted: list[Column], words: bool) -> 
 
 
 def test_columns_come_with_the_room() -> None:
-    """Narrow lists keep state, preset, task, elapsed and tokens; then come age, cost, and agent with runner."""
+    """Narrow lists keep state, preset, task, elapsed and tokens; then come age, cost, changes, agent with runner."""
     run = a_run(1, usage=Usage(input=3200, cost=0.31), meta_agent="pi", meta_runner="tmux")
     tiny, narrow, middle, wide = (row_of(run, width) for width in (50, 75, 80, 140))
     assert tiny.endswith("  3.2k")
@@ -82,7 +82,7 @@ def test_columns_come_with_the_room() -> None:
     assert re.search(r"29m   29:5\d|3\dm   3\d:", narrow)
     assert narrow.endswith("  3.2k")
     assert middle.endswith("  3.2k   $0.31")
-    assert wide.rstrip().endswith("  3.2k   $0.31 pi tmux")
+    assert wide.rstrip().endswith("  3.2k   $0.31            pi tmux")
 
 
 def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
@@ -242,7 +242,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
             return [listing.row(index).run_id for index in range(len(listing))]
 
         line = deck.rows(list_)[0]
-        assert line.split() == ["preset", "task", "now", "age↑", "time", "tok", "cost"]
+        assert line.split() == ["preset", "task", "now", "age↑", "time", "tok", "cost", "changes"]
         await deck.pilot.click(list_, offset=(line.index("cost") + 2, 1))
         await deck.until(lambda: listing.sort is Sort.COST, "the sort by cost")
         assert shown() == [run_id(number) for number in (3, 2, 1, 4)]

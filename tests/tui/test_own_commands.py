@@ -137,4 +137,16 @@ def test_marks_are_filled_in_once() -> None:
     """What stands in a path is not taken for a mark."""
     run = a_run(1, meta_cwd="/a/{answer_file}")
     assert ("/a/{answer_file}/x", run.run_id) == filled(("{cwd}/x", "{run_id}"), run, "/tmp/answer")
+
+
+async def test_command_gets_what_a_run_changed() -> None:
+    """`{patch_file}` is a file with the patch, which git can apply; without one the command is not started."""
+    code = "import sys; print(open(sys.argv[-1]).read().strip())"
+    engine = an_engine(x=python(code, "{patch_file}"))
+    async with opened(engine) as deck:
+        await deck.press("ctrl+g")
+        await said(deck, "has no patch of what it changed.")
+        engine.work.patches[run_id(1)] = b"diff --git a/x b/x"
+        await deck.press("ctrl+g")
+        await said(deck, "my thing: diff --git a/x b/x")
     assert ("{cwd}",) == filled(("{cwd}",), None, "")

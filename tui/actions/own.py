@@ -21,8 +21,8 @@ PLACES = {
     "runs": KeyContext.RUNS,
     "transcript": KeyContext.TRANSCRIPT,
 }
-RUN_ID, CWD, ANSWER_FILE = "{run_id}", "{cwd}", "{answer_file}"
-PLACEHOLDERS = (RUN_ID, CWD, ANSWER_FILE)
+RUN_ID, CWD, ANSWER_FILE, PATCH_FILE = "{run_id}", "{cwd}", "{answer_file}", "{patch_file}"
+PLACEHOLDERS = (RUN_ID, CWD, ANSWER_FILE, PATCH_FILE)
 
 _NAME, _HELP = 20, 200
 """Characters of a title in the footer, and of what the help says."""

@@ -175,7 +175,7 @@ ACTIONS: tuple[Action, ...] = (
            help="Show only some runs: words, status:failed, preset:x, is:unseen, age:<1d, cost:>1, text:x, /regex/, "
                 "-not; {back} shows all again."),
     Action("sort", at(RUNS, "o"), "sort",
-           help="Sort the runs by age, cost, tokens, elapsed, preset, task, state, agent or model in turn."),
+           help="Sort the runs by age, cost, tokens, elapsed, preset, task, state, agent, model or changes in turn."),
     Action("reverse_sort", at(RUNS, "O"), "reverse", "Reverse the order; a click on a heading does so, too."),
     Action("mark", at(RUNS, "space"), "mark", needs=needs_run, footer=13,
            help="Mark or unmark the run and go one down; actions then apply to the marked runs."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
-from ..actions.own import ANSWER_FILE, CWD, PREFIX, RUN_ID, is_about_run
+from ..actions.own import ANSWER_FILE, CWD, PATCH_FILE, PREFIX, RUN_ID, is_about_run
 from ..terminal.handover import hand_over
 from .base import Commands, name_of
 
@@ -42,7 +42,10 @@ class OwnCommands(Commands):
             path = os.path.join(directory, "answer.md")
             if any(ANSWER_FILE in word for word in command.argv) and not await self._write_answer(run, path):
                 return
-            argv = filled(command.argv, run, path)
+            patch = os.path.join(directory, "changes.patch")
+            if any(PATCH_FILE in word for word in command.argv) and not await self._write_patch(run, patch):
+                return
+            argv = filled(command.argv, run, path, patch)
             title = one_line(command.title, 40) or name
             if command.terminal:
                 problem = hand_over(self.app, argv)
@@ -83,12 +86,25 @@ class OwnCommands(Commands):
         await self._bridge.call(write_answer, path, disarmed(result.final_text or ""))
         return True
 
+    async def _write_patch(self, run: RunSnapshot | None, path: str) -> bool:
+        patch = b"" if run is None else await self._bridge.call(self._bridge.engine.work.patch, run)
+        if not patch:
+            self._say(f"{name_of(run) if run else 'This run'} has no patch of what it changed.")
+            return False
+        await self._bridge.call(write_patch, path, patch)
+        return True
 
-def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str) -> tuple[str, ...]:
+
+def write_patch(path: str, patch: bytes) -> None:
+    with open(path, "xb", opener=open_private) as file:
+        file.write(patch)
+
+
+def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str, patch_file: str = "") -> tuple[str, ...]:
     """Put what a command is to know in the place of the marks, each of which stays a part of its word."""
     if run is None:
         return argv
-    values = {RUN_ID: run.run_id, CWD: run.meta.cwd, ANSWER_FILE: answer_file}
+    values = {RUN_ID: run.run_id, CWD: run.meta.cwd, ANSWER_FILE: answer_file, PATCH_FILE: patch_file}
     # All at once: a path may have the name of another mark in it.
     marks = "|".join(map(re.escape, values))
     return tuple(re.sub(marks, lambda found: values[found[0]], word) for word in argv)

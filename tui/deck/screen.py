@@ -53,6 +53,7 @@ from .undo import Undo, clean_up_at_start
 
 if TYPE_CHECKING:
     from ..engine_api import EngineApi
+    from ..runs.changing import ChangesWatch
     from ..search.contents import Contents
     from ..tiles.screen import TilesScreen
     from .toasts import Toasts
@@ -164,6 +165,7 @@ class MainScreen(LeanScreen):
         self.transcript.tick()
         self._look_for_silence()
         self.runs.tick()
+        self._changing.tick()
 
     def _look_for_silence(self) -> None:
         """See which runs have become silent; the one that is being read needs no look."""
@@ -192,6 +194,12 @@ class MainScreen(LeanScreen):
         from ..search.contents import Contents
 
         return Contents(self.bridge, self.run_store, self.runs.refilter)
+
+    @cached_property
+    def _changing(self) -> ChangesWatch:
+        from ..runs.changing import ChangesWatch
+
+        return ChangesWatch(self.bridge, self.run_store, self.runs)
 
     @cached_property
     def _handlers(self) -> Handlers:

@@ -27,6 +27,8 @@ class Column(StrEnum):
     ELAPSED = "elapsed"
     TOKENS = "tokens"
     COST = "cost"
+    CHANGES = "changes"
+    """What it changed."""
     AGENT = "agent"
     MODEL = "model"
     ID = "id"
@@ -34,7 +36,7 @@ class Column(StrEnum):
 
 DEFAULT = (
     *(Column.STATE, Column.PRESET, Column.TASK, Column.NOW),
-    *(Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.AGENT),
+    *(Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES, Column.AGENT),
 )
 
 GUTTER = 1
@@ -49,6 +51,7 @@ _FIXED = {
     Column.TOKENS: 6,
     Column.AGE: 5,
     Column.COST: 8,
+    Column.CHANGES: 11,
     Column.ID: 7,
     Column.AGENT: 14,
     Column.MODEL: 22,
@@ -59,6 +62,7 @@ _LEFT = {
     Column.TOKENS: 16,
     Column.AGE: 42,
     Column.COST: 46,
+    Column.CHANGES: 52,
     Column.ID: 46,
     Column.AGENT: 72,
     Column.MODEL: 72,
@@ -74,7 +78,7 @@ LEAST_FOR_NOW = 40
 """Cells for the texts from which on there is room for what a run does now."""
 LEAST_PRESET, MOST_PRESET, ROOMY_PRESET = 7, 16, 24
 
-RIGHT = frozenset((Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST))
+RIGHT = frozenset((Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES))
 """Columns of figures, which end at the same cell."""
 
 _HEADINGS = {Column.STATE: "", Column.ELAPSED: "time", Column.TOKENS: "tok"}
@@ -86,6 +90,7 @@ _SORTS = {
     Column.ELAPSED: Sort.ELAPSED,
     Column.TOKENS: Sort.TOKENS,
     Column.COST: Sort.COST,
+    Column.CHANGES: Sort.CHANGES,
     Column.AGENT: Sort.AGENT,
     Column.MODEL: Sort.MODEL,
     Column.ID: Sort.AGE,

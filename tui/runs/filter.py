@@ -186,9 +186,16 @@ _CHECKS: dict[str, Callable[[RunSnapshot], bool]] = {
     "none": lambda run: not run.meta.check,
 }
 _STATUSES = tuple(status.value for status in RunStatus)
+_CHANGED: dict[str, Test] = {
+    "yes": lambda run, _: bool(run.changes and run.changes.files),
+    "no": lambda run, _: bool(run.changes and not run.changes.files and not run.changes.note),
+    "shared": lambda run, _: bool(run.changes and run.changes.files and run.changes.shared),
+}
+FILE = "file"
+"""The key of a file that a run changed: a part of its path."""
 TEXT = "text"
 """The key of what stands anywhere in the files of a run."""
-KEYS = ("status", *_FIELDS, "is", "check", TEXT, *bounds.KEYS)
+KEYS = ("status", *_FIELDS, "is", "check", "changed", FILE, TEXT, *bounds.KEYS)
 _SHORT = {"s": "status"}
 
 
@@ -201,6 +208,12 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
         return _chosen(key, values, tuple(_IS), lambda names: lambda run, flags: any(_IS[n](run, flags) for n in names))
     if key == "check":
         return _chosen(key, values, tuple(_CHECKS), lambda names: lambda run, _: any(_CHECKS[n](run) for n in names))
+    if key == "changed":
+        return _chosen(
+            key, values, tuple(_CHANGED), lambda names: lambda run, f: any(_CHANGED[n](run, f) for n in names)
+        )
+    if key == FILE:
+        return (_has_file(values) if values else None), None
     if (field := _FIELDS.get(key)) is not None:
         return (_contains(field, values) if values else None), None
     if key in bounds.KEYS:
@@ -222,6 +235,16 @@ def _contains(field: Callable[[RunSnapshot], str], values: list[str]) -> Test:
     def test(run: RunSnapshot, _: Flags) -> bool:
         text = field(run).casefold()
         return any(value in text for value in values)
+
+    return test
+
+
+def _has_file(values: list[str]) -> Test:
+    def test(run: RunSnapshot, _: Flags) -> bool:
+        named = run.changes.named if run.changes else ()
+        return any(
+            value in path.casefold() for file in named for path in (file.path, file.old_path) for value in values
+        )
 
     return test
 

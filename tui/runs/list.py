@@ -284,6 +284,21 @@ class RunList(RowList):
                 if self.listing.row(row).run_id in silent:
                     self.refresh_row(row)
 
+    def changing_in_sight(self) -> list[RunSnapshot]:
+        """Return the runs that go on, and that are on the screen with what they have changed."""
+        width = self.scrollable_content_region.width - len(CURSOR)
+        if not self.is_on_screen or not self.screen.is_current or self.layout_at(width).place(Column.CHANGES) is None:
+            return []
+        top = self.scroll_offset.y
+        rows = range(top, min(top + self.rows_height, self.listing.active))
+        shown = (self._run_store.get(self.listing.row(row).run_id) for row in rows)
+        return [run for run in shown if run and not run.has_ended]
+
+    def redraw(self, run_ids: Iterable[str]) -> None:
+        """Draw the rows of these runs anew: something else than their snapshots has changed."""
+        for run_id in run_ids:
+            self._refresh_row(Row(self.listing.group_key_of(run_id), run_id))
+
     def _refresh_column(self, shown: Layout, column: Column, height: int) -> None:
         place = shown.place(column)
         if place is not None and height > 0:

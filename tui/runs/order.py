@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import lru_cache
@@ -56,11 +56,12 @@ class Sort(StrEnum):
     STATE = "by state"
     AGENT = "by agent"
     MODEL = "by model"
+    CHANGES = "by changes"
 
     @property
     def falls(self) -> bool:
         """Whether the largest comes first, while the order is not reversed."""
-        return self in (Sort.COST, Sort.TOKENS, Sort.ELAPSED)
+        return self in (Sort.COST, Sort.TOKENS, Sort.ELAPSED, Sort.CHANGES)
 
     @property
     def next(self) -> Sort:
@@ -98,10 +99,8 @@ def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, back
     match sort:
         case Sort.AGE:
             pass
-        case Sort.COST:
-            value = -_cost(runs)
-        case Sort.TOKENS:
-            value = -float(_tokens(runs))
+        case Sort.COST | Sort.TOKENS | Sort.CHANGES:
+            value = -float(_SUMS[sort](runs))
         case Sort.ELAPSED if section is Section.FINISHED:
             value = -float(_longest_ms(runs))
         case Sort.ELAPSED:
@@ -140,6 +139,17 @@ def _cost(runs: Sequence[RunSnapshot]) -> float:
 
 def _tokens(runs: Sequence[RunSnapshot]) -> int:
     return sum(run.usage.tokens for run in runs)
+
+
+def _lines_changed(runs: Sequence[RunSnapshot]) -> int:
+    return sum(changes.added + changes.removed for run in runs if (changes := run.changes))
+
+
+_SUMS: dict[Sort, Callable[[Sequence[RunSnapshot]], float]] = {
+    Sort.COST: _cost,
+    Sort.TOKENS: _tokens,
+    Sort.CHANGES: _lines_changed,
+}
 
 
 def _began(runs: Sequence[RunSnapshot]) -> str:

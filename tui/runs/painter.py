@@ -48,6 +48,7 @@ class RowPainter:
             silence=None if silence is None else int(silence),
             waiting=need is Need.WAITING,
             common=group.common if group else 0,
+            changed=changes.figure if (changes := store.changing.get(run_id)) else "",
         )
 
     def _head_flags(self, group_key: str, group: GroupFacts) -> RowFlags:

@@ -54,6 +54,8 @@ class RowFlags(NamedTuple):
     """Whether it waits for a reply."""
     common: int = 0
     """Characters at the beginning of its task that the head of its group says."""
+    changed: str = ""
+    """The figure of what it has changed, as long as it goes on."""
 
     def cells(self) -> list[Cell]:
         if self.waiting:
@@ -150,6 +152,7 @@ _TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
     Column.ELAPSED: lambda _, __, ___: "",
     Column.TOKENS: lambda run, _, __: tokens(run.usage.tokens),
     Column.COST: lambda run, _, __: known_cost(dollars(run.usage.cost), run.usage.unpriced),
+    Column.CHANGES: lambda run, flags, _: run.changes.figure if run.changes else flags.changed,
     Column.AGENT: _agent,
     Column.MODEL: lambda run, _, __: one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
     Column.ID: lambda run, _, __: run.meta.short_id,
@@ -187,7 +190,7 @@ def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, no
             return tokens(group.tokens)
         case Column.COST:
             return known_cost(dollars(group.cost), group.unpriced)
-        case Column.AGENT | Column.MODEL | Column.ID:
+        case Column.CHANGES | Column.AGENT | Column.MODEL | Column.ID:
             return ""
 
 

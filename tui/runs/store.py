@@ -16,6 +16,7 @@ from .silence import SilenceWatch
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
+    from ...core.run.changes import Changes
 
 _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
 """Ends that somebody asked for: there is nothing to look at."""
@@ -84,6 +85,8 @@ class RunStore:
         """Runs that the operator has marked."""
         self.marks = Marks()
         """What is kept of what was looked at; changed by `take_marks` only."""
+        self.changing: dict[str, Changes] = {}
+        """What runs that go on had changed at the last look, by their ids."""
         self._conversations: dict[str, set[str]] = {}
         """Run ids by the id of their conversation."""
         self.holding: dict[str, set[str]] = {}
@@ -193,6 +196,8 @@ class RunStore:
             self.waiting.discard(run.run_id)
         if (old is None or not old.has_ended) and self.marks.is_news(run):
             self.mark_unseen((run,))
+        if run.has_ended:
+            self.changing.pop(run.run_id, None)
         for snapshot, step in ((old, -1), (run, +1)):
             self._add_up(snapshot, step)
 
@@ -201,6 +206,7 @@ class RunStore:
         if run is None:
             return
         self.silence.forget(run_id)
+        self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
         for noted in (self.unseen, self.unread, self.marked, self.waiting):
             noted.discard(run_id)

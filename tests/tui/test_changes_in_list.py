@@ -1,0 +1,81 @@
+"""What the list of runs and the facts of one say of what runs changed."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
+from subdeck.core.run.model import RunStatus, Usage
+from subdeck.tui.runs.filter import Flags, parse_filter
+from subdeck.tui.runs.order import Sort, sort_key
+
+from .deck import opened
+from .fake_engine import FakeEngine, a_run
+
+FILES = (
+    ChangedFile("src/auth.py", FileStatus.MODIFIED, 12, 3),
+    ChangedFile("new.bin", FileStatus.ADDED, note="binary"),
+)
+SOME = Changes(files=2, added=12, removed=3, named=FILES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "figure"),
+    [
+        (SOME, "+12 −3"),
+        (Changes(), "–"),
+        (Changes(files=2, source=ChangesSource.TOOLS), "2 files"),
+        (Changes(files=1, added=123_456, removed=2_000_000, shared="also there: x"), "shared"),
+        (Changes(files=1, added=123_456, removed=2_000_000), "+123k −2M"),
+        (Changes(note="not recorded: git is not on PATH"), "?"),
+    ],
+)
+def test_figures(changes: Changes, figure: str) -> None:
+    """A figure is short, claims nothing in a shared directory, and a dash is said of what is known alone."""
+    assert figure == changes.figure
+
+
+def test_filters() -> None:
+    """Runs are found by whether they changed something, and by the files."""
+    run, none, unknown = (a_run(1, "completed", changes=changes) for changes in (SOME, Changes(), None))
+    flags = Flags(unseen=False, marked=False)
+
+    def found(text: str) -> list[int]:
+        wanted = parse_filter(text)
+        assert wanted.error is None
+        return [number for number, one in enumerate((run, none, unknown), 1) if wanted.passes(one, flags)]
+
+    assert [1] == found("changed:yes")
+    assert [2] == found("changed:no")
+    assert [] == found("changed:shared")
+    assert [1] == found("file:SRC/auth.py")
+    assert [2, 3] == found("-file:auth")
+
+
+def test_sort() -> None:
+    """The run that changed most lines comes first."""
+    much, little = a_run(1, "completed", changes=SOME), a_run(2, "completed", changes=Changes(files=1, added=1))
+    assert sort_key([much], RunStatus.COMPLETED, Sort.CHANGES) < sort_key([little], RunStatus.COMPLETED, Sort.CHANGES)
+
+
+async def test_the_column_is_live() -> None:
+    """What a visible run has changed so far is looked at in a thread, only once as long as it does nothing."""
+    running = a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic())
+    engine = FakeEngine(running, a_run(2, "completed", changes=SOME))
+    engine.work.known[running.run_id] = Changes(files=1, added=7)
+    async with opened(engine, size=(160, 30)) as deck:
+        await deck.until(lambda: any("+7 −0" in row for row in deck.rows(deck.main.runs)), "the live figure")
+        assert any("+12 −3" in row for row in deck.rows(deck.main.runs))
+        assert [running.run_id] == engine.work.looks
+        deck.main._changing._due_at = 0.0
+        deck.main._changing.tick()
+        assert not deck.main._changing._is_looking
+
+
+async def test_nothing_is_looked_at_where_the_column_is_not_shown() -> None:
+    """A narrow list has no room for it, and then nobody looks."""
+    engine = FakeEngine(a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic()))
+    async with opened(engine, size=(80, 24)) as deck:
+        deck.main._changing.tick()
+        assert [] == engine.work.looks

@@ -1,0 +1,72 @@
+"""What the runs on the screen have changed so far: looked at in a thread now and then, only while that is shown."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ...core.run.snapshot import Running
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.run.changes import Changes
+    from ...core.run.snapshot import RunSnapshot
+    from ..feed.bridge import Bridge
+    from .list import RunList
+    from .store import RunStore
+
+EVERY_S = 5.0
+"""Seconds between two looks at least; the engine looks at one run less often where that takes long."""
+
+
+class ChangesWatch:
+    def __init__(self, bridge: Bridge, run_store: RunStore, runs: RunList) -> None:
+        self._bridge = bridge
+        self._run_store = run_store
+        self._runs = runs
+        self._due_at = 0.0
+        self._is_looking = False
+        self._seen: dict[str, int] = {}
+        """How many calls of tools a run had made at the last look."""
+
+    def tick(self) -> None:
+        """Look again where it is time and something may have changed."""
+        now = monotonic()
+        if self._is_looking or now < self._due_at:
+            return
+        if wanted := [run for run in self._runs.changing_in_sight() if self._may_have_changed(run)]:
+            self._due_at = now + EVERY_S
+            self._is_looking = True
+            self._bridge.spawn(self._look, wanted)
+
+    def _may_have_changed(self, run: RunSnapshot) -> bool:
+        """Return whether it used tools since the last look, or may be using one; an idle run costs nothing."""
+        state = run.state
+        if not isinstance(state, Running) or run.is_left_alone or run.elsewhere:
+            return False
+        is_at_work = state.patience is None and not (state.requests or state.interrupted)
+        return is_at_work or self._seen.get(run.run_id) != run.usage.tool_uses
+
+    async def _look(self, runs: Sequence[RunSnapshot]) -> None:
+        try:
+            found = await self._bridge.call(self._changes, runs)
+            self._seen = {run_id: uses for run_id, uses in self._seen.items() if self._goes_on(run_id)}
+            self._seen |= {run.run_id: run.usage.tool_uses for run in runs}
+            changed = {
+                run_id: changes
+                for run_id, changes in found.items()
+                if changes != self._run_store.changing.get(run_id) and self._goes_on(run_id)
+            }
+            self._run_store.changing |= changed
+            self._runs.redraw(changed)
+        finally:
+            self._is_looking = False
+
+    def _goes_on(self, run_id: str) -> bool:
+        run = self._run_store.get(run_id)
+        return run is not None and not run.has_ended
+
+    def _changes(self, runs: Sequence[RunSnapshot]) -> dict[str, Changes]:
+        work = self._bridge.engine.work
+        return {run.run_id: changes for run in runs if (changes := work.changes(run))}
