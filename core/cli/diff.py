@@ -60,7 +60,7 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
     elif form == "stat":
         say_lines(_stat(changes))
     else:
-        _print(engine.work.patch(run), changes)
+        print_patch(engine.work.patch(run), changes)
     _remark(run, changes)
     return _code(changes)
 
@@ -115,7 +115,8 @@ def _lines(file: ChangedFile) -> str:
     return "" if file.added is None or file.removed is None else f"+{file.added} −{file.removed}"
 
 
-def _print(patch: bytes, changes: Changes) -> None:
+def print_patch(patch: bytes, changes: Changes) -> None:
+    """Print a patch, on a terminal in colours and through $PAGER; where there is none, the files."""
     if not patch:
         if changes.files:
             say_lines(_stat(changes))

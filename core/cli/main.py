@@ -24,6 +24,7 @@ COMMANDS = {
     "logs": ("logs", "Print what a run did, or follow it."),
     "answer": ("answer", "Print the answer of a run, or one of its code blocks."),
     "diff": ("diff", "Print what a run changed."),
+    "compare": ("compare", "Show a few runs side by side, or the difference between two."),
     "apply": ("taking", "Write what a run changed into the working tree."),
     "undo": ("taking", "Take back what was done last: applying, merging, deleting."),
     "grep": ("grep", "Search tasks, answers and transcripts of all runs."),

@@ -13,6 +13,7 @@ from ..run.snapshot import RunSnapshot
 if TYPE_CHECKING:
     from .acts import Act
     from .changes import LiveChanges
+    from .comparing import Difference
     from .taking import ApplyPlan
 
 
@@ -69,6 +70,12 @@ class Work:
         from .taking import apply
 
         return apply(self._project, plan)
+
+    def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
+        """Compare what two runs have left, or have up to now. Takes as long as git. Raises SubdeckError and OSError."""
+        from .comparing import difference
+
+        return difference(self._project, run, other)
 
     @cached_property
     def _live(self) -> LiveChanges:

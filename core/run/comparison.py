@@ -1,0 +1,106 @@
+"""Runs beside each other: what is said of each, row by row; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from ..text.plain import one_line, plain
+from .changes import Changes
+from .describe import (
+    NOTHING,
+    activity,
+    check_words,
+    checking_words,
+    elapsed,
+    known_cost,
+    state,
+    tokens,
+)
+from .model import RunReason
+from .snapshot import RunSnapshot
+
+MOST = 6
+"""Runs that are compared at once."""
+LEAST = 2
+ROWS = ("status", "check", "cost", "time", "turns", "tokens", "model", "changes")
+"""What there is a line of."""
+ANSWER = 4000
+"""Characters at the beginning of an answer that are shown."""
+FILES = 50
+"""Changed files that are named."""
+
+
+class Side(Struct, frozen=True, kw_only=True):
+    """One of the runs, with what is read of it beside its snapshot."""
+
+    run: RunSnapshot
+    changes: Changes | None = None
+    answer: str = ""
+
+
+def is_one_task(sides: Sequence[Side]) -> bool:
+    """Whether all of them did the same."""
+    return len({side.run.meta.task for side in sides}) < 2
+
+
+def facts(side: Side, now: datetime) -> dict[str, str]:
+    """Return a line for each of `ROWS`."""
+    run = side.run
+    return {
+        "status": _status(run),
+        "check": _check(run, now),
+        "cost": known_cost(f"${run.usage.cost:.2f}" if run.usage.cost >= 0.005 else "", run.usage.unpriced),
+        "time": elapsed(run, now),
+        "turns": str(run.usage.turns) if run.usage.turns else NOTHING,
+        "tokens": tokens(run.usage.tokens),
+        "model": one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
+        "changes": _changes(side.changes, run),
+    }
+
+
+def _status(run: RunSnapshot) -> str:
+    usual = (None, RunReason.DONE, RunReason.FINALIZED)
+    return state(run) if run.reason in usual else f"{state(run)}: {run.reason}"
+
+
+def _check(run: RunSnapshot, now: datetime) -> str:
+    if run.checking:
+        return checking_words(run.checking, now)
+    if run.check:
+        return check_words(run.check)
+    return f"{one_line(run.meta.check, 40)}, at its end" if run.meta.check else NOTHING
+
+
+def _changes(changes: Changes | None, run: RunSnapshot) -> str:
+    if changes is not None:
+        return changes.words
+    return NOTHING if run.started_at is None else "not known"
+
+
+def files(side: Side) -> list[tuple[str, str]]:
+    """Return the files that a run changed, with their lines."""
+    changes = side.changes
+    if changes is None:
+        return []
+    named = [
+        (
+            one_line(file.path, 300),
+            "" if file.added is None or file.removed is None else f"+{file.added} −{file.removed}",
+        )
+        for file in changes.named[:FILES]
+    ]
+    more = changes.files - len(named)
+    return [*named, *([(f"and {more} more", "")] if more > 0 else [])]
+
+
+def answer(side: Side) -> str:
+    """Return the beginning of what a run answered, or what it does now, or why it ended without."""
+    run = side.run
+    if text := plain(side.answer[:ANSWER]).strip():
+        return text
+    if run.end:
+        return one_line(run.end.message, ANSWER) or NOTHING
+    return one_line(run.sentence or activity(run), ANSWER) or NOTHING
