@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -63,11 +64,10 @@ def _look_everywhere(git: Git, repository: Repository) -> None:
     """Take away the marks by which a user has git look away from files: `assume-unchanged`, and `skip-worktree` of what
     is there all the same. Raises GitError.
     """
-    lines = git.lines("ls-files", "-v", "-z")
+    marked: list[tuple[bytes, bytes]] = re.findall(rb"(?:\A|\0)([Sa-z]) ([^\0]*)", git.run("ls-files", "-v", "-z"))
     root = os.fsencode(repository.root)
-    assumed = [line[2:] for line in lines if line[:1].islower()]
-    skipped = [line[2:] for line in lines if line.startswith((b"S", b"s"))]
-    there = [path for path in skipped if os.path.lexists(os.path.join(root, path))]
+    assumed = [path for mark, path in marked if mark != b"S"]
+    there = [path for mark, path in marked if mark in b"Ss" and os.path.lexists(os.path.join(root, path))]
     for option, paths in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", there)):
         if paths:
             git.run("update-index", option, "-z", "--stdin", input=b"\0".join(paths) + b"\0")

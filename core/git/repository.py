@@ -34,6 +34,8 @@ class Repository(Struct, frozen=True, dict=True):
     """What all its working trees share."""
     head: str | None = None
     """The commit that is checked out; None where there is none yet."""
+    tree: str = ""
+    """Of that commit; empty where there is none."""
     branch: str | None = None
     """Short, as `main`; None where HEAD is detached."""
     object_format: str = "sha1"
@@ -65,7 +67,7 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
     try:
         answer = Git(here, is_own=True, patience=patience).ask(
             *("rev-parse", "--is-bare-repository", "--show-object-format=storage", "--path-format=absolute"),
-            *("--git-dir", "--git-common-dir", "--show-toplevel", "HEAD", "HEAD^{commit}"),
+            *("--git-dir", "--git-common-dir", "--show-toplevel", "HEAD", "HEAD^{commit}", "HEAD^{tree}"),
         )
     except GitError as error:
         return Repository(place, trouble=error.what)
@@ -88,6 +90,7 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
         git_dir=git_dir,
         common_dir=common_dir,
         head=head[0] if head else None,
+        tree=head[2] if len(head) == 3 else "",
         object_format=object_format,
     )
     return _checked(found, head)
@@ -150,8 +153,8 @@ def _checked(found: Repository, head: list[str]) -> Repository:
         return replace(found, trouble=f"its HEAD cannot be read: {error}")
     reference = said.removeprefix("ref:").strip() if said.startswith("ref:") else ""
     found = replace(found, branch=reference.removeprefix(_BRANCHES) if reference.startswith(_BRANCHES) else None)
-    if len(head) == 1:
-        return replace(found, trouble=f"the commit that is checked out is missing: {head[0]}")
+    if len(head) in (1, 2):
+        return replace(found, trouble=f"what is checked out is missing: commit {head[0]}")
     if not head and (not reference or os.path.lexists(os.path.join(found.common_dir, reference))):
         return replace(
             found, trouble=f"what is checked out cannot be read: {one_line(reference or said, 100) or 'HEAD'}"

@@ -63,10 +63,13 @@ class Taking:
         )
         if answer.code:
             raise _failed("status", answer.said, self._repository)
-        changed = [path for path in _changed(answer.output) if self._is_storable(path)]
-        if changed:
-            self._store(changed)
-        tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
+        if self._repository.tree and _is_clean(answer.output):
+            tree = self._repository.tree
+        else:
+            changed = [path for path in _changed(answer.output) if self._is_storable(path)]
+            if changed:
+                self._store(changed)
+            tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
         unread = len(re.findall(r"^warning: could not open directory", answer.said, re.M))
         return Snapshot(
             tree,
@@ -128,6 +131,11 @@ class Taking:
         lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
         why = lines[0].partition(": ")[2] if lines else "git refuses it"
         self._skip(paths[0], one_line(why, 120))
+
+
+def _is_clean(output: bytes) -> bool:
+    """Return whether all that is known, or could be, is as it is committed: then nothing is left to compute."""
+    return not output.strip(b"\0")
 
 
 def _changed(output: bytes) -> Iterator[bytes]:

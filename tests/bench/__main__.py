@@ -19,6 +19,7 @@ ENGINE = (
     "following",
     "many_runs",
     "searching",
+    "work",
     "parent_session",
     "mcp_door",
     "acp_child",

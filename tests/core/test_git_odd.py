@@ -118,7 +118,7 @@ def another_users(root: Path) -> None:
         (without_head, "not a git repository"),
         (with_a_broken_head, "not a git repository"),
         (with_a_broken_branch, "what is checked out cannot be read"),
-        (without_its_commit, "the commit that is checked out is missing"),
+        (without_its_commit, "what is checked out is missing"),
         (with_broken_settings, "bad config"),
         (of_a_newer_git, "unknown repository extension"),
         (a_file_that_leads_nowhere, "not a git repository"),
