@@ -1,7 +1,7 @@
 """Checks of what subdeck needs on this machine and in this project, each with the step that fixes what is missing.
 
-A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs, and git,
-where there are worktrees of runs.
+A check changes nothing, and starts nothing but `node --version`, where pi says which node it needs, and git: for
+its version, and where there are worktrees of runs.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_pi(settings),
         *_other_agents(settings),
         *_node(settings),
+        _git(),
         *_programs(),
     )
 
@@ -325,6 +326,30 @@ def _version_of(node: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ".".join(map(str, version_numbers(said[:40].decode("utf-8", "replace"))))
+
+
+def _git() -> Check:
+    """Say whether git is there, and new enough for all that it is asked for."""
+    from .git.program import MERGING, OLDEST, GitError, GitMissing, program, version
+
+    try:
+        path, found = program(), version()
+    except GitMissing:
+        detail = "not on PATH; needed to record what runs change, and for worktrees"
+        return Check("git", State.WARN, detail, _install("git"))
+    except GitError as error:
+        return Check("git", State.WARN, error.advice, _install("git"))
+    named = f"{path} ({_dotted(found)})"
+    for needed, what_for in ((OLDEST, "record what runs change"), (MERGING, "take over what runs changed")):
+        if found < needed:
+            return Check(
+                "git", State.WARN, f"{named}; {_dotted(needed)} is needed to {what_for}", "install a newer git"
+            )
+    return Check("git", State.OK, named)
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
 
 
 def _programs() -> Iterator[Check]:

@@ -107,10 +107,13 @@ def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
 def advance(repository: Repository, commit_id: str, *, patience: float = 120.0) -> None:
     """Bring the branch that is checked out to a commit that contains it, with files and index, as `merge --ff-only`.
 
-    Files that are not committed stay; where one is in the way nothing is done. Raises GitError.
+    Files that are not committed stay, also ignored ones; where one is in the way nothing is done. Raises GitError.
     """
     lock = os.path.join(repository.git_dir, "index.lock")
     if os.path.lexists(lock):
         raise GitError("its index is locked: another git command is at work, or was killed", where=lock)
     git = Git(repository.root, patience=patience)
-    git.run("merge", "--ff-only", "--no-edit", "--no-autostash", "--no-verify-signatures", "--quiet", commit_id)
+    git.run(
+        *("merge", "--ff-only", "--no-edit", "--no-autostash", "--no-overwrite-ignore", "--no-verify-signatures"),
+        *("--quiet", commit_id),
+    )

@@ -240,3 +240,25 @@ def test_processes_that_are_hidden(project_dir: Path, monkeypatch: pytest.Monkey
     exists = os.path.exists
     monkeypatch.setattr(os.path, "exists", lambda path: path != "/proc/1/stat" and exists(path))
     assert "hidepid" in checks(project_dir)["processes"].detail
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "words"),
+    [
+        ("git version 2.39.5", State.OK, "git (2.39.5)"),
+        ("git version 2.31.0 (Apple Git-1)", State.WARN, "git (2.31.0); 2.38 is needed to take over what runs changed"),
+        ("git version 2.25.1", State.WARN, "git (2.25.1); 2.31 is needed to record what runs change"),
+        ("nonsense", State.WARN, "git does not tell its version"),
+        (None, State.WARN, "not on PATH; needed to record what runs change, and for worktrees"),
+    ],
+)
+def test_git_is_there_and_new_enough(
+    project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, state: State, words: str
+) -> None:
+    """A git that is missing, or too old for some of what it is asked for, is told with what that is."""
+    if said is not None:
+        program(tmp_path / "bin", "git").write_text(f"#!/bin/sh\necho '{said}'\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    found = checks(project_dir)["git"]
+    assert (state, True) == (found.state, found.detail.endswith(words))
+    assert bool(found.fix) == (state is State.WARN)

@@ -164,3 +164,17 @@ def test_the_branch_goes_on(tmp_path: Path, store: Store) -> None:
     (root / ".git/index.lock").touch()
     with pytest.raises(GitError, match="locked"):
         merging.advance(repository, later)
+
+
+def test_the_branch_goes_over_no_ignored_file(tmp_path: Path) -> None:
+    """git would write over an ignored file when it brings a branch forward: it is refused."""
+    root = make(tmp_path / "r", {"a": "1"})
+    first = found(root).head
+    write(root, {"made": "theirs"})
+    later = commit(root)
+    git(root, "reset", "-q", "--hard", str(first))
+    (root / ".git/info/exclude").write_text("made\n")
+    write(root, {"made": "mine"})
+    with pytest.raises(GitError):
+        merging.advance(found(root), later)
+    assert (first, "mine") == (found(root).head, (root / "made").read_text())
