@@ -1,4 +1,4 @@
-"""`subdeck apply` and `undo`: take over what a run changed, and take that back."""
+"""`subdeck apply`, `merge`, `keep`, `discard` and `undo`: take over what a run changed, or not, and take that back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..run.describe import ago
 from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
 from .options import json_option, run_argument
 from .output import document, is_terminal, note, say
 
@@ -138,6 +139,135 @@ def undo(dry_run: bool, yes: bool, as_json: bool) -> int:
     elif said:
         say(said)
     return 0
+
+
+@click.command("merge")
+@run_argument
+@click.option("--pick", is_flag=True, help="Make one new commit of it, without the commits of the branch.")
+@click.option("--commit", "only", is_flag=True, help="Only commit what is uncommitted, on the branch of the run.")
+@click.option("-m", "--message", default="", help="The message of the commit.")
+@dry_run_option
+@yes_option
+@json_option
+def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Merge what a run did in its worktree into the branch that is checked out, uncommitted work included.
+
+    Without -m the message is made of the first lines of the answer, and is edited in $EDITOR first; with --yes it is
+    taken as it is. What you have not committed yet stays so, and stays out of the history. Where git would refuse, the
+    exit code is 1, and nothing was done. Hooks are not run. subdeck undo takes it back. With --json, one document:
+    {"runId", "branch", "files", "conflicts", "refusal", "notes", "message", "done"}.
+    """
+    engine = Engine.open()
+    if only and pick:
+        raise UsageError("--commit and --pick are two things", where="merge", hint="leave one of them out")
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="merge")
+    run = known(engine, ref)
+    if only:
+        return _commit(engine, run, message, dry_run=dry_run, yes=yes, as_json=as_json)
+    plan = engine.work.plan_merge(run, pick=pick)
+    if not as_json:
+        say(plan.words)
+    done = False
+    if not (plan.refusal or dry_run):
+        if not (yes or click.confirm("Pick?" if pick else "Merge?", default=False)):
+            note("nothing was done")
+            return 0
+        message = message or (plan.message if yes else edited(plan.message))
+        engine.work.merge(plan, message)
+        done = True
+    if as_json:
+        document(
+            {
+                "runId": plan.run_id,
+                "branch": plan.branch,
+                "files": plan.files,
+                "conflicts": [{"path": one.path, "kind": one.kind, "why": one.why} for one in plan.conflicts],
+                "refusal": plan.refusal,
+                "notes": plan.notes,
+                "message": message or plan.message,
+                "done": done,
+            }
+        )
+    elif done:
+        say(f"{'picked' if pick else 'merged'}; subdeck undo takes it back")
+    return REFUSED if plan.refusal else 0
+
+
+def _commit(engine: Engine, run: RunSnapshot, message: str, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    plan = engine.work.plan_commit(run)
+    if not as_json:
+        say(plan.words)
+    done = False
+    if not dry_run:
+        if not (yes or click.confirm("Commit?", default=False)):
+            note("nothing was done")
+            return 0
+        message = message or (plan.message if yes else edited(plan.message))
+        engine.work.commit(plan, message)
+        done = True
+    if as_json:
+        document({"runId": plan.run_id, "branch": plan.branch, "message": message or plan.message, "done": done})
+    elif done:
+        say("committed; subdeck undo takes it back")
+    return 0
+
+
+def edited(message: str) -> str:
+    """Let a message be edited in the user's editor. Raises SubdeckError where nothing is left of it."""
+    try:
+        text = click.edit(f"{message}\n", require_save=False)
+    except click.ClickException as error:
+        raise SubdeckError(error.format_message(), where="$EDITOR", hint="give the message by -m") from error
+    if not (text or "").strip():
+        raise SubdeckError("the message is empty: nothing was done", where="merge", hint="give it by -m")
+    return (text or "").strip()
+
+
+@click.command("keep")
+@run_argument
+@click.argument("name", required=False, default="")
+@json_option
+def keep(ref: str, name: str, as_json: bool) -> None:
+    """Keep what a run has committed by a branch, NAME, that stays when the run is deleted.
+
+    Without NAME it is that of the run's own branch without subdeck/. subdeck merge --commit commits what is not yet.
+    """
+    engine = Engine.open()
+    run = known(engine, ref)
+    act = engine.work.keep(run, name)
+    kept = str(act.data.get("name", ""))
+    if as_json:
+        document({"runId": run.run_id, "branch": kept})
+    else:
+        say(f"kept as the branch {one_line(kept)}; subdeck undo takes it back")
+
+
+@click.command("discard")
+@run_argument
+@dry_run_option
+@yes_option
+@json_option
+def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Remove the worktree and the branch of a run, with all that was done there. The run itself stays.
+
+    subdeck undo brings both back for a day. With --json, one document: {"runId", "branch", "words", "discarded"}.
+    """
+    engine = Engine.open()
+    check_asking(as_json=as_json, asks=not (yes or dry_run), where="discard")
+    plan = engine.work.plan_discard(known(engine, ref))
+    if not as_json:
+        say(plan.words)
+    done = False
+    if not dry_run:
+        if not (yes or click.confirm("Discard?", default=False)):
+            note("nothing was discarded")
+            return
+        engine.work.discard(plan)
+        done = True
+    if as_json:
+        document({"runId": plan.run_id, "branch": plan.branch, "words": plan.words, "discarded": done})
+    elif done:
+        say("discarded; subdeck undo brings it back")
 
 
 def check_asking(*, as_json: bool, asks: bool, where: str) -> None:

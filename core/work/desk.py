@@ -12,8 +12,11 @@ from ..run.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from .acts import Act
+    from .branches import CommitPlan
     from .changes import LiveChanges
     from .comparing import Difference
+    from .discarding import DiscardPlan
+    from .merging import MergePlan
     from .taking import ApplyPlan
 
 
@@ -76,6 +79,53 @@ class Work:
         from .comparing import difference
 
         return difference(self._project, run, other)
+
+    def plan_merge(self, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
+        """Say what merging the work of a run into the branch that is checked out would do: a new commit with two
+        parents, or, to pick it, with one. Changes nothing. Raises SubdeckError and OSError.
+        """
+        from .merging import plan_merge
+
+        return plan_merge(self._project, run, pick=pick)
+
+    def merge(self, plan: MergePlan, message: str = "") -> Act:
+        """Do what a plan says, with another message than its own where one is given. Raises SubdeckError, OSError."""
+        from .merging import merge
+
+        return merge(self._project, plan, message)
+
+    def plan_commit(self, run: RunSnapshot) -> CommitPlan:
+        """Say what committing on the branch of a run would do; raises SubdeckError where it cannot be, and OSError."""
+        from .branches import plan_commit
+
+        return plan_commit(self._project, run)
+
+    def commit(self, plan: CommitPlan, message: str = "") -> Act:
+        """Do what a plan says, with another message than its own where one is given. Raises SubdeckError, OSError."""
+        from .branches import commit_work
+
+        return commit_work(self._project, plan, message)
+
+    def keep(self, run: RunSnapshot, name: str = "") -> Act:
+        """Keep what a run has committed by a branch of this name, by default that of its own without the directory.
+
+        Raises SubdeckError and OSError.
+        """
+        from .branches import keep
+
+        return keep(self._project, run, name)
+
+    def plan_discard(self, run: RunSnapshot) -> DiscardPlan:
+        """Say what removing worktree and branch of a run would do. Raises SubdeckError where it cannot, and OSError."""
+        from .discarding import plan_discard
+
+        return plan_discard(self._project, run)
+
+    def discard(self, plan: DiscardPlan) -> Act:
+        """Do what a plan says. Raises SubdeckError and OSError."""
+        from .discarding import discard
+
+        return discard(self._project, plan)
 
     @cached_property
     def _live(self) -> LiveChanges:

@@ -9,12 +9,15 @@ from msgspec import convert
 from .. import paths
 from ..errors import SubdeckError
 from ..git.merging import Conflict, merged
-from ..git.program import Git
+from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
+from ..git.writing import check_room
 from ..system import files
 from ..text.plain import one_line
-from .acts import Act, place
+from .acts import Act, ActKind, place
+from .merging import Merged
+from .readiness import check_free
 from .source import usable
 from .taking import Applied
 
@@ -116,3 +119,40 @@ def _blobs(git: Git, tree: str) -> dict[bytes, bytes]:
         mode, _, object_id = head.split(b" ", 2)
         found[path] = mode + object_id
     return found
+
+
+def take_back_merged(project: paths.Project, act: Act) -> str:
+    """Bring a branch back to the commit before a merge, with files and index; what is not committed stays.
+
+    Raises SubdeckError where it has moved on, or where files are in the way, and OSError.
+    """
+    done = convert(act.data, Merged)
+    target = usable(done.root)
+    branch = one_line(done.branch, 80)
+    if act.begun and target.head == done.head:
+        # git was killed before it moved the branch: some files may be written, and the index is as it was.
+        said = reverse(Store(place(project, act.id)), target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
+    elif target.branch != done.branch:
+        hint = f"git switch {branch} first"
+        raise SubdeckError(f"{act.title} cannot be taken back: {branch} is not checked out", where=done.root, hint=hint)
+    elif target.head != done.commit:
+        again = f"git revert {'-m 1 ' if act.kind is ActKind.MERGE else ''}{done.commit[:12]}"
+        raise SubdeckError(
+            f"{act.title} cannot be taken back: {branch} has moved on",
+            where=done.root,
+            hint=f"{again} in a shell takes it out by another commit",
+        )
+    else:
+        check_free(target)
+        try:
+            check_room(target.git, target.root, done.commit, done.head)
+            # Files and index first: killed after that, the same is done again and changes nothing.
+            target.git.run("read-tree", "-m", "-u", "--no-recurse-submodules", done.commit, done.head)
+            target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
+        except GitError as error:
+            what = f"{act.title} cannot be taken back: {one_line(error.what, 300)}"
+            raise SubdeckError(what, where=done.root, hint="commit or stash what is in the way") from error
+        said = f"took back {act.title}: {branch} is at {done.head[:12]} again"
+    if done.before is not None:
+        done.before.restore()
+    return said

@@ -75,21 +75,27 @@ class ApplyPlan(Struct, frozen=True, kw_only=True):
         """Say what it will do, and what keeps it from that; some lines."""
         where = one_line(self.root, 200)
         if self.refusal:
-            return "\n".join(filter(None, (self._sentence(self.refusal), self._sentence(self.advice))))
+            return "\n".join(filter(None, (sentence(self.refusal), begun(self.advice))))
         verb = "Takes the changes of {} out of {}: {}" if self.is_reversed else "Writes the changes of {} into {}: {}"
-        lines = [verb.format(self.run, where, self.changes.words), *map(_file_line, self.files[:NAMED])]
+        lines = [verb.format(self.run, where, self.changes.words), *map(file_line, self.files[:NAMED])]
         if len(self.files) > NAMED:
             lines.append(f"  and {len(self.files) - NAMED} more")
-        lines += map(self._sentence, self.notes)
+        lines += map(sentence, self.notes)
         lines.append("The files are left unstaged; index and branch stay as they are.")
         return "\n".join(lines)
 
-    @staticmethod
-    def _sentence(clause: str) -> str:
-        return f"{clause[:1].upper()}{clause[1:]}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
+
+def sentence(clause: str) -> str:
+    """Make a sentence of a clause, empty of none."""
+    return f"{begun(clause)}{'' if clause.endswith(('.', '?')) else '.'}" if clause else ""
 
 
-def _file_line(file: ChangedFile) -> str:
+def begun(clause: str) -> str:
+    """Have a clause begin with a capital, unless with a command."""
+    return clause if clause.startswith(("git ", "subdeck ")) else clause[:1].upper() + clause[1:]
+
+
+def file_line(file: ChangedFile) -> str:
     lines = "" if file.added is None or file.removed is None else f"  +{file.added} −{file.removed}"
     name = f"{one_line(file.old_path, 200)} → {one_line(file.path, 200)}" if file.old_path else one_line(file.path, 200)
     return f"  {file.status:<8} {name}{lines}"

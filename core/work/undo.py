@@ -49,7 +49,23 @@ def take_back(project: paths.Project, act: Act) -> TakenBack:
         case ActKind.APPLY:
             from .reversing import take_back_applied
 
-            back = _reversed(take_back_applied(project, act))
+            back = TakenBack(take_back_applied(project, act))
+        case ActKind.MERGE | ActKind.PICK:
+            from .reversing import take_back_merged
+
+            back = TakenBack(take_back_merged(project, act))
+        case ActKind.COMMIT:
+            from .branches import take_back_commit
+
+            back = TakenBack(take_back_commit(act))
+        case ActKind.KEEP:
+            from .branches import take_back_kept
+
+            back = TakenBack(take_back_kept(act))
+        case ActKind.DISCARD:
+            from .discarding import take_back_discarded
+
+            back = TakenBack(take_back_discarded(project, act))
         case _:
             raise SubdeckError(f"this subdeck cannot take back {act.title}", hint="the one that did it can")
     drop(project, act.id)
@@ -69,10 +85,6 @@ def _is_void(project: paths.Project, act: Act) -> bool:
                 return False
     except UNDECODABLE:
         return True
-
-
-def _reversed(said: str) -> TakenBack:
-    return TakenBack(said)
 
 
 def _restore_runs(project: paths.Project, act: Act) -> TakenBack:

@@ -1,0 +1,206 @@
+"""The branch of a run's worktree: what is not committed there becomes a commit on it, and it can be kept by a name."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.merging import commit
+from ..git.names import worded
+from ..git.program import GitError
+from ..git.repository import Repository
+from ..git.snapshot import Store
+from ..git.worktrees import branches, check_branch, listed
+from ..run.snapshot import RunSnapshot
+from ..text.plain import one_line
+from . import acts
+from .acts import Act, ActKind
+from .merging import message_of
+from .readiness import check_identity, remarks
+from .record import Taken, WorkRecord, read_record, tree_of
+from .source import SEEN, branch_tip, check_operator, host_of, tidy, usable, words_of
+from .taken import TakenBefore, mark_taken
+
+OURS = "subdeck/"
+"""Begins the names of the branches that go with their worktrees."""
+
+
+class CommitPlan(Struct, frozen=True, kw_only=True):
+    """What committing on the branch of a run would do."""
+
+    run_id: str
+    run: str
+    branch: str
+    tip: str
+    files: int
+    message: str
+    notes: tuple[str, ...] = ()
+    directory: str = ""
+
+    @property
+    def words(self) -> str:
+        """Say what it will do; some lines."""
+        count = "1 file" if self.files == 1 else f"{self.files} files"
+        lines = [f"Commits {count} of {self.run} on its branch {one_line(self.branch, 80)}.", *self.notes]
+        return "\n".join(lines)
+
+
+class Committed(Struct, frozen=True, rename="camel"):
+    """What taking it back needs."""
+
+    directory: str
+    branch: str
+    tip: str
+    """The commit before."""
+    commit: str
+
+
+class Kept(Struct, frozen=True, rename="camel"):
+    """What taking it back needs."""
+
+    root: str
+    name: str
+    commit: str
+    before: TakenBefore
+
+
+def plan_commit(project: paths.Project, run: RunSnapshot) -> CommitPlan:
+    """Say what committing on the branch of a run would do. Raises SubdeckError where it cannot be done, and OSError."""
+    directory, record, made = _worktree(project, run)
+    check_identity(made)
+    tip = branch_tip(made, record.branch)
+    changed = made.git.lines("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    if not changed:
+        raise SubdeckError(f"nothing is uncommitted in the worktree of {words_of(run)}", where=made.root)
+    return CommitPlan(
+        run_id=run.run_id,
+        run=words_of(run),
+        branch=record.branch,
+        tip=tip,
+        files=len(changed),
+        message=message_of(project, run),
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in remarks(made)),
+        directory=directory,
+    )
+
+
+def _worktree(project: paths.Project, run: RunSnapshot) -> tuple[str, WorkRecord, Repository]:
+    check_operator(project, run.run_id)
+    directory, record = host_of(project, run.run_id)
+    if record is None:
+        raise SubdeckError(f"{words_of(run)} has no worktree of its own", where=run.run_id, hint="commit with git")
+    if not run.has_ended:
+        raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="wait for its end, or stop it")
+    tree = tree_of(directory)
+    if not os.path.isdir(tree):
+        raise SubdeckError("its worktree is gone", where=tree, hint="subdeck worktrees says how it stands")
+    made = usable(tree)
+    if made.common_dir != record.common_dir:
+        raise SubdeckError("its worktree belongs to another repository", where=tree)
+    if made.branch != record.branch:
+        now = one_line(made.branch, 80) if made.branch else "no branch"
+        what = f"{now} is checked out in its worktree, not {one_line(record.branch, 80)}"
+        raise SubdeckError(what, where=tree, hint=f"git -C {one_line(tree)} switch {one_line(record.branch, 80)}")
+    return directory, record, made
+
+
+def commit_work(project: paths.Project, plan: CommitPlan, message: str = "") -> Act:
+    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError."""
+    tree = tree_of(plan.directory)
+    made = usable(tree)
+    if branch_tip(made, plan.branch) != plan.tip or made.branch != plan.branch:
+        raise SubdeckError("its branch has moved meanwhile", where=tree, hint="look again what it would do")
+    seen = Store(os.path.join(plan.directory, SEEN))
+    snapshot = seen.take(made, into_repository=True)
+    new = commit(made.git, snapshot.tree, [plan.tip], message.strip() or plan.message)
+    data = Committed(plan.directory, plan.branch, plan.tip, new)
+    act = acts.record(project, ActKind.COMMIT, plan.run, msgspec.to_builtins(data), begun=True)
+    try:
+        move(made, plan.branch, plan.tip, new)
+    except GitError as error:
+        if branch_tip(made, plan.branch) == plan.tip:
+            acts.drop(project, act.id)
+        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=tree) from error
+    tidy(plan.directory)
+    return acts.finish(project, act)
+
+
+def move(made: Repository, branch: str, old: str, new: str) -> None:
+    """Bring the branch that is checked out from one commit to another, and the index with it; no file is touched.
+
+    Raises GitError.
+    """
+    made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{branch}", new, old)
+    made.git.run("reset", "--quiet")
+
+
+def take_back_commit(act: Act) -> str:
+    """Make a commit uncommitted work again. Raises SubdeckError."""
+    done = msgspec.convert(act.data, Committed)
+    made = usable(tree_of(done.directory))
+    tip = branch_tip(made, done.branch)
+    if tip == done.tip:
+        made.git.run("reset", "--quiet")
+        return f"nothing of {act.title} was left"
+    if tip != done.commit or made.branch != done.branch:
+        raise SubdeckError(
+            f"{act.title} cannot be taken back: its branch {one_line(done.branch, 80)} has moved on",
+            where=made.root,
+            hint=f"git revert {done.commit[:12]} in a shell does it by another commit",
+        )
+    move(made, done.branch, done.commit, done.tip)
+    return f"took back {act.title}: its work is uncommitted again"
+
+
+def keep(project: paths.Project, run: RunSnapshot, name: str = "") -> Act:
+    """Keep what a run has committed by a branch of the operator's, which stays when the run is deleted.
+
+    Raises SubdeckError, also where something is not committed yet.
+    """
+    directory, record, made = _worktree(project, run)
+    name = name or record.branch.removeprefix(OURS)
+    if name.startswith(OURS):
+        what = f"branches that begin with {OURS} go with their worktrees"
+        raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
+    check_branch(name)
+    if made.git.lines("status", "--porcelain", "-z"):
+        raise SubdeckError(
+            f"not all of its work is committed: {words_of(run)}", where=made.root, hint="commit it first"
+        )
+    tip = branch_tip(made, record.branch)
+    if branch_tip(made, name):
+        raise SubdeckError(f"there is a branch {one_line(name, 80)} already", where=record.root)
+    data = Kept(record.root, name, tip, TakenBefore.of(directory, record))
+    act = acts.record(project, ActKind.KEEP, words_of(run), msgspec.to_builtins(data), begun=True)
+    try:
+        made.git.run("update-ref", "-m", "subdeck", f"refs/heads/{name}", tip, "")
+    except GitError as error:
+        acts.drop(project, act.id)
+        raise SubdeckError(f"git does not do it: {one_line(error.what, 400)}", where=record.root) from error
+    tree = os.fsdecode(made.git.run("rev-parse", f"{tip}^{{tree}}")).strip()
+    mark_taken(directory, record, Taken.KEPT, tree)
+    return acts.finish(project, act)
+
+
+def take_back_kept(act: Act) -> str:
+    """Remove a branch that was kept, where it is still what it was. Raises SubdeckError."""
+    kept = msgspec.convert(act.data, Kept)
+    target = usable(kept.root)
+    found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
+    tip = found.commit if found else branch_tip(target, kept.name)
+    if tip and tip != kept.commit:
+        what = f"{act.title} cannot be taken back: the branch {one_line(kept.name, 80)} has moved on"
+        raise SubdeckError(what, where=target.root, hint="git branch -D in a shell deletes it")
+    for one in listed(target):
+        if tip and one.branch == kept.name:
+            what = f"{act.title} cannot be taken back: the branch is checked out in {worded(os.fsencode(one.path))}"
+            raise SubdeckError(what, where=target.root, hint="switch to another branch there first")
+    if tip:
+        target.git.run("update-ref", "-d", f"refs/heads/{kept.name}", tip)
+    if read_record(kept.before.directory) is not None:
+        kept.before.restore()
+    return f"took back {act.title}: the branch {one_line(kept.name, 80)} is gone"

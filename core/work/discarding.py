@@ -1,0 +1,147 @@
+"""Discarding what a run did: its worktree and its branch go, and are kept for a day for who takes that back."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+from msgspec import Struct, structs
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git.program import Git, GitError
+from ..run.snapshot import RunSnapshot
+from ..system import files
+from ..text.plain import one_line
+from . import acts
+from .acts import Act, ActKind
+from .mending import mend
+from .record import Taken, WorkRecord, read_record, tree_of, write_record
+from .source import check_operator, host_of, tidy, words_of
+from .standing import look
+from .worktrees import Worktree, describe, of_run, remove, state_of
+
+PACK = "work.pack"
+"""The commits that only the branch had, beside the worktree, in the place of the act."""
+
+
+class DiscardPlan(Struct, frozen=True, kw_only=True):
+    """What discarding the work of a run would do."""
+
+    run_id: str
+    run: str
+    branch: str
+    words: str
+    """Say what it will do, and what is lost by it; some lines."""
+    directory: str
+    tip: str = ""
+
+
+class Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What taking it back needs."""
+
+    directory: str
+    record: WorkRecord
+    tip: str = ""
+
+
+def plan_discard(project: paths.Project, run: RunSnapshot) -> DiscardPlan:
+    """Say what discarding would do. Raises SubdeckError where it cannot be done, and OSError."""
+    check_operator(project, run.run_id)
+    directory, record = host_of(project, run.run_id)
+    if record is None:
+        raise SubdeckError(
+            f"{words_of(run)} has no worktree of its own: its changes are in your files",
+            where=run.run_id,
+            hint=f"subdeck apply {run.meta.short_id} --reverse takes them out",
+        )
+    if not run.has_ended:
+        raise SubdeckError(f"{words_of(run)} is still running", where=run.run_id, hint="stop it first")
+    worktree = of_run(project, run.run_id)
+    if worktree is None:
+        raise SubdeckError(f"the worktree of {words_of(run)} is gone already", where=run.run_id)
+    standing = worktree.standing
+    branch = one_line(record.branch, 80)
+    words = [f"Removes the worktree of {words_of(run)} and its branch {branch}: {standing.words}."]
+    if not standing.is_safe:
+        words.append("That work is nowhere else.")
+    if standing.trouble:
+        words.append(f"{standing.trouble[:1].upper()}{standing.trouble[1:]}.")
+    if worktree.run_id != run.run_id:
+        words.append(f"It was made for run {worktree.run_id[-6:]}, whose work goes, too.")
+    words.append("Undo brings all of it back for a day.")
+    return DiscardPlan(
+        run_id=run.run_id, run=words_of(run), branch=record.branch, words="\n".join(words), directory=directory,
+        tip=standing.tip,
+    )  # fmt: skip
+
+
+def discard(project: paths.Project, plan: DiscardPlan) -> Act:
+    """Do what a plan says; return the act, which can be taken back. Raises SubdeckError and OSError."""
+    check_operator(project, plan.run_id)
+    record = read_record(plan.directory)
+    worktree = describe(plan.directory, record) if record else None
+    if record is None or worktree is None:
+        raise SubdeckError(f"the worktree of {plan.run} is gone already", where=plan.directory)
+    if worktree.standing.tip != plan.tip:
+        raise SubdeckError("its branch has moved meanwhile", where=plan.directory, hint="look again")
+    data = Discarded(plan.directory, record, plan.tip)
+    act = acts.record(project, ActKind.DISCARD, plan.run, msgspec.to_builtins(data), begun=True)
+    place = acts.place(project, act.id)
+    files.make_private_directory(place)
+    try:
+        files.write_whole(os.path.join(place, PACK), _packed(worktree), durable=True)
+        if os.path.lexists(worktree.path):
+            files.rename(worktree.path, tree_of(place))
+        remove(worktree)
+    except (SubdeckError, OSError):
+        _bring_back(project, data, place)
+        acts.drop(project, act.id)
+        raise
+    gone = read_record(plan.directory) or record
+    write_record(plan.directory, structs.replace(gone, taken=Taken.DISCARDED, taken_tree=""))
+    tidy(plan.directory)
+    return acts.finish(project, act)
+
+
+def _packed(worktree: Worktree) -> bytes:
+    """Return the commits that nobody else may have, packed."""
+    record, tip = worktree.record, worktree.standing.tip
+    wanted = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
+    git = Git(record.common_dir)
+    head = os.fsdecode(files.content(os.path.join(worktree.standing.admin, "HEAD"))).strip()
+    if len(head) == len(record.base) and not head.startswith("ref:"):
+        wanted.insert(0, head)  # commits that are on no branch
+    return git.run("pack-objects", "--revs", "--stdout", "--quiet", input="".join(f"{w}\n" for w in wanted).encode())
+
+
+def take_back_discarded(project: paths.Project, act: Act) -> str:
+    """Bring worktree and branch back, as they were. Raises SubdeckError and OSError."""
+    data = msgspec.convert(act.data, Discarded)
+    _bring_back(project, data, acts.place(project, act.id))
+    return f"brought back the worktree and the branch {one_line(data.record.branch, 80)}"
+
+
+def _bring_back(project: paths.Project, data: Discarded, place: str) -> None:
+    record, tree = data.record, tree_of(data.directory)
+    kept = tree_of(place)
+    if os.path.lexists(kept) and os.path.lexists(tree):
+        raise SubdeckError("there is something in its place already", where=tree, hint="move it away first")
+    if not os.path.isdir(record.common_dir):
+        hint = f"its files are in {one_line(kept)}"
+        raise SubdeckError(f"its repository is not at {one_line(record.common_dir)} any more", where=kept, hint=hint)
+    git = Git(record.common_dir)
+    try:
+        if packed := files.content(os.path.join(place, PACK)):
+            git.run("unpack-objects", "-q", input=packed)
+        name = f"refs/heads/{record.branch}"
+        if data.tip and git.ask("rev-parse", "--verify", "--quiet", name).code:
+            git.run("update-ref", "-m", "subdeck", name, data.tip, "")
+    except GitError as error:
+        raise SubdeckError(f"git cannot bring it back: {one_line(error.what, 300)}", where=kept) from error
+    write_record(data.directory, structs.replace(record, removed_at=""))
+    if os.path.lexists(kept):
+        files.rename(kept, tree)
+    if os.path.lexists(tree):
+        worktree = Worktree(data.directory, record, state_of(project, record.run_id), look(data.directory, record), 0)
+        mend(project, worktree)

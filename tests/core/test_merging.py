@@ -1,0 +1,233 @@
+"""Merging, picking, committing, keeping and discarding what runs did in worktrees; and taking that back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.cli.taking import edited
+from subdeck.core.engine import Engine
+from subdeck.core.errors import SubdeckError
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.record import Taken, read_record
+
+from tests.core.command_line import subdeck
+from tests.factories import make_meta, open_engine
+from tests.repositories import commit, git, make_repository, make_worktree, pinned
+
+
+@pytest.fixture
+def engine(project_dir: Path) -> Engine:
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
+    return open_engine(make_repository(project_dir, b_txt="begin\n"))
+
+
+@pytest.fixture
+def root(engine: Engine) -> Path:
+    return Path(engine.project.root)
+
+
+def in_worktree(engine: Engine, base: str = "HEAD") -> tuple[RunSnapshot, Path]:
+    meta, tree = make_worktree(engine.project, make_meta(preset="scout", task="Mend b\n\nIt was broken."), base=base)
+    (run,) = engine.snapshots((meta.run_id,))
+    return run, tree
+
+
+def undo(engine: Engine) -> str:
+    act = engine.last_act()
+    assert act is not None
+    return engine.take_back(act).said
+
+
+def parents(root: Path) -> list[str]:
+    return git(root, "log", "-1", "--format=%P").split()
+
+
+def taken(engine: Engine, run: RunSnapshot) -> Taken | None:
+    record = read_record(paths.work_dir(engine.project, run.run_id))
+    return record.taken if record else None
+
+
+@pytest.mark.parametrize("pick", [False, True])
+def test_merging_and_picking(engine: Engine, root: Path, pick: bool) -> None:
+    """One new commit with two parents, or one; what is staged and edited elsewhere stays, also when taken back."""
+    run, tree = in_worktree(engine)
+    tip = commit(tree, "new.txt")
+    if pick:
+        (tree / "b.txt").write_text("not committed\n")
+    (root / "a.txt").write_text("mine\n")
+    (root / "staged.txt").write_text("staged\n")
+    git(root, "add", "staged.txt")
+    before, mine = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain")
+    plan = engine.work.plan_merge(run, pick=pick)
+    assert ("Picks" if pick else "Merges") in plan.words and "into main" in plan.words
+    engine.work.merge(plan, "Say something else")
+    assert [before, *([] if pick else [tip])] == parents(root)
+    assert ("Say something else", "Me") == (
+        git(root, "log", "-1", "--format=%s"),
+        git(root, "log", "-1", "--format=%an"),
+    )
+    assert (mine, "b\n") == (git(root, "status", "--porcelain"), (root / "new.txt").read_text())
+    assert (Taken.PICKED if pick else Taken.MERGED) is taken(engine, run)
+    assert "main is at" in undo(engine)
+    assert (before, mine) == (git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain"))
+    assert not (root / "new.txt").exists() and taken(engine, run) is None
+
+
+def test_uncommitted_work_stays_out_of_the_history(engine: Engine, root: Path) -> None:
+    """The commit that a worktree begins with, and what of the operator's is in it, is not brought along."""
+    (root / "a.txt").write_text("mine, not committed\n")
+    base = git(root, "stash", "create")
+    run, tree = in_worktree(engine, base)
+    commit(tree, "new.txt")
+    engine.work.merge(engine.work.plan_merge(run))
+    assert " M a.txt" == git(root, "status", "--porcelain")
+    assert base not in git(root, "log", "--format=%H").split()
+    assert "one\ntwo\nthree" == git(root, "show", "HEAD^2:a.txt")
+    second, other = in_worktree(engine, base)
+    (other / "a.txt").write_text("mine, not committed\nand theirs\n")
+    assert "not committed" in engine.work.plan_merge(second).refusal or engine.work.plan_merge(second).conflicts
+
+
+@pytest.mark.parametrize(
+    ("prepare", "refusal"),
+    [
+        (lambda root: git(root, "checkout", "-q", "--detach"), "no branch is checked out"),
+        (lambda root: (root / ".git/MERGE_HEAD").write_text(git(root, "rev-parse", "HEAD")), "a merge is in progress"),
+        (lambda root: (root / ".git/rebase-merge").mkdir(), "a rebase is in progress"),
+        (lambda root: (root / ".git/index.lock").touch(), "its index is locked"),
+        (lambda root: (root / "b.txt").write_text("mine\n"), "not committed: b.txt"),
+        (lambda root: (root / "ignored").write_text("mine\n"), "in the way"),
+        (lambda root: (Path(os.environ["HOME"]) / ".gitconfig").unlink(), "does not know who you are"),
+        (lambda root: commit(root, "b.txt", "other\n"), "does not go together"),
+    ],
+    ids=["detached", "merge", "rebase", "locked", "dirty", "ignored", "identity", "conflict"],
+)
+def test_where_git_would_refuse(engine: Engine, root: Path, prepare: Callable[[Path], object], refusal: str) -> None:
+    """It says so before, with the way out, and nothing was changed."""
+    run, tree = in_worktree(engine)
+    (tree / "b.txt").write_text("theirs\n")
+    (tree / "ignored").write_text("theirs\n")
+    git(tree, "add", "-f", "ignored")
+    git(tree, "commit", "-q", "-am", "ignored")
+    prepare(root)
+    head, status = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain", "--ignored")
+    plan = engine.work.plan_merge(run)
+    assert refusal in plan.refusal and plan.advice[1:] in plan.words
+    with pytest.raises(SubdeckError):
+        engine.work.merge(plan)
+    assert (head, status) == (git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain", "--ignored"))
+    assert engine.last_act() is None
+
+
+def test_hooks_and_signatures_are_told(engine: Engine, root: Path) -> None:
+    """Hooks do not run, and nothing is signed: it says so."""
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    git(root, "config", "commit.gpgSign", "true")
+    run, tree = in_worktree(engine)
+    commit_in = tree / "b.txt"
+    commit_in.write_text("theirs\n")
+    plan = engine.work.plan_merge(run)
+    assert "hooks are not run (pre-commit)" in plan.words and "not signed" in plan.words
+    engine.work.merge(plan)
+    assert "theirs" == git(root, "show", "HEAD:b.txt")
+
+
+def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
+    """Where the branch has moved on it is not taken back, and it says how git can."""
+    run, tree = in_worktree(engine)
+    commit(tree)
+    engine.work.merge(engine.work.plan_merge(run))
+    tip = commit(root, "later.txt")
+    with pytest.raises(SubdeckError, match="has moved on") as caught:
+        undo(engine)
+    assert "git revert -m 1" in caught.value.hint and tip == git(root, "rev-parse", "HEAD")
+
+
+def test_committing_on_the_branch(engine: Engine) -> None:
+    """Uncommitted work becomes a commit, by the answer's first lines or other words; and uncommitted again."""
+    run, tree = in_worktree(engine)
+    (tree / "b.txt").write_text("theirs\n")
+    (tree / "new.txt").write_text("new\n")
+    before, dirty = git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")
+    plan = engine.work.plan_commit(run)
+    assert "Commits 2 files" in plan.words and plan.message
+    engine.work.commit(plan)
+    assert ([before], "") == (parents(tree), git(tree, "status", "--porcelain"))
+    assert plan.message.split("\n")[0] == git(tree, "log", "-1", "--format=%s")
+    assert "uncommitted again" in undo(engine)
+    assert (before, dirty) == (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"))
+
+
+def test_keeping_the_branch(engine: Engine, root: Path) -> None:
+    """It stays by a name of the operator's when the run is gone; taking that back removes the name."""
+    run, tree = in_worktree(engine)
+    (tree / "new.txt").write_text("new\n")
+    with pytest.raises(SubdeckError, match="not all of its work is committed"):
+        engine.work.keep(run, "mine")
+    tip = commit(tree)
+    engine.work.keep(run, "mine")
+    assert Taken.KEPT is taken(engine, run)
+    undo(engine)
+    assert "" == git(root, "branch", "--list", "mine") and taken(engine, run) is None
+    engine.work.keep(run)
+    engine.delete([run.run_id])
+    engine.purge([run.run_id])
+    assert tip == git(root, "rev-parse", f"scout-{run.meta.short_id}")
+
+
+def test_discarding(engine: Engine, root: Path) -> None:
+    """Worktree and branch go, and come back with all that was in them."""
+    before = pinned(root)
+    run, tree = in_worktree(engine)
+    tip = commit(tree)
+    (tree / "b.txt").write_text("not committed\n")
+    (tree / "ignored").write_text("ignored\n")
+    status, whole = git(tree, "status", "--porcelain", "--ignored"), pinned(root)
+    plan = engine.work.plan_discard(run)
+    assert "nowhere else" in plan.words
+    engine.work.discard(plan)
+    assert before == pinned(root) and not tree.exists() and Taken.DISCARDED is taken(engine, run)
+    git(root, "gc", "-q", "--prune=now")
+    assert "brought back" in undo(engine)
+    assert (tip, status) == (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain", "--ignored"))
+    assert whole[-2] == pinned(root)[-2] and taken(engine, run) is None
+
+
+def test_the_command_line(engine: Engine, root: Path) -> None:
+    """Each command says what it will do; the message is edited first unless it is given."""
+    run, tree = in_worktree(engine)
+    short = run.meta.short_id
+    (tree / "b.txt").write_text("theirs\n")
+    assert 2 == subdeck("merge", short, cwd=root).code
+    assert "Merges scout" in subdeck("merge", short, "--dry-run", cwd=root).out
+    assert 0 == subdeck("merge", short, "--commit", "--yes", "-m", "On the branch", cwd=root).code
+    assert "On the branch" == git(tree, "log", "-1", "--format=%s")
+    document = subdeck("merge", short, "--pick", "--yes", "--json", cwd=root).document
+    assert (True, "", "main", ["b.txt"]) == (
+        *(document["done"], document["refusal"], document["branch"]),
+        [file["path"] for file in document["files"]],
+    )
+    assert 1 == subdeck("merge", short, "--yes", cwd=root).code
+    assert "mine" == subdeck("keep", short, "mine", "--json", cwd=root).document["branch"]
+    assert subdeck("discard", short, "--yes", "--json", cwd=root).document["discarded"]
+    for said in ("discarding", "keeping", "picking", "committing"):
+        assert f"{said} scout {short}" in subdeck("undo", "--yes", cwd=root).out
+    assert (" M b.txt", "begin") == (git(tree, "status", "--porcelain"), git(root, "log", "-1", "--format=%s"))
+
+
+def test_a_message_is_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What $EDITOR leaves is the message; nothing is done without one."""
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf \'Edited: \' | cat - "$1" > "$1.new" && mv "$1.new" "$1"\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    assert "Edited: proposed" == edited("proposed")
+    editor.write_text('#!/bin/sh\n: > "$1"\n')
+    with pytest.raises(SubdeckError, match="the message is empty"):
+        edited("proposed")
