@@ -10,7 +10,7 @@ from ..config.yaml_tree import read_text
 from ..engine import Engine
 from ..errors import ContentError, SubdeckError, UsageError
 from ..project.registry import count
-from ..run.model import RunRequest, RunStatus
+from ..run.model import RunRequest, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..text.plain import one_line
@@ -107,6 +107,8 @@ def _read_request(
     tools: str | None = None,
     prompt: str | None = None,
     save_as: str | None = None,
+    worktree: str | None = None,
+    no_worktree: bool = False,
     **asked: Any,
 ) -> RunRequest:
     """Make a request of arguments and options; `asked` are those that it takes as they are. Raises UsageError.
@@ -128,11 +130,18 @@ def _read_request(
         preset=preset,
         tools=None if tools is None else parse_tools(tools),
         prompt=_read_prompt(prompt) if prompt else "",
+        worktree=_worktree(worktree, no_worktree=no_worktree),
         **asked,
     )
     if save_as:
         _save(engine, save_as, request)
     return request
+
+
+def _worktree(begins: str | None, *, no_worktree: bool) -> WorktreeFrom | None:
+    if begins and no_worktree:
+        raise UsageError("--worktree and --no-worktree contradict each other", where="--worktree", hint="keep one")
+    return WorktreeFrom.NONE if no_worktree else WorktreeFrom(begins) if begins else None
 
 
 def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | None, str]:

@@ -33,6 +33,13 @@ _OPTIONS = (
     click.option(
         "--check", metavar="NAME", help="Run this check of your settings when the child has ended; empty for none."
     ),
+    click.option(
+        "--worktree",
+        metavar="[=FROM]",
+        type=click.Choice(("files", "head")),
+        help="Work in a git worktree of its own: of the files as they are, or with =head of the commit.",
+    ),
+    click.option("--no-worktree", is_flag=True, help="Work in the files themselves, whatever preset and settings say."),
     click.option("--description", metavar="TEXT", default="", help="A few words for the list of runs."),
     click.option("--no-preset", is_flag=True, help="Run without a preset; give only TASK."),
     click.option("--tools", metavar="CSV", help="With --no-preset: the tools the child may use; empty for none."),
@@ -42,13 +49,22 @@ _OPTIONS = (
 )
 
 
+class _LaunchCommand(click.Command):
+    """Takes `--worktree` with or without a value: click itself would take the next argument for it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        before = ["--worktree=files" if word == "--worktree" else word for word in args[:end]]
+        return super().parse_args(ctx, before + args[end:])
+
+
 def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return click.argument("args", metavar="PRESET TASK", nargs=-1)(command)
 
 
-@click.command("run", epilog=EPILOG)
+@click.command("run", cls=_LaunchCommand, epilog=EPILOG)
 @_launch_options
 def run(args: tuple[str, ...], **options: Any) -> int:
     """Start a run, show its progress on stderr and print its answer on stdout.
@@ -59,7 +75,7 @@ def run(args: tuple[str, ...], **options: Any) -> int:
     return execution.run(args, **options)
 
 
-@click.command("bg", epilog=EPILOG)
+@click.command("bg", cls=_LaunchCommand, epilog=EPILOG)
 @_launch_options
 def bg(args: tuple[str, ...], **options: Any) -> int:
     """Start a run in the background and print its id. The run outlives this command and the terminal.

@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
-from ..run.model import Limits, LogCaps, Permissions, RunnerKind
+from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
 from .values import (
+    Begins,
     Count,
     CountOrZero,
     Days,
@@ -267,6 +268,39 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = False
     runner: Annotated[RunnerKind, Setting("How children are run.")] = RunnerKind.PROCESS
     tmux: TmuxSettings = TmuxSettings()
+    worktree: Annotated[
+        Begins,
+        Setting(
+            "Whether runs work in a git worktree of their own where preset and call do not say: true or files (of the"
+            " files as they are), head (of the commit that is checked out) or false.",
+            "",
+            _OVERRIDES,
+        ),
+    ] = WorktreeFrom.NONE
+    worktree_copy: Annotated[
+        Texts,
+        Setting(
+            "Files and directories that git ignores and a worktree needs: a name wherever it is, or a path from the"
+            " root, with * and ?. They are copied, without taking room where the file system can share blocks.",
+            "[.env, node_modules]",
+        ),
+    ] = ()
+    worktree_link: Annotated[
+        Texts,
+        Setting(
+            "The same, linked: what a child writes there it writes in your own files.", "[.cache/models, data/*.bin]"
+        ),
+    ] = ()
+    worktree_setup: Annotated[
+        tuple[Verbatim, ...],
+        Spelling("a list like [npm, ci, --prefer-offline]", _argv),
+        Setting(
+            "A command that is run in each new worktree before the child starts, a list of words and never a line for a"
+            " shell; where it fails the run does not start.",
+            "[npm, ci, --prefer-offline]",
+        ),
+    ] = ()
+    worktree_setup_timeout: Annotated[Duration, Setting("How long that command may take.", "10m")] = 600.0
     max_parallel: Annotated[Count, Setting("How many runs of one group run at the same time.", "", _LOWERS)] = 4
     max_running: Annotated[
         Count | None, Setting("How many runs of the project run at the same time.", "8", _LOWERS)

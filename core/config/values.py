@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import ContentError, UsageError
-from ..run.kinds import MOST_SECONDS
+from ..run.kinds import MOST_SECONDS, WorktreeFrom
 from ..text.decoding import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
@@ -60,6 +60,17 @@ _SWITCH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
+_WORKTREE = {word: WorktreeFrom.FILES if switch else WorktreeFrom.NONE for word, switch in _SWITCH.items()} | {
+    str(begins): begins for begins in WorktreeFrom
+}
+
+
+def _worktree(text: str) -> WorktreeFrom:
+    if text.strip().lower() not in _WORKTREE:
+        raise ValueError
+    return _WORKTREE[text.strip().lower()]
+
+
 def _switch(text: str) -> bool:
     if text.strip().lower() not in _SWITCH:
         raise ValueError
@@ -92,6 +103,15 @@ Rules = Annotated[
     ),
 ]
 """Of permissions, each as `parse_rule` reads it."""
+Begins = Annotated[
+    WorktreeFrom,
+    Spelling(
+        "true, files, head or false",
+        _worktree,
+        {"enum": [True, False, *map(str, WorktreeFrom)]},
+    ),
+]
+"""Whether there is a worktree, and what it begins with; `true` is the files as they are."""
 Switch = Annotated[bool, Spelling("true or false", _switch)]
 Count = Annotated[int, Meta(ge=1, le=MOST_COUNT), Spelling(f"a whole number from 1 to {MOST_COUNT:,}", _whole)]
 CountOrZero = Annotated[int, Meta(ge=0, le=MOST_COUNT), Spelling(f"a whole number up to {MOST_COUNT:,}", _whole)]

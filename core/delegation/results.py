@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from ..errors import SubdeckError
 from ..run.changes import Changes, CheckResult, changes_fields
 from ..run.describe import check_fields, check_words, latest
-from ..run.model import RunReason, RunResult, RunStatus
+from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
 from ..text.plain import disarmed, one_line
@@ -178,6 +178,15 @@ def _body(result: RunResult) -> str:
     return f"{error}\n\n{findings}\n\n{answer}" if answer else error
 
 
+def _worktree(meta: RunMeta) -> dict[str, Any] | None:
+    """Return where a run works apart from the project's files; None where it works in them."""
+    if meta.worktree is None:
+        return None
+    plan = meta.worktree
+    known = {"branch": plan.branch, "commit": plan.commit, "origin": plan.origin, "uncommitted": plan.uncommitted}
+    return known | ({"host": plan.host} if plan.host else {})
+
+
 def run_fields(run: RunSnapshot) -> dict[str, Any]:
     """Return what is known of a run from its beginning on."""
     meta = run.meta
@@ -187,6 +196,7 @@ def run_fields(run: RunSnapshot) -> dict[str, Any]:
         "description": meta.description,
         "task": meta.task,
         "cwd": meta.cwd,
+        "worktree": _worktree(meta),
         "requestedModel": meta.requested_model,
         "resolvedModel": meta.resolved_model,
         "createdAt": meta.created_at,

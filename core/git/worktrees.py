@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -38,8 +38,11 @@ class Branch(Struct, frozen=True):
     """Where it is checked out; empty where it is not."""
 
 
-def add(repository: Repository, path: str, branch: str, commit: str, *, patience: float = 600.0) -> None:
-    """Make a worktree at a path that is not there, on a new branch that begins with a commit.
+def add(
+    repository: Repository, path: str, branch: str, commit: str, *, is_new: bool = True, patience: float = 600.0
+) -> None:
+    """Make a worktree at a path that is not there, on a new branch that begins with a commit; or on one that was made
+    for it, which has to be there still (`is_new` is False).
 
     No hook runs. Where it fails, or takes too long, neither worktree nor branch is left. Raises GitError and OSError.
     """
@@ -48,10 +51,17 @@ def add(repository: Repository, path: str, branch: str, commit: str, *, patience
         raise GitError("there is something already", where=path)
     check_branch(branch)
     git = Git(repository.root or repository.git_dir, settings=(("checkout.workers", "0"),), patience=patience)
-    if _tip(git, branch):
+    tip = _tip(git, branch)
+    if is_new and tip:
         raise GitError(f"there is a branch {branch} already", where=repository.root)
+    if not is_new and tip != commit:
+        what = "was moved" if tip else "has gone"
+        raise GitError(f"the branch {branch}, which was made for it, {what}", where=repository.root)
     try:
-        git.run("worktree", "add", "--quiet", "-b", branch, "--", path, commit)
+        if is_new:
+            git.run("worktree", "add", "--quiet", "-b", branch, "--", path, commit)
+        else:
+            git.run("worktree", "add", "--quiet", "--", path, branch)
     except GitError:
         _take_back(repository, path, branch, commit)
         raise
@@ -65,6 +75,14 @@ def _take_back(repository: Repository, path: str, branch: str, commit: str) -> N
         files.remove_tree(path)
         git.ask("worktree", "prune")
     git.ask("update-ref", "-d", f"refs/heads/{branch}", commit)
+
+
+def create_branches(repository: Repository, commits: Mapping[str, str]) -> None:
+    """Make branches by name, each at a commit: all or none. Raises GitError, also where there is one already."""
+    for name in commits:
+        check_branch(name)
+    lines = "".join(f"create refs/heads/{name} {commit}\n" for name, commit in commits.items())
+    repository.git.run("update-ref", "--stdin", input=os.fsencode(lines))
 
 
 def remove(repository: Repository, path: str) -> None:

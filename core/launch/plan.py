@@ -18,7 +18,7 @@ from ..models.catalog import INHERIT
 from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
-from ..run.changes import CheckCommand
+from ..run.changes import CheckCommand, WorktreePlan
 from ..run.mark import check_key
 from ..run.model import (
     Group,
@@ -33,6 +33,7 @@ from ..run.model import (
     RunnerKind,
     RunRequest,
     Tools,
+    WorktreeFrom,
     effective_limits,
 )
 from ..run.outcome import INSTRUCTION
@@ -49,6 +50,7 @@ _PARTS = (
     "preset",
     "task",
     "cwd",
+    "worktree",
     "agent",
     "runner",
     "model",
@@ -110,10 +112,11 @@ class Plan:
         run_id = paths.new_run_id()
         run_dir = self._workspace.project.run_dir(run_id)
         system_prompt = self._system_prompt()
+        worktree, worktree_warnings = self.worktree
         meta = RunMeta(
             run_id=run_id,
             task=task,
-            cwd=self.cwd,
+            cwd=self._directory(run_id),
             agent=agent.name,
             agent_kind=agent.kind,
             agent_command=agent.command,
@@ -153,7 +156,8 @@ class Plan:
             by_hand=request.by_hand,
             check=self.check_name,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
-            warnings=(*model.notices, *limit_warnings, *self.agent_warnings),
+            worktree=worktree,
+            warnings=(*model.notices, *limit_warnings, *self.agent_warnings, *worktree_warnings),
         )
         prompt = prompt_with_context(inherited, task) if inherited else task
         return PlannedRun(meta, prompt, session, agent.env, self.keeper, self.check)
@@ -200,6 +204,47 @@ class Plan:
         if not os.access(cwd, os.R_OK | os.X_OK):
             raise UsageError(f"{one_line(cwd)} cannot be entered", where="cwd", hint="check its rights")
         return cwd
+
+    @cached_property
+    def worktree(self) -> tuple[WorktreePlan | None, tuple[str, ...]]:
+        """The worktree that the run works in, as far as that is known before the launch, None for none; and why the
+        settings' wish for one has no effect.
+
+        Raises UsageError where one is wanted, by the preset or the call, and there can be none.
+        """
+        if f"{os.path.realpath(self.cwd)}/".startswith(f"{os.path.realpath(paths.state_file('work'))}/"):
+            from ..work.base import host_of
+
+            if host := host_of(self._workspace.project, self.cwd):
+                return host, ()
+        preset = self.preset
+        asked = self._request.worktree or (preset and preset.worktree)
+        wanted = asked or self._settings.worktree
+        if wanted is WorktreeFrom.NONE:
+            return None, ()
+        try:
+            if preset and preset.sticky:
+                raise UsageError(
+                    "the preset is sticky: its conversation goes with one directory, and each worktree is another",
+                    where="worktree",
+                    hint='launch it without a worktree, or remove "sticky"',
+                )
+            from ..work.base import planned
+
+            return planned(self.cwd, wanted), ()
+        except UsageError as error:
+            if asked:
+                raise
+            return None, (f"no worktree, although the settings want one: {error.what}",)
+
+    def _directory(self, run_id: str) -> str:
+        """Return where the child works."""
+        worktree, _ = self.worktree
+        if worktree is None or worktree.host:
+            return self.cwd
+        from ..work.base import directory_of
+
+        return directory_of(self._workspace.project, run_id, worktree)
 
     @cached_property
     def agent(self) -> AgentChoice:

@@ -73,6 +73,7 @@ def launch(
     remove_unborn(project)
     created: list[_Launching] = []
     try:
+        planned = _with_worktrees(project, planned, settings)
         for run in planned:
             run = _with_sticky_session(run)
             run_id = run.meta.run_id
@@ -96,7 +97,28 @@ def launch(
         standby.dismiss()
         for launching in created:
             _take_back(launching)
+        _take_back_worktrees(project, planned)
         raise
+
+
+def _with_worktrees(project: paths.Project, planned: Sequence[PlannedRun], settings: Settings) -> Sequence[PlannedRun]:
+    """Return the runs with what their worktrees begin with, taken now and once for all. Raises SubdeckError."""
+    if not any(run.meta.worktree for run in planned):
+        return planned
+    from ..work.base import begin
+
+    begun = begin(project, (run.meta for run in planned), settings)
+    return [replace(run, meta=begun.get(run.meta.run_id, run.meta)) for run in planned]
+
+
+def _take_back_worktrees(project: paths.Project, planned: Sequence[PlannedRun]) -> None:
+    """Remove what was begun for runs that do not exist."""
+    names = [run.meta.run_id for run in planned if run.meta.worktree]
+    unborn = [run_id for run_id in names if not os.path.lexists(project.run_dir(run_id))]
+    if unborn:
+        from ..work.making import take_back
+
+        take_back(project, unborn)
 
 
 def _announce(meta: RunMeta, on_created: Callable[[RunMeta], None]) -> None:
@@ -128,7 +150,7 @@ def _with_sticky_session(run: PlannedRun) -> PlannedRun:
     if run.child_session is None or run.child_session.shared is None:
         return run
     try:
-        session = begin_sticky(run.child_session, preset=run.meta.preset, cwd=run.meta.cwd, agent=run.keeper)
+        session = begin_sticky(run.child_session, preset=run.meta.preset, cwd=run.meta.origin_cwd, agent=run.keeper)
     except OSError as error:
         raise _unwritable_session(run.meta, error) from error
     meta = replace(

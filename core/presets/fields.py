@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..agent_kinds import KINDS
 from ..config.settings import AgentName, PermissionSettings
-from ..config.values import Count, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
+from ..config.values import Begins, Count, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
@@ -105,6 +105,11 @@ FIELDS: dict[str, PresetField] = {
     ),
     "agent": PresetField(AgentName, f"auto, {', '.join(KINDS)}, or an agent of your settings."),
     "runner": PresetField(RunnerKind, "How the child is run."),
+    "worktree": PresetField(
+        Begins,
+        "Whether it works in a git worktree of its own: true or files (of the files as they are, with what is not"
+        " committed), head (of the commit that is checked out) or false.",
+    ),
     "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),
     "max_turns": PresetField(Count, "Ends the run after this many turns of the model."),
     "stall": PresetField(Duration, "Ends the run when the child is silent that long while no tool runs."),

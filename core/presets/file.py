@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ..config.values import is_blank, read_value, unexpected
 from ..config.yaml_tree import Fields, Items, Node, Text, read_text
 from ..errors import ContentError, UsageError, nearest
-from ..run.model import Limits, Permissions, PresetSource, PromptMode
+from ..run.model import Limits, Permissions, PresetSource, PromptMode, WorktreeFrom
 from ..run.tool_policy import checked_tools, parse_tools
 from ..text.plain import one_line
 from .fields import ALLOWING, DENYING, FIELDS, TOOLS
@@ -100,6 +100,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     """False for `session: none`: the child session is never on disk."""
     agent: str | None = None
     runner: str | None = None
+    worktree: WorktreeFrom | None = None
+    """Whether it works in a worktree, and what that begins with; None: as the settings have it."""
     limits: Limits = Limits()
     """As written; only what is below the settings' own limits counts."""
     talk: bool | None = None

@@ -144,6 +144,8 @@ def _queue(queued: Queued) -> str:
     match queued.waits_for:
         case WaitsFor.SESSION:
             return "waits for its child session, which another run is using"
+        case WaitsFor.WORKTREE:
+            return "its worktree is being made"
         case _ if queued.held:
             return "the operator holds the queue that it waits in"
         case WaitsFor.SLOT:

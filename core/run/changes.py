@@ -3,6 +3,7 @@
 Annotations are evaluated here, as in `model.py`.
 """
 
+import os
 from typing import Any
 
 from msgspec import Struct
@@ -139,6 +140,26 @@ class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What it begins with."""
     uncommitted: Whole = 0
     """Files that are not committed there and came along."""
+    prefix: str = ""
+    """Where in it the run works, as `services/api`; empty for its root."""
+    from_head: bool = False
+    """Whether what was not committed was left behind on purpose."""
+    host: str = ""
+    """The run whose worktree it goes on in; empty for one of its own."""
+
+    @property
+    def origin(self) -> str:
+        """The directory that the run was launched in, of which the worktree has a copy."""
+        return os.path.join(self.root, self.prefix) if self.prefix else self.root
+
+    @property
+    def words(self) -> str:
+        """`subdeck/reviewer-4ae0bd, from the files as they were, 3 uncommitted`"""
+        if self.host:
+            return f"{self.branch}, that of run {self.host[-6:]}"
+        count = f", {self.uncommitted:,} uncommitted" if self.uncommitted else ""
+        begins = f"the commit {self.commit[:8]}" if self.from_head else f"the files as they were{count}"
+        return f"{self.branch}, from {begins}"
 
 
 class CheckResult(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -40,7 +40,11 @@ INTERRUPTED, INTERRUPTED_GLYPH = "interrupted", "◔"
 TAKEN_OVER, TAKEN_OVER_GLYPH = "taken over", "◑"
 """For a run that a person goes on with in the agent's own program."""
 
-WAITING = {WaitsFor.SLOT: "Waiting for a free slot", WaitsFor.SESSION: "Waiting for the child session"}
+WAITING = {
+    WaitsFor.SLOT: "Waiting for a free slot",
+    WaitsFor.SESSION: "Waiting for the child session",
+    WaitsFor.WORKTREE: "Preparing the worktree",
+}
 """What a queued run does, by what it waits for."""
 
 BROKEN_OFF = "[the text breaks off here]"

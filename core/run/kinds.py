@@ -55,6 +55,17 @@ class RunnerKind(OpenEnum):
     """A pane that a person can attach to."""
 
 
+class WorktreeFrom(OpenEnum):
+    """What the worktree of a run begins with."""
+
+    FILES = "files"
+    """The working tree as it is, with what is not committed and what is untracked."""
+    HEAD = "head"
+    """The commit that is checked out."""
+    NONE = "none"
+    """There is no worktree: the run works in the project's own files."""
+
+
 class LauncherKind(OpenEnum):
     APP = "app"
     CLI = "cli"
@@ -96,6 +107,8 @@ class WaitsFor(OpenEnum):
     """One of the group's or the project's places."""
     SESSION = "session"
     """The child session, with which another run is at work."""
+    WORKTREE = "worktree"
+    """Nothing any more: its worktree is being made."""
 
 
 class RunStatus(OpenEnum):

@@ -108,6 +108,8 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
     yield "model", (result and result.resolved_model) or meta.resolved_model
     yield "agent", f"{meta.agent}, runner {meta.runner}"
     yield "where", meta.cwd
+    if meta.worktree:
+        yield "worktree of", meta.worktree.origin
     yield "status", f"{state(run)}, {end.reason}" if end else state(run)
     yield "error", (result and result.error_message) or ""
     yield "launched", meta.created_at

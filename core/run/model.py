@@ -33,6 +33,7 @@ from .kinds import (
     Verdict as Verdict,
     WaitsFor as WaitsFor,
     Whole as Whole,
+    WorktreeFrom as WorktreeFrom,
 )
 
 SCHEMA_VERSION = 1
@@ -84,6 +85,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """Whether a person goes on with it, in the agent's own program."""
     check: str | None = None
     """The check of the settings that is run at its end; empty for none, None leaves it to the preset."""
+    worktree: WorktreeFrom | None = None
+    """Whether it gets a worktree, and what that begins with; None leaves it to preset and settings."""
 
 
 class Group(Struct, frozen=True, rename="camel"):
@@ -236,6 +239,11 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where it works apart from its project's files; None where it works in them."""
     check: str = ""
     """Name of the operator's check that runs when its child has ended; empty for none."""
+
+    @property
+    def origin_cwd(self) -> str:
+        """Where it was launched: its directory, or the one of which its worktree has a copy."""
+        return self.worktree.origin if self.worktree else self.cwd
 
     @property
     def kind(self) -> str:

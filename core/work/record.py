@@ -18,6 +18,8 @@ from ..system import files
 from ..text.decoding import UNDECODABLE, decode
 
 FILE = "work.json"
+LOCK = "lock"
+"""Held shared by whoever works in the worktree; beside it, too."""
 TREE = "tree"
 """The worktree itself, beside the record."""
 

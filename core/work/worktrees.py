@@ -19,15 +19,13 @@ from ..run.kinds import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from . import record as records
-from .record import WorkRecord, read_record, tree_of
+from .record import LOCK as LOCK, WorkRecord, read_record, tree_of
 from .standing import Standing, admin_of, look, repository_of
 
 GONE = "gone"
 """What a worktree is called while it is being removed."""
 MENDED = "mended"
 """One beside it, from which a worktree that git has forgotten gets its place in the repository."""
-LOCK = "lock"
-"""Held shared by whoever works in a worktree."""
 
 
 class RunState(OpenEnum):

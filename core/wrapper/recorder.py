@@ -5,11 +5,9 @@ and goes on without where it takes too long.
 from __future__ import annotations
 
 import os
-import select
-import signal
 import time
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -17,10 +15,9 @@ from ..run import artifacts
 from ..run.changes import NOT_RECORDED, Changes, ChangesSource
 from ..run.events import Baseline
 from ..run.model import RunMeta
-from ..system import processes
 from ..system.log import log_fault
 from ..text.decoding import UNDECODABLE, decode
-from .wakeup import read_available
+from .job import Job, wait
 
 T = TypeVar("T")
 
@@ -34,8 +31,6 @@ NICENESS = 10
 """So that the child, which takes longer to come up, is not kept waiting for a processor: 5 % of its start."""
 LOOK_S = 0.1
 """Between two looks whether the run is to end, where nothing else is served."""
-_REPORT = 3
-"""The descriptor by which such a process reports."""
 
 
 class Recorder:
@@ -46,7 +41,7 @@ class Recorder:
         self._meta = meta
         self._run_dir = run_dir
         self._root = root
-        self._job: _Job | None = None
+        self._job: Job | None = None
         self._presence = -1
         self._baseline: Baseline | None = None
         """Once it is known, or known that it will not be."""
@@ -106,7 +101,7 @@ class Recorder:
     def settle(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
         """Wait until the baseline is settled, or the run is to end."""
         while self._job is not None and not self.advance(time.monotonic()) and not is_stopped():
-            _wait(self._job.descriptor, min(self._job.deadline, time.monotonic() + LOOK_S))
+            wait(self._job.descriptor, min(self._job.deadline, time.monotonic() + LOOK_S))
 
     def finish(self, *, used_tools: bool) -> Changes | None:
         """Return what was changed, now that nothing of the run is left. A request to kill the run is not kept waiting.
@@ -138,7 +133,7 @@ class Recorder:
             if not is_killed and (stop := artifacts.read_stop(run_dir)) and stop.force:
                 is_killed = True
                 job.deadline = min(job.deadline, now + KILLED_S)
-            _wait(job.descriptor, min(job.deadline, now + LOOK_S))
+            wait(job.descriptor, min(job.deadline, now + LOOK_S))
         why = "it took too long" if time.monotonic() >= job.deadline else "git was ended before it was done"
         why = "the run was killed" if is_killed else why
         return _decoded(job.end(), Changes) or Changes(note=f"{NOT_RECORDED}: {why}")
@@ -152,9 +147,9 @@ class Recorder:
             os.close(self._presence)
             self._presence = -1
 
-    def _started(self, work: Callable[[], bytes], patience: float) -> _Job | None:
+    def _started(self, work: Callable[[], bytes], patience: float) -> Job | None:
         try:
-            return _Job(work, patience)
+            return Job(work, patience, niceness=NICENESS)
         except OSError as error:
             log_fault("recording what a run changes", error)
             return None
@@ -172,84 +167,6 @@ def working_tree(directory: str) -> str | None:
         directory, former = os.path.dirname(directory), directory
         if directory == former:
             return None
-
-
-class _Job:
-    """A process that was forked here and reports once."""
-
-    def __init__(self, work: Callable[[], bytes], patience: float) -> None:
-        """Fork it. Raises OSError."""
-        self.deadline = time.monotonic() + patience
-        self._said = b""
-        self.descriptor, writer = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        bind = processes.ending_with_parent(signal.SIGKILL)
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self._pid = os.fork()
-            if self._pid == 0:
-                _work(work, writer, bind)
-        except BaseException:
-            os.close(self.descriptor)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            os.close(writer)
-
-    def read(self) -> bool:
-        """Read what it has reported; return whether that is all."""
-        for chunk in read_available(self.descriptor):
-            self._said += chunk
-            if not chunk:
-                return True
-        return False
-
-    def end(self) -> bytes:
-        """End it, with what it has started, unless it has ended; return its report."""
-        os.close(self.descriptor)
-        if not self._is_gone():
-            try:
-                below = processes.descendants(self._pid)
-            except OSError:
-                below = []
-            for pid in (self._pid, *below):
-                processes.send(pid, signal.SIGKILL)
-            self._is_gone(wait=True)
-        return self._said
-
-    def _is_gone(self, *, wait: bool = False) -> bool:
-        try:
-            return bool(os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0])
-        except ChildProcessError:  # its exit was collected with those of all others
-            return True
-
-
-def _work(work: Callable[[], bytes], writer: int, bind: Callable[[], None]) -> NoReturn:
-    """Do what was forked for, and report; no handler of the wrapper runs here, and none of its locks is held."""
-    try:
-        signal.set_wakeup_fd(-1)
-        for number in (*(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT), signal.SIGALRM, signal.SIGUSR1):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        bind()
-        os.setsid()
-        os.nice(NICENESS)
-        os.dup2(writer, _REPORT, inheritable=False)
-        processes.close_inherited(above=_REPORT)
-        report = memoryview(work())
-        while report:
-            report = report[os.write(_REPORT, report) :]
-    except BaseException as error:
-        log_fault("recording what a run changes", error)
-    finally:
-        os._exit(0)
-
-
-def _wait(descriptor: int, deadline: float) -> None:
-    poller = select.poll()
-    poller.register(descriptor, select.POLLIN)
-    poller.poll(max(0.0, deadline - time.monotonic()) * 1000 + 1)
 
 
 def _decoded(content: bytes, kind: type[T]) -> T | None:

@@ -355,6 +355,7 @@ def header(meta: RunMeta) -> str:
         "Preset": f"{meta.preset} ({meta.preset_source})" if meta.preset else "ad hoc",
         "Model": meta.resolved_model or "the agent's own default",
         "Directory": meta.cwd,
+        **({"Worktree": meta.worktree.words} if meta.worktree else {}),
         "Tools": _offered(meta.tools),
         "Started by": f"{meta.launched_by.kind}, session {meta.launched_by.session}",
     }

@@ -59,8 +59,17 @@ def supervise(
 
         conversation.foot = Foot(run_dir, pane(), lambda: conversation.asked)
         records.show_by(conversation.foot.show)
+    worktree, failed = None, None
+    if meta.worktree is not None:
+        from .worktree import Worktree  # most runs have none
+
+        worktree = Worktree(meta, run_dir, records, signals)
+        failed = worktree.prepare()
     recorder = Recorder(meta, run_dir, working_tree(meta.cwd))
-    result = _run(meta, run_dir, records, signals, containment, conversation, recorder)
+    if failed:
+        result = result_of(meta, StreamFacts(), failed, started=None)
+    else:
+        result = _run(meta, run_dir, records, signals, containment, conversation, recorder)
     conversation.close(f"the run ended first: {result.reason}")
     if conversation.foot:
         conversation.foot.close()
@@ -72,6 +81,8 @@ def supervise(
         checked = check(meta, run_dir, check_order, result, records=records, signals=signals, containment=containment)
         result = replace(result, check=checked)
     recorder.close()
+    if worktree:
+        worktree.close()
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     conclude(run_dir, records, result)

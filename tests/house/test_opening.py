@@ -43,6 +43,21 @@ PATHS = {
     "core/offline_agent/stream.py": ({"open", "os.makedirs", "os.open"}, "the session that a child agent is given"),
     "core/pi_parent/installer.py": ({"open", "os.makedirs", "os.unlink"}, "what is installed into pi's directory"),
     "core/presets/catalog.py": ({"os.listdir"}, "the presets that come with subdeck"),
+    "core/work/copying.py": (
+        {
+            "open",
+            "os.chmod",
+            "os.makedirs",
+            "os.mkdir",
+            "os.open",
+            "os.readlink",
+            "os.scandir",
+            "os.symlink",
+            "os.utime",
+        },
+        "ignored files of a working tree, without .pi, and their copies in the user's state",
+    ),
+    "core/work/making.py": ({"os.makedirs"}, "a worktree in the user's state"),
     "core/work/worktrees.py": (
         {"os.chmod", "os.walk", "shutil.rmtree"},
         "worktrees in the user's state, whatever a child made there",

@@ -84,6 +84,9 @@ def _request(meta: RunMeta) -> Facts:
     yield "preset", f"{one_line(meta.preset, 100)} ({meta.preset_source})" if meta.preset else "none (ad hoc)"
     yield "preset file", short_path(meta.preset_path) if meta.preset_path else ""
     yield "directory", short_path(meta.cwd)
+    if meta.worktree:
+        yield "worktree of", short_path(meta.worktree.origin)
+        yield "worktree", meta.worktree.words
     yield "launched by", f"{one_line(meta.launched_by.session, 80)} ({one_line(meta.launched_by.kind, 20)})"
     yield "mode", "background" if meta.background else "foreground: the caller waits for it"
     if meta.group:

@@ -93,7 +93,7 @@ class LaunchForm:
             usual,
             task=task,
             model=asked_model(meta) or self._usual_model,
-            cwd=short_path(meta.cwd),
+            cwd=short_path(meta.cwd if self.continues else meta.origin_cwd),
             runner=meta.runner,
             check=meta.check,
             tools=asked_tools(meta) if self.preset is None else "",
@@ -343,7 +343,7 @@ class LaunchForm:
         if written in ("", short_path(self.launcher_cwd)):
             return None
         if self._repeated and written == self.first.cwd:
-            return self._repeated.cwd
+            return self._repeated.cwd if self.continues else self._repeated.origin_cwd
         return os.path.expanduser(written)
 
 

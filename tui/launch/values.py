@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ...core.run.model import PresetSource, RunRequest
+from ...core.run.model import PresetSource, RunRequest, WorktreeFrom
 from ...core.run.outcome import FINALIZE_TOOL
 from ...core.text.plain import one_line
 
@@ -71,7 +71,8 @@ def request_again(run: RunSnapshot) -> RunRequest:
         task=meta.task,
         preset=None if adhoc else meta.preset,
         model=asked_model(meta) or None,
-        cwd=meta.cwd,
+        cwd=meta.origin_cwd,
+        worktree=worktree_of(meta),
         agent=meta.agent,
         runner=meta.runner,
         description=meta.description,
@@ -79,6 +80,14 @@ def request_again(run: RunSnapshot) -> RunRequest:
         rerun=meta.run_id,
         check=meta.check,
     )
+
+
+def worktree_of(meta: RunMeta) -> WorktreeFrom:
+    """Return what the worktree of a run like it begins with."""
+    plan = meta.worktree
+    if plan is None:
+        return WorktreeFrom.NONE
+    return WorktreeFrom.HEAD if plan.from_head else WorktreeFrom.FILES
 
 
 def asked_model(meta: RunMeta) -> str:

@@ -1,0 +1,231 @@
+"""What the worktrees of a launch begin with: checked before anything exists, and taken once for all copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..config.settings import Settings
+from ..errors import LaunchError, SubdeckError, UsageError
+from ..git import worktrees as in_git
+from ..git.merging import commit
+from ..git.program import GitError
+from ..git.repository import Repository, find
+from ..git.snapshot import Snapshot, Store
+from ..run.changes import WorktreePlan
+from ..run.describe import size_text
+from ..run.model import RunMeta, WorktreeFrom
+from ..system import files
+from ..text.plain import one_line
+from .making import Making, write_making
+from .record import TREE, WorkRecord, read_record, tree_of, write_record
+
+WHERE = "worktree"
+"""What errors about it are about."""
+BRANCHES = "subdeck"
+MOST_TOLD = 3
+"""Files that are named of those that did not come along."""
+_WITHOUT = "launch it without a worktree, or in another directory"
+
+
+def planned(directory: str, begins: WorktreeFrom) -> WorktreePlan:
+    """Say what a worktree of a directory would begin with, as far as that is known before the launch. Raises UsageError
+    where there can be none.
+    """
+    repository = _repository(directory)
+    if begins is WorktreeFrom.HEAD and repository.head is None:
+        hint = 'commit something, or begin with the files as they are ("worktree: files")'
+        raise UsageError("there is no commit yet that a worktree could begin with", where=WHERE, hint=hint)
+    return WorktreePlan(
+        "",
+        repository.root,
+        commit=(repository.head or "") if begins is WorktreeFrom.HEAD else "",
+        prefix=repository.prefix,
+        from_head=begins is WorktreeFrom.HEAD,
+    )
+
+
+def _repository(directory: str) -> Repository:
+    try:
+        repository = find(directory)
+    except SubdeckError as error:
+        raise UsageError(error.what, where=WHERE, hint=error.hint) from error
+    if repository is None:
+        what = f"{one_line(directory, 200)} is in no git repository, so there can be no worktree of it"
+        raise UsageError(what, where=WHERE, hint="launch it without a worktree, or git init")
+    if repository.trouble:
+        what = f"there can be no worktree of {one_line(directory, 200)}: {repository.trouble}"
+        raise UsageError(what, where=WHERE, hint=_WITHOUT)
+    state = paths.state_file("work")
+    if f"{os.path.realpath(state)}/".startswith(f"{repository.root}/.git/"):
+        raise UsageError("worktrees would lie in the repository itself", where=state, hint="set XDG_STATE_HOME")
+    return repository
+
+
+def uncommitted(directory: str) -> int:
+    """Count the files of a working tree that are not committed, or untracked and not ignored. Raises SubdeckError."""
+    repository = _repository(directory)
+    listed = repository.git.lines("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    return len(listed)
+
+
+def host_of(project: paths.Project, directory: str) -> WorktreePlan | None:
+    """Return the worktree of an earlier run that a directory is in; None where it is in none. Raises UsageError where
+    that is not to be used any more.
+    """
+    works = os.path.realpath(paths.works_dir(project))
+    here = os.path.realpath(directory)
+    if not here.startswith(f"{works}/"):
+        return None
+    run_id, _, inside = here[len(works) + 1 :].partition("/")
+    tree, _, prefix = inside.partition("/")
+    record = read_record(paths.work_dir(project, run_id)) if paths.is_run_id(run_id) and tree == TREE else None
+    if record is None or record.host:
+        return None
+    if record.removed_at or not os.path.isdir(directory):
+        raise UsageError(
+            f"the worktree of run {run_id[-6:]} is gone",
+            where="cwd",
+            hint=f"subdeck run … --cwd {one_line(record.root)} begins anew there",
+        )
+    return WorktreePlan(record.branch, record.root, record.base, prefix=prefix, host=run_id)
+
+
+def directory_of(project: paths.Project, run_id: str, plan: WorktreePlan) -> str:
+    """Return where a run works that has a worktree."""
+    tree = tree_of(paths.work_dir(project, plan.host or run_id))
+    return os.path.join(tree, plan.prefix) if plan.prefix else tree
+
+
+class _Base(Struct, frozen=True):
+    repository: Repository
+    commit: str
+    uncommitted: int = 0
+    told: tuple[str, ...] = ()
+    """What did not come along, in sentences."""
+
+
+def begin(project: paths.Project, metas: Iterable[RunMeta], settings: Settings) -> dict[str, RunMeta]:
+    """Take what their worktrees begin with, and make their branches; return the runs with that, by id.
+
+    Each has a record first, by which whoever finds a branch knows whose it is. Raises SubdeckError; then nothing is
+    left of it but what `making.take_back` removes.
+    """
+    bases: dict[tuple[str, bool], _Base] = {}
+    begun: dict[str, RunMeta] = {}
+    branches: dict[str, tuple[Repository, dict[str, str]]] = {}
+    try:
+        for meta in metas:
+            plan = meta.worktree
+            if plan is None:
+                continue
+            if plan.host:
+                _begin_in(project, meta, plan)
+                begun[meta.run_id] = meta
+                continue
+            key = (plan.root, plan.from_head)
+            if key not in bases:
+                bases[key] = _taken(project, plan)
+            base = bases[key]
+            plan = replace(
+                plan,
+                branch=_branch(meta),
+                commit=base.commit,
+                uncommitted=base.uncommitted,
+            )
+            _write(project, meta, plan, base.repository, settings)
+            branches.setdefault(plan.root, (base.repository, {}))[1][plan.branch] = plan.commit
+            begun[meta.run_id] = replace(meta, worktree=plan, warnings=(*meta.warnings, *base.told))
+        for repository, commits in branches.values():
+            in_git.create_branches(repository, commits)
+    except GitError as error:
+        raise LaunchError(f"there can be no worktree: {error.what}", where=error.where, hint=error.hint) from error
+    except OSError as error:
+        what = f"the worktree cannot be prepared: {error.strerror or error}"
+        raise LaunchError(what, where=str(error.filename or ""), hint="check disk space and rights") from error
+    return begun
+
+
+def _branch(meta: RunMeta) -> str:
+    return f"{BRANCHES}/{in_git.fit(meta.preset or 'adhoc')}-{meta.short_id}"
+
+
+def _taken(project: paths.Project, plan: WorktreePlan) -> _Base:
+    """Take the files as they are among the repository's own objects, or the commit that was checked out."""
+    repository = _repository(plan.root)
+    submodules = _submodules(repository)
+    if plan.from_head:
+        return _Base(repository, plan.commit, told=submodules)
+    works = paths.works_dir(project)
+    store = Store(os.path.join(works, f".base-{paths.project_key(repository.root)}"), aside=(paths.state_file("work"),))
+    snapshot = store.take(repository, into_repository=True)
+    told = (*_left(snapshot), *submodules)
+    head = snapshot.head or repository.head or ""
+    if head:
+        changed = repository.git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", head, snapshot.tree)
+        if not changed:
+            return _Base(repository, head, told=told)
+        count, parents = len(changed), [head]
+    else:
+        count, parents = len(repository.git.lines("ls-tree", "-r", "-z", "--name-only", snapshot.tree)), []
+    message = "The files as they were\n\nTaken by subdeck for the worktrees of runs that were launched then."
+    return _Base(repository, commit(repository.git, snapshot.tree, parents, message), count, told)
+
+
+def _left(snapshot: Snapshot) -> tuple[str, ...]:
+    """Say which files did not come along."""
+    skipped = snapshot.skipped
+    told = [
+        f"{one.path} is not in the worktree: {one.why}{f' ({size_text(one.size)})' if one.size else ''}"
+        for one in skipped[:MOST_TOLD]
+    ]
+    if len(skipped) > MOST_TOLD:
+        told.append(f"{len(skipped) - MOST_TOLD} more files are not in the worktree")
+    return (*told, *filter(None, (snapshot.note,)))
+
+
+def _submodules(repository: Repository) -> tuple[str, ...]:
+    if not os.path.lexists(os.path.join(repository.root, ".gitmodules")):
+        return ()
+    return ("its submodules are empty in the worktree (git submodule update fills them)",)
+
+
+def _write(
+    project: paths.Project, meta: RunMeta, plan: WorktreePlan, repository: Repository, settings: Settings
+) -> None:
+    directory = paths.work_dir(project, meta.run_id)
+    files.make_private_directory(directory)
+    making = Making(
+        copy=settings.worktree_copy,
+        link=settings.worktree_link,
+        setup=settings.worktree_setup,
+        setup_timeout=settings.worktree_setup_timeout,
+    )
+    write_making(directory, making)
+    record = WorkRecord(
+        run_id=meta.run_id,
+        project=project.root,
+        root=repository.root,
+        common_dir=repository.common_dir,
+        branch=plan.branch,
+        base=plan.commit,
+        made_at=meta.created_at,
+        head=repository.head or "",
+        prefix=plan.prefix,
+    )
+    write_record(directory, record)
+
+
+def _begin_in(project: paths.Project, meta: RunMeta, plan: WorktreePlan) -> None:
+    """Write down that a run goes on in the worktree of another one."""
+    host = read_record(paths.work_dir(project, plan.host))
+    if host is None or host.removed_at:
+        raise LaunchError(f"the worktree of run {plan.host[-6:]} is gone", where=meta.cwd)
+    record = replace(
+        host, run_id=meta.run_id, host=plan.host, prefix=plan.prefix, made_at=meta.created_at, taken=None, taken_tree=""
+    )
+    write_record(paths.work_dir(project, meta.run_id), record)

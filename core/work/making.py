@@ -1,0 +1,201 @@
+"""Making the worktree of a run, in a process of its own: git's part, what is ignored and needed, the setup command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from .. import paths
+from ..errors import SubdeckError
+from ..git import worktrees as in_git
+from ..git.repository import find
+from ..run.describe import size_text
+from ..system import files
+from ..system.log import log_fault
+from ..text.decoding import UNDECODABLE, decode
+from ..text.plain import one_line, plain
+from .copying import Copied, Copying
+from .record import WorkRecord, read_record, tree_of
+
+FILE = "making.json"
+MAKING_S = 900.0
+"""Seconds that all but the setup command may take."""
+SETUP_S = 600.0
+MOST_SAID = 1_000
+"""Characters of what a setup command wrote that stand in the message of its failure."""
+
+
+class Making(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What the settings say of worktrees, as it was at the launch; beside the record of the run's work."""
+
+    copy: tuple[str, ...] = ()
+    """Ignored files and directories that are copied."""
+    link: tuple[str, ...] = ()
+    """Those that are linked: what a child writes there is written in the project."""
+    setup: tuple[str, ...] = ()
+    """A command that is run in it before the child is started."""
+    setup_timeout: float = SETUP_S
+
+
+class Made(Struct, frozen=True, rename="camel", omit_defaults=True):
+    fault: str = ""
+    """Why there is none, or none that is ready; empty where all is well."""
+    notes: tuple[str, ...] = ()
+    """What was done, a sentence each."""
+
+
+def write_making(directory: str, making: Making) -> None:
+    """Write it into the directory of a run's work. Raises OSError."""
+    files.write_whole(os.path.join(directory, FILE), msgspec.json.encode(making))
+
+
+def read_making(directory: str) -> Making:
+    """Read it; without one nothing is copied or run."""
+    try:
+        return decode(files.read(os.path.join(directory, FILE)), Making)
+    except (OSError, *UNDECODABLE):
+        return Making()
+
+
+def make(directory: str, log: str) -> Made:
+    """Make the worktree that the record in a directory describes, and all that is needed in it; `log` is the file for
+    what the setup command says.
+    """
+    record, making = read_record(directory), read_making(directory)
+    if record is None:
+        return Made(f"what its worktree begins with is not known: {directory} has no record of it")
+    try:
+        notes = _made(directory, record, making)
+        if making.setup:
+            notes.append(_set_up(os.path.join(tree_of(directory), record.prefix), record, making, log))
+    except SubdeckError as error:
+        return Made(str(error))
+    except OSError as error:
+        return Made(f"its worktree could not be made: {error.strerror or error}: {one_line(str(error.filename or ''))}")
+    return Made(notes=tuple(filter(None, notes)))
+
+
+def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
+    began = time.monotonic()
+    repository = find(record.root)
+    if repository is None or repository.trouble:
+        why = repository.trouble if repository else "it is no git repository any more"
+        raise SubdeckError(f"there can be no worktree of it: {why}", where=record.root)
+    if os.path.realpath(repository.common_dir) != os.path.realpath(record.common_dir):
+        raise SubdeckError("another repository is there now than at the launch", where=record.root)
+    tree = tree_of(directory)
+    in_git.add(repository, tree, record.branch, record.base, is_new=False, patience=MAKING_S)
+    place = os.path.join(tree, record.prefix)
+    os.makedirs(place, exist_ok=True)
+    if os.path.realpath(place) != os.path.join(os.path.realpath(tree), record.prefix).rstrip("/"):
+        raise SubdeckError("a link leads out of the worktree to where the run would work", where=place)
+    notes = [f"its worktree is ready: {record.branch}, {time.monotonic() - began:.1f} s"]
+    if making.copy or making.link:
+        notes += _along(record.root, tree, making)
+    return notes
+
+
+def _along(root: str, tree: str, making: Making) -> list[str]:
+    """Bring along what is ignored and needed; return what was brought."""
+    began = time.monotonic()
+    copying = Copying(root, tree)
+    copied = copying.bring(making.copy, making.link)
+    return [*_words(copied, time.monotonic() - began), *copied.troubles]
+
+
+def _words(copied: Copied, seconds: float) -> list[str]:
+    said: list[str] = []
+    if copied.names:
+        count = "1 file" if copied.files == 1 else f"{copied.files:,} files"
+        how = ", sharing their blocks" if copied.is_shared else ""
+        listed = ", ".join(one_line(name, 60) for name in copied.names[:5])
+        more = f" and {len(copied.names) - 5} more" if len(copied.names) > 5 else ""
+        said.append(f"copied {listed}{more}: {count}, {size_text(copied.size)}{how}, {seconds:.1f} s")
+    if copied.linked:
+        listed = ", ".join(one_line(name, 60) for name in copied.linked[:5])
+        said.append(f"linked {listed}: what is written there is written in the project")
+    return said
+
+
+def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
+    """Run the setup command. Raises SubdeckError where it fails, with the end of what it said."""
+    command = one_line(" ".join(making.setup), 80)
+    environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
+    environment |= {"PWD": place, "SUBDECK_ORIGIN": os.path.join(record.root, record.prefix).rstrip("/")}
+    began = time.monotonic()
+    descriptor = files.open_private(log, os.O_RDWR | os.O_APPEND | os.O_TRUNC)
+    try:
+        try:
+            process = subprocess.Popen(
+                making.setup,
+                cwd=place,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise SubdeckError(f"the setup command could not be started: {why}", where=command) from error
+        try:
+            code = process.wait(making.setup_timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            what = f"the setup command took longer than {making.setup_timeout:g} s"
+            raise SubdeckError(f"{what}{_end_of(descriptor)}", where=command) from None
+    finally:
+        os.close(descriptor)
+    if code:
+        how = f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
+        raise SubdeckError(f"the setup command {how}{_said(log)}", where=command)
+    return f"the setup command has run: {command}, {time.monotonic() - began:.1f} s"
+
+
+def _end_of(descriptor: int) -> str:
+    size = os.fstat(descriptor).st_size
+    said = os.pread(descriptor, 4 * MOST_SAID, max(0, size - 4 * MOST_SAID))
+    text = plain(said.decode("utf-8", "replace")).strip()[-MOST_SAID:]
+    return f":\n{text}" if text else ""
+
+
+def _said(log: str) -> str:
+    descriptor, _ = files.open_regular(log)
+    try:
+        return _end_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def take_back(project: paths.Project, run_ids: Iterable[str]) -> None:
+    """Remove what was made for runs whose children never worked there: worktree, branch and record. Raises nothing."""
+    for run_id in run_ids:
+        directory = paths.work_dir(project, run_id)
+        record = read_record(directory)
+        try:
+            if record is not None and not record.host:
+                _forget(record, tree_of(directory))
+        except (SubdeckError, OSError) as error:
+            log_fault("taking back a worktree", error)
+            continue  # its record says what is left
+        files.remove_tree(directory)
+
+
+def _forget(record: WorkRecord, tree: str) -> None:
+    """Remove a worktree and its branch, as far as they are there. Raises SubdeckError and OSError."""
+    repository = find(record.root)
+    if repository is None or repository.trouble:
+        raise SubdeckError("its repository cannot be used", where=record.root)
+    if any(os.path.realpath(one.path) == os.path.realpath(tree) for one in in_git.listed(repository)):
+        in_git.remove(repository, tree)
+    files.remove_tree(tree)
+    if os.path.lexists(tree):
+        raise SubdeckError("the worktree cannot be removed", where=tree)
+    in_git.delete_branch(repository, record.branch, record.base)
