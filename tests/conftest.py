@@ -53,6 +53,7 @@ STARTS_PROCESSES = [
         "test_offline_agent*.py",
         "test_planted.py",
         "test_processes.py",
+        "test_recording*.py",
         "test_replay.py",
     ),
     *("test_rights.py", "test_runners_process.py", "test_session.py"),

@@ -1,0 +1,100 @@
+"""Wrappers that are killed while they record what a run changes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from subdeck.core import paths
+from subdeck.core.run.model import RunReason
+from subdeck.core.system import processes
+
+from tests.factories import open_engine, result_of, run_to_end, run_wrappers_with, start, wait_for_end
+from tests.waiting import wait_until
+
+from .repositories import make
+
+HANG = """
+import os, signal
+from subdeck.core.work import recording
+before = recording.{0}
+def hang(*arguments):
+    {1}
+    os.close(os.open({2!r}, os.O_CREAT))
+    signal.pause()
+recording.{0} = hang
+"""
+DIE = """
+import os, signal
+from subdeck.core.wrapper import supervise
+def die(*arguments):
+    os.close(os.open({2!r}, os.O_CREAT))
+    signal.pause()
+supervise.{0} = die
+"""
+NOTE = "not recorded: its wrapper died before"
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "after", "note"),
+    [
+        pytest.param(HANG, "begin", "pass", None, id="before-the-baseline"),
+        pytest.param(HANG, "begin", "before(*arguments)", None, id="after-the-baseline"),
+        pytest.param(HANG, "finish", "pass", NOTE, id="before-the-end"),
+        pytest.param(HANG, "finish", "before(*arguments)", NOTE, id="after-the-end"),
+        pytest.param(DIE, "conclude", "", NOTE, id="before-the-result"),
+    ],
+)
+def test_killed(
+    change: str, name: str, after: str, note: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is lost and says truly what is known; nothing runs on, no lock is left, and the next run is alone."""
+    repository = make(tmp_path / "repository", {"a.py": "one\ntwo\n"})
+    reached = tmp_path / "reached"
+    with monkeypatch.context() as changed:
+        run_wrappers_with(changed, change.format(name, after, str(reached)))
+        engine = open_engine(repository)
+        run = start(engine, "edit a.py two 2", "answer Done.")
+        wait_until(reached.exists, "the place where it is killed")
+    wrappers = [pid for pid in processes.marked(run.run_id) if os.getppid() != pid]
+    wrapper = min(wrappers)
+    os.kill(wrapper, signal.SIGKILL)
+    lost = wait_for_end(engine, run.run_id)
+    assert RunReason.LOST is lost.reason
+    wait_until(lambda: not processes.marked(run.run_id), "the recorder to be gone")
+    recorded = result_of(engine, lost).changes
+    assert note == (recorded and recorded.note)
+    if note:
+        told = engine.work.changes(lost)
+        assert ["a.py"] == [file.path for file in told.named]
+    work = Path(paths.work_dir(engine.project, run.run_id))
+    assert [] == list(work.rglob("*.lock")) or ["store.lock"] == [path.name for path in work.rglob("*.lock")]
+    alone = result_of(engine, run_to_end(engine, "edit a.py one 1", "answer Done.")).changes
+    assert ("1 file +1 −1", "") == (alone.words, alone.shared)
+
+
+def test_a_kill_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is to be killed is not kept waiting for what it changed, and says that."""
+    repository = make(tmp_path / "repository", {"a.py": "one\n"})
+    reached = tmp_path / "reached"
+    run_wrappers_with(monkeypatch, HANG.format("finish", "pass", str(reached)))
+    engine = open_engine(repository)
+    run = start(engine, "edit a.py one 1", "answer Done.")
+    wait_until(reached.exists, "the end to be recorded")
+    engine.stop([run.run_id], force=True)
+    (ended,) = engine.wait([run.run_id], timeout=10)
+    assert "completed" == ended.status
+    assert "not recorded: the run was killed" == ended.changes.note
+
+
+def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child gets its task all the same, and the result says what is not known."""
+    repository = make(tmp_path / "repository", {"a.py": "one\n"})
+    change = HANG.format("begin", "pass", str(tmp_path / "reached"))
+    run_wrappers_with(monkeypatch, f"{change}\nfrom subdeck.core.wrapper import recorder\nrecorder.BASELINE_S = 0.2")
+    engine = open_engine(repository)
+    run = run_to_end(engine, "edit a.py one 1", "answer Done.")
+    assert "completed" == run.status
+    assert "1 file +1 −1; not recorded: it took too long" == run.changes.words
