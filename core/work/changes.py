@@ -66,7 +66,9 @@ class LiveChanges:
     def _now(self, run: RunSnapshot, look: _Look) -> Changes | None:
         directory = paths.work_dir(self._project, run.run_id)
         if recorded := read_recorded(directory):
-            return current(recorded, directory)
+            from .shared import shared_now
+
+            return replace(current(recorded, directory), shared=shared_now(recorded))
         if look.written is None:
             look.written = Written(run.meta.cwd, os.path.join(self._project.run_dir(run.run_id), paths.EVENTS))
         look.written.read(is_over=False)

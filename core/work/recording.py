@@ -106,7 +106,7 @@ def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
         write_recorded(directory, replace(recorded, after=snapshot.tree))
         written = Written(meta.cwd, os.path.join(run_dir, paths.EVENTS))
         written.read(is_over=True)
-        changes = replace(changes, shared=shared_words(meta, recorded, changes, written, root))
+        changes = replace(changes, shared=shared_words(recorded, changes, written))
         _tidy(directory, run_dir, changes)
         return changes
     except (SubdeckError, OSError) as error:

@@ -7,7 +7,6 @@ import os
 from ..git.names import worded
 from ..git.repository import find
 from ..run.changes import Changes
-from ..run.model import RunMeta
 from ..text.plain import one_line
 from . import presence
 from .recorded import Recorded
@@ -17,21 +16,20 @@ NAMED = 3
 """Runs or files that are named."""
 
 
-def shared_words(meta: RunMeta, recorded: Recorded, changes: Changes, written: Written, root: str) -> str:
+def shared_words(recorded: Recorded, changes: Changes, written: Written) -> str:
     """Say who else was there, or may have been; empty where only the run can have changed anything.
 
     Other runs are known by the files they lock; a person by what git says, and by files that the tools of a run without
     a shell have not written.
     """
-    return "; ".join(
-        filter(None, (_runs(meta, recorded, root), _moved(recorded, written), _strange(recorded, changes, written)))
-    )
+    found = (shared_now(recorded), _moved(recorded, written), _strange(recorded, changes, written))
+    return "; ".join(filter(None, found))
 
 
-def _runs(meta: RunMeta, recorded: Recorded, root: str) -> str:
-    """Name the runs that were in the same working tree meanwhile: those that were there before, and those that came."""
+def shared_now(recorded: Recorded) -> str:
+    """Name the runs that have been in the working tree of a run since it began: also those that came."""
     try:
-        known = presence.others(meta.run_id, root)
+        known = presence.others(recorded.run_id, recorded.root)
     except OSError:
         return ""
     found = [one.words for one in known if one.is_there or one.run_id not in recorded.earlier]

@@ -22,6 +22,8 @@ READERS = frozenset(
 _CALL, _RESULT = line_prefix(ToolCall), line_prefix(ToolResult)
 _STATUS = {"add": FileStatus.ADDED, "delete": FileStatus.DELETED}
 PATH_LENGTH = 4096
+PIECE = 4 * 1024 * 1024
+"""Bytes of the events that are read at a time while a run goes on: whoever looks has more to do."""
 
 
 class _File(Struct):
@@ -48,11 +50,11 @@ class Written:
         """Whether one of its commands mentions git."""
 
     def read(self, *, is_over: bool) -> None:
-        """Take what was added to the events; what cannot be read says nothing.
+        """Take what was added to the events, of a run that goes on a piece of it; what cannot be read says nothing.
 
         Where the run is over, calls without a result are taken, too: they may have done what they were to do.
         """
-        for line in self._tail.lines():
+        for line in self._tail.lines(None if is_over else PIECE):
             if line.startswith(_CALL):
                 if event := decode_event(line):
                     self._apply(event)

@@ -73,8 +73,12 @@ def test_while_it_goes_on(repository: Path) -> None:
     wait_until(lambda: "+2" in subdeck("diff", run.run_id, cwd=repository).out, "the change of a run that goes on")
     (named,) = json.loads(subdeck("status", run.run_id, "--json", cwd=repository).out)["runs"]
     assert (1, "running") == (named["changes"]["files"], named["status"])
-    engine.stop([run.run_id], force=True)
-    engine.wait([run.run_id], timeout=20)
+    other = start(engine, "hang")
+    started(engine, other)
+    said = subdeck("diff", run.run_id, "--stat", cwd=repository)
+    assert f"shared directory: also at work there: ad hoc {other.meta.short_id}" in said.err
+    engine.stop([run.run_id, other.run_id], force=True)
+    engine.wait([run.run_id, other.run_id], timeout=20)
 
 
 def test_outside_git(project_dir: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.run.model import RunReason
+from subdeck.core.run.model import RunReason, WorktreeFrom
 from subdeck.core.system import processes
 
 from tests.factories import open_engine, result_of, run_to_end, run_wrappers_with, start, wait_for_end
@@ -58,9 +58,7 @@ def test_killed(
         engine = open_engine(repository)
         run = start(engine, "edit a.py two 2", "answer Done.")
         wait_until(reached.exists, "the place where it is killed")
-    wrappers = [pid for pid in processes.marked(run.run_id) if os.getppid() != pid]
-    wrapper = min(wrappers)
-    os.kill(wrapper, signal.SIGKILL)
+    os.kill(min(processes.marked(run.run_id)), signal.SIGKILL)
     lost = wait_for_end(engine, run.run_id)
     assert RunReason.LOST is lost.reason
     wait_until(lambda: not processes.marked(run.run_id), "the recorder to be gone")
@@ -98,3 +96,18 @@ def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monk
     run = run_to_end(engine, "edit a.py one 1", "answer Done.")
     assert "completed" == run.status
     assert "1 file +1 −1; not recorded: it took too long" == run.changes.words
+
+
+def test_lost_in_a_worktree(tmp_path: Path) -> None:
+    """Its files are its own, whoever died: what it changed is what they are now."""
+    engine = open_engine(make(tmp_path / "repository", {"a.py": "one\ntwo\n"}))
+    reached = tmp_path / "reached"
+    run = start(engine, "put a.py changed\\n", f"touch {reached}", "hang", worktree=WorktreeFrom.HEAD)
+    wait_until(reached.exists, "the child to have written")
+    os.kill(min(processes.marked(run.run_id)), signal.SIGKILL)
+    lost = wait_for_end(engine, run.run_id)
+    assert RunReason.LOST is lost.reason
+    told = engine.work.changes(lost)
+    assert told is not None
+    assert ("1 file +1 −2", "") == (told.words.partition(";")[0], told.shared)
+    assert b"+changed\n" in engine.work.patch(lost)

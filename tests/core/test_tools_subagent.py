@@ -54,6 +54,17 @@ def test_single_answers_the_child(engine: Engine) -> None:
     assert row["runId"] == details["agentId"]
 
 
+def test_the_parent_learns_what_was_changed(engine: Engine, project_dir: Path) -> None:
+    """Figures and files stand in the text for its model, and as fields."""
+    (project_dir / "b.py").write_text("old")
+    answer = call(engine, "subagent", task("edit b.py old new", "save a.py x", "answer ok"))
+    (row,) = answer.structured["runs"]
+    changes = row["changes"]
+    assert (2, 1, 1, "tools") == tuple(changes[name] for name in ("files", "added", "removed", "source"))
+    assert {"path": "b.py", "status": "modified", "added": 1, "removed": 1} == changes["named"][1]
+    assert "**Changes:** 2 files +1 −1: a.py, b.py" in answer.text
+
+
 def test_structured_has_no_timeline(engine: Engine) -> None:
     """What a client shows its model is the same without the timelines."""
     answer = call(engine, "subagent", task("answer ok"))
