@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..core.project.follower import Stop, Update
     from ..core.project.talk import Sent
     from ..core.run.changes import Changes
+    from ..core.run.comparison import Side
     from ..core.run.model import RunMeta, RunRequest, RunResult, Verdict
     from ..core.run.snapshot import RunSnapshot
     from ..core.runners.tmux import AttachInfo
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..core.search.scan import Found
     from ..core.system.line_file import LineFile
     from ..core.work.acts import Act
+    from ..core.work.comparing import Difference
     from ..core.work.keeping import Unmerged
     from ..core.work.undo import TakenBack
 
@@ -34,6 +36,8 @@ class WorkApi(Protocol):
 
     def changes(self, run: RunSnapshot, /) -> Changes | None: ...
     def patch(self, run: RunSnapshot, /) -> bytes: ...
+    def side(self, run: RunSnapshot, /) -> Side: ...
+    def difference(self, run: RunSnapshot, other: RunSnapshot, /) -> Difference: ...
 
 
 class EngineApi(Protocol):

@@ -45,7 +45,7 @@ def compare(refs: tuple[str, ...], two: tuple[str, str] | None, as_json: bool) -
         return
     if two and not as_json:
         raise UsageError("--diff prints the difference alone", where="compare", hint="leave the other runs out")
-    sides = [_side(engine, run) for run in _runs(engine, refs or two or ())]
+    sides = [engine.work.side(run) for run in _runs(engine, refs or two or ())]
     if as_json:
         document({
             "sameTask": is_one_task(sides),
@@ -71,11 +71,6 @@ def _runs(engine: Engine, refs: Sequence[str]) -> Sequence[RunSnapshot]:
         hint = f"name {LEAST} to {MOST}, or one of several that were launched together"
         raise UsageError(what, where="compare", hint=hint)
     return found
-
-
-def _side(engine: Engine, run: RunSnapshot) -> Side:
-    result = engine.result(run.run_id) if run.has_ended else None
-    return Side(run=run, changes=engine.work.changes(run), answer=(result and result.final_text) or "")
 
 
 def _fields(side: Side) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from ..errors import SubdeckError, UsageError
 from ..git.diff import changed_files, write_patch
 from ..git.program import Git
 from ..git.snapshot import Store
+from ..run.artifacts import read_result
 from ..run.changes import Changes
+from ..run.comparison import Side
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from .recording import MOST_PATCH, summed
@@ -30,6 +32,12 @@ class Difference(Struct, frozen=True, kw_only=True):
     """As git writes it."""
     notes: tuple[str, ...] = ()
     """What a person should know, clauses."""
+
+
+def side_of(project: paths.Project, run: RunSnapshot, changes: Changes | None) -> Side:
+    """Return a run with what it changed and the beginning of its answer."""
+    result = read_result(project.run_dir(run.run_id)) if run.has_ended else None
+    return Side(run=run, changes=changes, answer=((result and result.final_text) or ""))
 
 
 def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> Difference:

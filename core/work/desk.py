@@ -11,6 +11,7 @@ from ..run.changes import Changes
 from ..run.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
+    from ..run.comparison import Side
     from .acts import Act
     from .branches import CommitPlan
     from .changes import LiveChanges
@@ -73,6 +74,12 @@ class Work:
         from .taking import apply
 
         return apply(self._project, plan)
+
+    def side(self, run: RunSnapshot) -> Side:
+        """Return what is said of a run beside others; takes as long as `changes`."""
+        from .comparing import side_of
+
+        return side_of(self._project, run, self.changes(run))
 
     def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
         """Compare what two runs have left, or have up to now. Takes as long as git. Raises SubdeckError and OSError."""

@@ -34,6 +34,7 @@ from tests.factories import (
     run_dir,
     run_to_end,
     start,
+    started,
     wait_for_end,
     wait_until_gone,
 )
@@ -192,7 +193,7 @@ def test_a_wrapper_that_dies_while_it_checks(project_dir: Path, tmp_path: Path) 
     engine = engine_with(project_dir, f"echo $$ > {tmp_path}/pid; sleep 1000")
     run = checking(engine, start(engine, "answer ok", check="tests"))
     pid = pid_in(tmp_path / "pid")
-    os.kill(events_of(engine, run)[0].pid, signal.SIGKILL)
+    os.kill(started(engine, run).pid, signal.SIGKILL)
     run = wait_for_end(engine, run.run_id)
     wait_until_gone(pid)
     assert ("lost", "its wrapper died while it ran") == (run.reason, checked(engine, run).note)

@@ -26,6 +26,7 @@ from subdeck.core.project.follower import Stop, Update
 from subdeck.core.project.registry import count
 from subdeck.core.project.talk import Sent
 from subdeck.core.run.changes import Changes
+from subdeck.core.run.comparison import Side
 from subdeck.core.run.events import AssistantText, Event, RunEnded, RunStarted, ToolCall, ToolResult, encode_event
 from subdeck.core.run.inbox import EntryKind
 from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunRequest, RunResult, Verdict
@@ -37,6 +38,7 @@ from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
+from subdeck.core.work.comparing import Difference
 from subdeck.core.work.keeping import Unmerged
 from subdeck.core.work.undo import TakenBack
 
@@ -138,6 +140,8 @@ class FakeWork:
         """By run id, of runs that go on."""
         self.patches: dict[str, bytes] = {}
         self.looks: list[str] = []
+        self.answers: dict[str, str] = {}
+        self.differences: dict[tuple[str, str], Difference | SubdeckError] = {}
 
     def changes(self, run: RunSnapshot) -> Changes | None:
         self.looks.append(run.run_id)
@@ -145,6 +149,15 @@ class FakeWork:
 
     def patch(self, run: RunSnapshot) -> bytes:
         return self.patches.get(run.run_id, b"")
+
+    def side(self, run: RunSnapshot) -> Side:
+        return Side(run=run, changes=self.changes(run), answer=self.answers.get(run.run_id, ""))
+
+    def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
+        found = self.differences[run.run_id, other.run_id]
+        if isinstance(found, SubdeckError):
+            raise found
+        return found
 
 
 class FakeEngine:

@@ -41,6 +41,7 @@ class KeyContext(StrEnum):
     COPY = "copying a preset"
     DETAIL = "one run in detail"
     TILES = "runs side by side"
+    COMPARE = "comparing runs"
     CLEAN_UP = "cleaning up"
     READING = "reading a list"
     """Messages, what doctor says, and other texts that are only read."""

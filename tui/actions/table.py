@@ -41,7 +41,7 @@ APP, DECK, FILTER, SEARCH = KeyContext.APP, KeyContext.DECK, KeyContext.FILTER, 
 PRESETS, RUNS, TRANSCRIPT = PANES
 LAUNCH, EDIT, COPY, DETAIL = KeyContext.LAUNCH, KeyContext.EDIT, KeyContext.COPY, KeyContext.DETAIL
 CLEAN_UP, READING, CONFIRM, HELP = KeyContext.CLEAN_UP, KeyContext.READING, KeyContext.CONFIRM, KeyContext.HELP
-FIND, PALETTE, TILES = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES
+FIND, PALETTE, TILES, COMPARE = KeyContext.FIND, KeyContext.PALETTE, KeyContext.TILES, KeyContext.COMPARE
 REQUEST, TALK = KeyContext.REQUEST, KeyContext.TALK
 
 _CLOSED_BY_ESCAPE = (
@@ -54,12 +54,13 @@ _CLOSED_BY_ESCAPE = (
     FIND,
     PALETTE,
     TILES,
+    COMPARE,
     KeyContext.PICK,
     KeyContext.ASK,
     CONFIRM,
     HELP,
 )
-_ONLY_READ = (DETAIL, READING, FIND, TILES, HELP)
+_ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, HELP)
 """Dialogs in which there is nothing to cancel."""
 
 _MOVES = {
@@ -272,6 +273,21 @@ ACTIONS: tuple[Action, ...] = (
     Action("help_on_tiles", at(TILES, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
     *(_move(where, (TILES,), "screen.move", "tile_") for where in _MOVES),
 
+    # --- comparing ---
+    Action("compare", at(DECK, "V"), "compare", needs=needs_run, footer=16,
+           help="Compare two to six marked runs, or those that were launched together: what each came to."),
+    Action("next_column", at(COMPARE, "tab", "right", "l"), "next", "Go to the next run.", do="screen.go(1)", footer=1),
+    Action("previous_column", at(COMPARE, "shift+tab", "left", "h"), "previous", "Go to the previous run.",
+           do="screen.go(-1)"),
+    *(Action(f"column_{number}", at(COMPARE, str(number)), f"run {number}", "Go to the run of that number.",
+             do=f"screen.choose({number})") for number in range(1, 7)),
+    Action("open_compared", at(COMPARE, "enter"), "open", "Show the run in detail, beginning with its answer.",
+           do="screen.ask_deck('open')", footer=2),
+    Action("difference", at(COMPARE, "d"), "difference", "Show what differs between what two runs have left.",
+           do="screen.ask_deck('difference')", footer=3),
+    Action("help_on_comparing", at(COMPARE, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
+    *(_move(where, (COMPARE,), "screen.move", "compare_") for where in _MOVES),
+
     # --- talking to a run ---
     Action("allow", at(REQUEST, "y"), "allow", "Allow what the run asks for, this once.", needs_permission_request,
            footer=1, changes=True),
@@ -369,7 +385,8 @@ ACTIONS: tuple[Action, ...] = (
 
     # --- dialogs ---
     Action("cancel",
-           (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W")), "cancel",
+           (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W"),
+            *at(COMPARE, "q", "V")), "cancel",
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),

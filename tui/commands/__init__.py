@@ -10,6 +10,7 @@ from functools import partial
 from ..actions import KeyContext
 from ..deck.screen import Handlers, MainScreen
 from .answers import AnswerCommands
+from .compare import CompareCommands
 from .deck import DeckCommands
 from .detail import DetailCommands
 from .finding import FindCommands
@@ -113,6 +114,7 @@ def handlers(deck: MainScreen) -> Handlers:
         "back": around.go_back,
         "palette": palette.open,
         "tiles": tiles.open,
+        "compare": CompareCommands(deck, detail).open,
         "watch": tiles.watch,
         "help": around.show_help,
         "messages": around.list_messages,

@@ -52,6 +52,7 @@ from .panes import Panes, SingleRunMode
 from .undo import Undo, clean_up_at_start
 
 if TYPE_CHECKING:
+    from ..compare.screen import CompareScreen
     from ..engine_api import EngineApi
     from ..runs.changing import ChangesWatch
     from ..search.contents import Contents
@@ -102,6 +103,7 @@ class MainScreen(LeanScreen):
         self._readonly = readonly
         self._watched = watched
         self._tiles: TilesScreen | None = None
+        self._comparison: CompareScreen | None = None
         self.bridge = Bridge(engine, readonly=readonly)
         self.presets = PresetList(actions, engine)
         root = engine.project.root
@@ -259,6 +261,8 @@ class MainScreen(LeanScreen):
             self._contents.runs_changed(update)
         if self._tiles is not None:
             self._tiles.runs_changed(update)
+        if self._comparison is not None:
+            self._comparison.runs_changed(update)
         self._single_run.look(update)
         self._look_for_silence()
         self.runs.mark_seen(looked_at)
@@ -421,10 +425,20 @@ class MainScreen(LeanScreen):
         else:
             self.bridge.show_tiles(())
 
+    def show_comparison(self, comparison: CompareScreen | None) -> None:
+        """Put a comparison over the deck, or take it away where somebody has left it."""
+        if self._comparison is not None and self._comparison.is_current:
+            self._comparison.dismiss()
+        self._comparison = comparison
+        if comparison:
+            self.app.push_screen(comparison)
+
     def _read_now(self, looked_at: str | None) -> tuple[str, ...]:
         """Return the runs whose ends somebody sees as they come: those of the tiles, or the one with the keys."""
         if self._tiles is not None and self._tiles.is_current:
             return self._tiles.visible_ids
+        if self._comparison is not None and self._comparison.is_current:
+            return self._comparison.run_ids
         return () if looked_at is None else (looked_at,)
 
     def read_tiles(self) -> None:

@@ -1,0 +1,85 @@
+"""Runs beside each other as lines: a column each, as many as there is room for; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from ...core.run.comparison import ROWS, Side, answer, facts, files, is_one_task
+from ...core.text.plain import one_line
+from ..text.cells import cells, fit, wrap
+from ..text.format import short_path
+
+LABEL = 9
+"""Cells of the names of the rows."""
+GAP = 2
+NARROWEST = 32
+"""Cells that a column needs for others to stand beside it."""
+ANSWER_ROWS = 40
+_STYLES = {"✓": "$text-success", "✗": "$text-error", "●": "$text-accent", "⊘": "$text-warning"}
+
+
+def shown_columns(count: int, current: int, width: int) -> range:
+    """Return which of so many columns are shown where one of them has to be."""
+    room = min(count, max(1, (width - LABEL) // (NARROWEST + GAP)))
+    first = min(max(0, current - room + 1), count - room)
+    return range(first, first + room)
+
+
+def title_of(sides: Sequence[Side]) -> str:
+    """`fix the flaky test ×3`, `3 runs of different tasks`"""
+    if not is_one_task(sides):
+        return f"{len(sides)} runs of different tasks"
+    return f"{one_line(sides[0].run.meta.task, 300)} ×{len(sides)}"
+
+
+def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> list[Content]:
+    """Lay out the runs; the column of the current one says that it is."""
+    shown = shown_columns(len(sides), current, width)
+    some = [sides[number] for number in shown]
+    room = max(1, (width - LABEL) // len(some) - GAP)
+    laid_out = [_line("", [_head(number, sides[number], current, room) for number in shown])]
+    if not is_one_task(sides):
+        laid_out.append(_line("task", [_cell(one_line(side.run.meta.task, 300), room) for side in some]))
+    said = [facts(side, now) for side in some]
+    laid_out += [_line(row, [_cell(fact[row], room) for fact in said]) for row in ROWS]
+    laid_out += _block("files", [_files(side, room) for side in some], room)
+    laid_out += _block("answer", [wrap(answer(side), room)[:ANSWER_ROWS] for side in some], room)
+    return laid_out
+
+
+def _head(number: int, side: Side, current: int, room: int) -> Content:
+    text = f" {number + 1} {one_line(side.run.meta.title, 40)} {side.run.meta.short_id} "
+    return Content.styled(fit(text, room), "reverse bold" if number == current else "bold")
+
+
+def _cell(text: str, room: int) -> Content:
+    """Return a text in so many cells; the first glyph of a state that is in it has its colour."""
+    cut = fit(one_line(text, 600), room)
+    at = next((place for place, char in enumerate(cut) if char in _STYLES), None)
+    if at is None:
+        return Content(cut)
+    return Content.assemble(cut[:at], (cut[at], _STYLES[cut[at]]), cut[at + 1 :])
+
+
+def _files(side: Side, room: int) -> list[str]:
+    rows: list[str] = []
+    for path, counts in files(side):
+        left = room - cells(counts) - 1 if counts else room
+        rows.append(f"{fit(short_path(path, max(1, left)), left)} {counts}" if counts else fit(path, room))
+    return rows
+
+
+def _block(label: str, rows: Sequence[Sequence[str]], room: int) -> Iterator[Content]:
+    """Yield lines of which a column may have more than another; none where none has any."""
+    for number in range(max(map(len, rows))):
+        parts = [Content(fit(some[number] if number < len(some) else "", room)) for some in rows]
+        yield _line(label if number == 0 else "", parts)
+
+
+def _line(label: str, parts: Sequence[Content]) -> Content:
+    gap = " " * GAP
+    spaced = [piece for part in parts for piece in (part, gap)]
+    return Content.assemble((fit(label, LABEL), "$text-muted"), *spaced[:-1])
