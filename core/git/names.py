@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import re
 
-_PLAIN = re.compile(rb'[^\x00-\x1f"\\\x7f]*')
+_PLAIN = re.compile(r'[^\x00-\x1f"\\\x7f\udc80-\udcff]*')
+"""Without control characters, quotes, and what stands for a byte that is no UTF-8."""
 _NAMED = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
 _BYTES = {name: bytes((code,)) for code, name in _NAMED.items()}
 
 
 def worded(name: bytes) -> str:
     """Return a name as text."""
-    if _PLAIN.fullmatch(name):
-        try:
-            return name.decode()
-        except UnicodeDecodeError:
-            pass
     text = name.decode("utf-8", "surrogateescape")
+    if _PLAIN.fullmatch(text):
+        return text
     return f'"{"".join(map(_escaped, text))}"'
 
 

@@ -110,12 +110,11 @@ class Store:
         store = Store(os.path.join(self.directory, "inside", sha256(name).hexdigest()[:16]))
         try:
             taken = store.take(inner, largest=largest, patience=patience)
-            committed = store.git(inner).run("rev-parse", "HEAD^{tree}").decode().strip() if inner.head else ""
         except (GitError, OSError):
             return "it cannot be looked into", True
         whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0" for one in taken.skipped)
         content = sha256(f"{inner.head}{taken.tree}{whys}".encode()).hexdigest()
-        return content[:10], bool(taken.skipped) or taken.tree != committed
+        return content[:10], bool(taken.skipped) or taken.tree != inner.tree
 
     def git(self, repository: Repository, *, patience: float = PATIENCE_S) -> Git:
         """Return git for what is in the store and the repository, to compare and merge. Raises GitError and OSError."""

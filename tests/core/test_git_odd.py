@@ -201,7 +201,7 @@ def test_line_ends(tmp_path: Path, store: Store) -> None:
     assert git(root, "rev-parse", "HEAD^{tree}") == before.tree
     write(root, {"a": "1\r\n2\r\n3\r\n"})
     assert {"a": FileStatus.MODIFIED} == changes(store, root, before)
-    git(root, "config", "core.safecrlf", "true")
+    git(root, "config", "--global", "core.safecrlf", "true")
     write(root, {"mixed": "1\r\n2\n"})
     assert "mixed" in listed(store.directory, take(store, root).tree)
 
@@ -226,6 +226,7 @@ def test_split_index(tmp_path: Path, store: Store) -> None:
     git(root, "add", "a")
     before = take(store, root)
     assert 2 == len(listed(store.directory, before.tree))
+    assert list(Path(store.directory).glob("sharedindex.*"))
     write(root, {"b": "2"})
     assert {"b": FileStatus.MODIFIED} == changes(store, root, before)
 

@@ -36,6 +36,8 @@ PATHS = {
     "core/git/index.py": ({"open", "os.utime"}, "the index of a repository, to copy it into the user's state"),
     "core/git/program.py": ({"open"}, "a file in memory, which git reads"),
     "core/git/repository.py": ({"os.readlink"}, "the HEAD of a repository, which once was a link"),
+    "core/git/snapshot.py": ({"shutil.copy2"}, "an index of ours in the user's state"),
+    "core/git/writing.py": ({"os.walk"}, "what is in the way in a working tree, which git writes"),
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
     "core/acp_bridge/wishes.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
