@@ -39,10 +39,17 @@ class Branch(Struct, frozen=True):
 
 
 def add(
-    repository: Repository, path: str, branch: str, commit: str, *, is_new: bool = True, patience: float = 600.0
+    repository: Repository,
+    path: str,
+    branch: str,
+    commit: str,
+    *,
+    is_new: bool = True,
+    checks_out: bool = True,
+    patience: float = 600.0,
 ) -> None:
     """Make a worktree at a path that is not there, on a new branch that begins with a commit; or on one that was made
-    for it, which has to be there still (`is_new` is False).
+    for it, which has to be there still (`is_new` is False). Unless it `checks_out` it is empty at first.
 
     No hook runs. Where it fails, or takes too long, neither worktree nor branch is left. Raises GitError and OSError.
     """
@@ -57,14 +64,21 @@ def add(
     if not is_new and tip != commit:
         what = "was moved" if tip else "has gone"
         raise GitError(f"the branch {branch}, which was made for it, {what}", where=repository.root)
+    command = ("worktree", "add", "--quiet", *(() if checks_out else ("--no-checkout",)))
     try:
         if is_new:
-            git.run("worktree", "add", "--quiet", "-b", branch, "--", path, commit)
+            git.run(*command, "-b", branch, "--", path, commit)
         else:
-            git.run("worktree", "add", "--quiet", "--", path, branch)
+            git.run(*command, "--", path, branch)
     except GitError:
         _take_back(repository, path, branch, commit)
         raise
+
+
+def check_out(path: str, *, patience: float = 600.0) -> None:
+    """Write the files of a worktree that was added without. Raises GitError."""
+    git = Git(path, settings=(("checkout.workers", "0"),), patience=patience)
+    git.run("reset", "--hard", "--quiet", "--no-recurse-submodules")
 
 
 def _take_back(repository: Repository, path: str, branch: str, commit: str) -> None:

@@ -111,6 +111,8 @@ def _doing(run: RunSnapshot, limit: int) -> str:
             now = special
         case Running() as running:
             now = one_line(running.sentence, limit) or one_line(running.activity, limit) or "starting"
+        case Queued(waits_for=WaitsFor.WORKTREE):
+            now = "preparing the worktree"
         case Queued(held=True, ahead=ahead):
             now = f"queue held, {f'{ahead} ahead' if ahead else 'next'}"
         case Queued(ahead=0):

@@ -11,7 +11,7 @@ from .artifacts import ActivityRecord, decode_activity
 from .describe import moment, unreadable_lines
 from .events import EventTail, HandedBack, TakenOver
 from .fold import Fold
-from .model import RunMeta
+from .model import RunMeta, WaitsFor
 from .silence import Pulse
 from .snapshot import Checking, Queued, Running, RunSnapshot
 
@@ -78,8 +78,10 @@ class OpenRun:
 
     @property
     def stands_in_queue(self) -> bool:
-        """Whether it is queued and its place counts; a foreign one gets no place among ours."""
-        return self.is_queued and not self.is_foreign
+        """Whether it is queued and its place counts; a foreign one gets no place among ours, and one whose worktree is
+        being made has its slot.
+        """
+        return self.is_queued and not self.is_foreign and self.fold.waits_for is not WaitsFor.WORKTREE
 
     def snapshot(self, ahead: int = 0, *, held: bool = False) -> RunSnapshot:
         """Return the run as it was last drained; `ahead` is how many go first while it is queued, and `held` whether

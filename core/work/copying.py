@@ -88,6 +88,10 @@ class Copying:
 
     def _link(self, name: str, target: str) -> None:
         os.symlink(os.path.join(self._root, name), target)
+        if Git(self._tree).lines("ls-files", "--others", "--exclude-standard", "-z", "--", name):
+            os.unlink(target)  # it would count as a change, and be taken over as one
+            self._trouble(name, 'it is ignored as a directory only: without the "/" at its end it could be linked')
+            return
         self._copied.linked.append(name)
 
     def _copy(self, name: str, target: str) -> None:

@@ -73,7 +73,7 @@ def make(directory: str, log: str) -> Made:
     try:
         notes = _made(directory, record, making)
         if making.setup:
-            notes.append(_set_up(os.path.join(tree_of(directory), record.prefix), record, making, log))
+            notes.append(_set_up(_place(tree_of(directory), record), record, making, log))
     except SubdeckError as error:
         return Made(str(error))
     except OSError as error:
@@ -83,22 +83,35 @@ def make(directory: str, log: str) -> Made:
 
 def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
     began = time.monotonic()
+    tree = tree_of(directory)
     repository = find(record.root)
     if repository is None or repository.trouble:
         why = repository.trouble if repository else "it is no git repository any more"
         raise SubdeckError(f"there can be no worktree of it: {why}", where=record.root)
     if os.path.realpath(repository.common_dir) != os.path.realpath(record.common_dir):
         raise SubdeckError("another repository is there now than at the launch", where=record.root)
-    tree = tree_of(directory)
-    in_git.add(repository, tree, record.branch, record.base, is_new=False, patience=MAKING_S)
-    place = os.path.join(tree, record.prefix)
+    locks = paths.state_file("work", ".locks")
+    files.make_private_directory(locks)
+    lock = files.open_lock(os.path.join(locks, paths.project_key(record.common_dir)))
+    try:
+        files.lock(lock)  # git reads what it knows of the others, also what another one has only begun to write
+        in_git.add(repository, tree, record.branch, record.base, is_new=False, checks_out=False)
+    finally:
+        os.close(lock)
+    in_git.check_out(tree, patience=MAKING_S)
+    place = _place(tree, record)
     os.makedirs(place, exist_ok=True)
-    if os.path.realpath(place) != os.path.join(os.path.realpath(tree), record.prefix).rstrip("/"):
+    if os.path.realpath(place) != _place(os.path.realpath(tree), record):
         raise SubdeckError("a link leads out of the worktree to where the run would work", where=place)
     notes = [f"its worktree is ready: {record.branch}, {time.monotonic() - began:.1f} s"]
     if making.copy or making.link:
         notes += _along(record.root, tree, making)
     return notes
+
+
+def _place(root: str, record: WorkRecord) -> str:
+    """Return where the run works, or was launched, below a root."""
+    return os.path.join(root, record.prefix) if record.prefix else root
 
 
 def _along(root: str, tree: str, making: Making) -> list[str]:
@@ -127,7 +140,7 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
     """Run the setup command. Raises SubdeckError where it fails, with the end of what it said."""
     command = one_line(" ".join(making.setup), 80)
     environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
-    environment |= {"PWD": place, "SUBDECK_ORIGIN": os.path.join(record.root, record.prefix).rstrip("/")}
+    environment |= {"PWD": place, "SUBDECK_ORIGIN": _place(record.root, record)}
     began = time.monotonic()
     descriptor = files.open_private(log, os.O_RDWR | os.O_APPEND | os.O_TRUNC)
     try:

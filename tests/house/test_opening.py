@@ -55,6 +55,7 @@ PATHS = {
             "os.readlink",
             "os.scandir",
             "os.symlink",
+            "os.unlink",
             "os.utime",
         },
         "ignored files of a working tree, without .pi, and their copies in the user's state",
