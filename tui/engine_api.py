@@ -5,7 +5,7 @@ Everything but `project`, `cwd` and `settings` may block, and is called in a thr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from ..core.search.scan import Found
     from ..core.system.line_file import LineFile
     from ..core.work.acts import Act
+    from ..core.work.branches import CommitPlan
     from ..core.work.comparing import Difference
+    from ..core.work.discarding import DiscardPlan
     from ..core.work.keeping import Unmerged
+    from ..core.work.merging import MergePlan
+    from ..core.work.taking import ApplyPlan
     from ..core.work.undo import TakenBack
 
 
@@ -38,6 +42,24 @@ class WorkApi(Protocol):
     def patch(self, run: RunSnapshot, /) -> bytes: ...
     def side(self, run: RunSnapshot, /) -> Side: ...
     def difference(self, run: RunSnapshot, other: RunSnapshot, /) -> Difference: ...
+    def plan_apply(
+        self,
+        run: RunSnapshot,
+        files: Iterable[str] | None = None,
+        hunks: Mapping[str, Collection[int]] | None = None,
+        /,
+        *,
+        reverse: bool = False,
+        tree: str = "",
+    ) -> ApplyPlan: ...
+    def apply(self, plan: ApplyPlan, /) -> Act: ...
+    def plan_merge(self, run: RunSnapshot, /, *, pick: bool = False) -> MergePlan: ...
+    def merge(self, plan: MergePlan, message: str = "", /) -> Act: ...
+    def plan_commit(self, run: RunSnapshot, /) -> CommitPlan: ...
+    def commit(self, plan: CommitPlan, message: str = "", /) -> Act: ...
+    def keep(self, run: RunSnapshot, name: str = "", /) -> Act: ...
+    def plan_discard(self, run: RunSnapshot, /) -> DiscardPlan: ...
+    def discard(self, plan: DiscardPlan, /) -> Act: ...
 
 
 class EngineApi(Protocol):

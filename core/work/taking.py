@@ -80,6 +80,8 @@ class ApplyPlan(Struct, frozen=True, kw_only=True):
         lines = [verb.format(self.run, where, self.changes.words), *map(file_line, self.files[:NAMED])]
         if len(self.files) > NAMED:
             lines.append(f"  and {len(self.files) - NAMED} more")
+        if self.is_running:
+            lines.append("It is still running: this is what it has changed up to now.")
         lines += map(sentence, self.notes)
         lines.append("The files are left unstaged; index and branch stay as they are.")
         return "\n".join(lines)

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,8 +38,12 @@ from subdeck.core.search.pattern import Pattern
 from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
+from subdeck.core.work.branches import CommitPlan
 from subdeck.core.work.comparing import Difference
+from subdeck.core.work.discarding import DiscardPlan
 from subdeck.core.work.keeping import Unmerged
+from subdeck.core.work.merging import MergePlan
+from subdeck.core.work.taking import ApplyPlan
 from subdeck.core.work.undo import TakenBack
 
 from ..factories import make_snapshot, make_state
@@ -142,6 +146,10 @@ class FakeWork:
         self.looks: list[str] = []
         self.answers: dict[str, str] = {}
         self.differences: dict[tuple[str, str], Difference | SubdeckError] = {}
+        self.plans: dict[str, Any] = {}
+        """By what is planned; or why it cannot be."""
+        self.asked: list[tuple[Any, ...]] = []
+        self.done: list[tuple[str, Any, str]] = []
 
     def changes(self, run: RunSnapshot) -> Changes | None:
         self.looks.append(run.run_id)
@@ -158,6 +166,52 @@ class FakeWork:
         if isinstance(found, SubdeckError):
             raise found
         return found
+
+    def _planned(self, name: str, *given: Any) -> Any:
+        self.asked.append((name, *given))
+        plan = self.plans[name]
+        if isinstance(plan, Exception):
+            raise plan
+        return plan
+
+    def _did(self, name: str, plan: Any, message: str = "") -> Act:
+        self.done.append((name, plan, message))
+        return Act("1", ActKind.APPLY, "the run", "2026-11-23T03:00:00.000Z", {"name": message})
+
+    def plan_apply(
+        self,
+        run: RunSnapshot,
+        files: Iterable[str] | None = None,
+        hunks: Mapping[str, Collection[int]] | None = None,
+        *,
+        reverse: bool = False,
+        tree: str = "",
+    ) -> ApplyPlan:
+        return self._planned("apply", run.run_id, files, hunks, reverse, tree)
+
+    def apply(self, plan: ApplyPlan) -> Act:
+        return self._did("apply", plan)
+
+    def plan_merge(self, run: RunSnapshot, *, pick: bool = False) -> MergePlan:
+        return self._planned("merge", run.run_id, pick)
+
+    def merge(self, plan: MergePlan, message: str = "") -> Act:
+        return self._did("merge", plan, message)
+
+    def plan_commit(self, run: RunSnapshot) -> CommitPlan:
+        return self._planned("commit", run.run_id)
+
+    def commit(self, plan: CommitPlan, message: str = "") -> Act:
+        return self._did("commit", plan, message)
+
+    def keep(self, run: RunSnapshot, name: str = "") -> Act:
+        return self._did("keep", run.run_id, name)
+
+    def plan_discard(self, run: RunSnapshot) -> DiscardPlan:
+        return self._planned("discard", run.run_id)
+
+    def discard(self, plan: DiscardPlan) -> Act:
+        return self._did("discard", plan)
 
 
 class FakeEngine:

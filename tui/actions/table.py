@@ -390,6 +390,8 @@ ACTIONS: tuple[Action, ...] = (
            "Close the dialog without doing anything.", do="screen.cancel", footer=2,
            name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
     Action("confirm", at(CONFIRM, "y"), "yes", "Do it.", do="screen.confirm", footer=1),
+    Action("edit_commit", at(CONFIRM, "e"), "edit message", do="screen.edit_message",
+           help="Write the message in your editor ($EDITOR), where a commit is about to be made."),
     *(_move(where, (HELP, READING, FIND, PALETTE), "screen.move", "scroll_", in_text=True)
       for where in ("down", "up", "page_down", "page_up")),
 )

@@ -1,0 +1,104 @@
+"""Say what would be done to files or branches, and ask; what keeps it from being done is said in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from ...core.text.plain import plain
+from ..actions import KeyContext, bindings
+from ..terminal.handover import edit_text
+from .loading import LoadingScreen
+
+MESSAGE_FILE = "COMMIT_EDITMSG"
+"""By its name an editor knows what it is."""
+
+
+class Plan(Protocol):
+    """What would be done, as the engine plans it."""
+
+    @property
+    def words(self) -> str: ...
+
+
+class PlanScreen(LoadingScreen[Plan, tuple[Plan, str] | None]):
+    """Shows a plan once it is made; returns it with the message of the commit, or None for a no.
+
+    One that is refused can only be read.
+    """
+
+    BINDINGS = bindings(KeyContext.CONFIRM)
+    CSS_PATH = "dialogs.tcss"
+
+    def __init__(self, question: str, make: Callable[[], Awaitable[Plan]], yes: str, *, harmless: bool = True) -> None:
+        """`make` plans it; Enter means yes where that is harmless, else cancel."""
+        super().__init__(make)
+        self._question = question
+        self._yes = yes
+        self._harmless = harmless
+        self._message = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="plan") as dialog:
+            dialog.border_title = Content(self._question)
+            with VerticalScroll(can_focus=False):
+                yield Static(Content("…"), id="words")
+                yield Static(id="message")
+            yield Static("", id="problems")
+            with Horizontal(classes="buttons"):
+                yield Button("Edit message", id="edit", compact=True)
+                yield Button("Cancel", id="no", compact=True)
+                yield Button(Content(self._yes), id="yes", variant="primary", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#edit").display = False
+        self.query_one("#no", Button).focus()
+
+    async def fill(self, data: Plan) -> None:
+        self.query_one("#words", Static).update(Content(data.words))
+        if self._refusal:
+            self.query_one("#yes").display = False
+            self.query_one("#no", Button).label = "Close"
+            return
+        self._message = str(getattr(data, "message", ""))
+        self.query_one("#edit").display = bool(self._message)
+        self._show_message()
+        if self._harmless:
+            self.query_one("#yes", Button).focus()
+
+    @property
+    def _refusal(self) -> str:
+        return str(getattr(self.data, "refusal", ""))
+
+    def _show_message(self) -> None:
+        if self._message:
+            head = Content.styled("\nMessage (e edits it):\n", "$text-muted")
+            self.query_one("#message", Static).update(head + Content(plain(self._message)))
+
+    @on(Button.Pressed, "#edit")
+    def action_edit_message(self) -> None:
+        """Have the message changed in the operator's editor."""
+        if self.is_loading or not self._message:
+            return
+        text, problem = edit_text(cast("App[Any]", self.app), f"{self._message}\n", name=MESSAGE_FILE)
+        if not problem and not text.strip():
+            problem = "A commit needs a message."
+        self.query_one("#problems", Static).update(Content(problem))
+        if not problem:
+            self._message = text.strip()
+            self._show_message()
+
+    @on(Button.Pressed, "#yes")
+    def action_confirm(self) -> None:
+        if self.data is not None and not self.is_loading and not self._refusal:
+            self.dismiss((self.data, self._message))
+
+    @on(Button.Pressed, "#no")
+    def action_cancel(self) -> None:
+        self.dismiss(None)
