@@ -195,7 +195,7 @@ class Store:
         lock = files.open_lock(os.path.join(self.directory, "store.lock"))
         try:
             files.lock(lock)
-            for name in ("index.lock", "index.base.lock"):
+            for name in ("index.lock", "index.base.lock", "index.write", "index.write.lock"):
                 files.remove(os.path.join(self.directory, name))
             yield
         finally:
