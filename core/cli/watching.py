@@ -102,6 +102,8 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     lines = [f"{describe.state(run)} ({result.reason}) {run.meta.short_id} after {elapsed}{tokens}"]
     if result.error_message:
         lines.append("  " + one_line(result.error_message, 2000))
+    if result.changes and result.changes.files:
+        lines.append(f"  changed {one_line(result.changes.words, 400)}")
     lines += [
         f"  not delivered ({one_line(message.reason)}): {one_line(message.text)}" for message in result.undelivered
     ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, FileStatus
 from subdeck.core.run.model import RunStatus, Usage
+from subdeck.tui.detail.facts import facts_rows
+from subdeck.tui.detail.page import plain_text
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.order import Sort, sort_key
 
@@ -57,6 +61,17 @@ def test_sort() -> None:
     """The run that changed most lines comes first."""
     much, little = a_run(1, "completed", changes=SOME), a_run(2, "completed", changes=Changes(files=1, added=1))
     assert sort_key([much], RunStatus.COMPLETED, Sort.CHANGES) < sort_key([little], RunStatus.COMPLETED, Sort.CHANGES)
+
+
+def test_facts() -> None:
+    """The files stand there with their lines, and why one has none; so does who else was there."""
+    run = a_run(1, "completed", changes=SOME)
+    now = datetime.now(UTC)
+    rows = facts_rows(run, run.meta, None, None, now, 100, changes=replace(SOME, shared="also at work there: x"))
+    text = plain_text(rows)
+    assert "changed         shared directory: 2 files +12 −3 (also at work there: x)" in text
+    assert "src/auth.py  +12 −3" in text
+    assert "new.bin  added, binary" in text
 
 
 async def test_the_column_is_live() -> None:

@@ -50,8 +50,11 @@ def facts_rows(
     now: datetime,
     width: int,
     unreadable: int = 0,
+    changes: Changes | None = None,
 ) -> list[Row]:
-    """Lay out the facts of a run in groups; `unreadable` counts the lines that are not events."""
+    """Lay out the facts of a run in groups; `unreadable` counts the lines that are not events, `changes` says what the
+    run has changed so far.
+    """
     groups = {
         "Request": _request(meta),
         "Agent": _agent(meta, result),
@@ -60,7 +63,7 @@ def facts_rows(
         "Process": _process(meta, runner),
         "Times": _times(run, meta, now),
         "Result": _result(result),
-        "Changes": _changes(result.changes if result else None),
+        "Changes": _changes(changes),
         "Problems": _problems(run, result, unreadable),
     }
     blocks = [[heading(title), *rows] for title, facts in groups.items() if (rows := _rows(facts, width))]

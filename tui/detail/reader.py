@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 from ...core import paths
 from ...core.project.diagnosis import DiagnosisReader, explain
 from ...core.run import artifacts
+from ...core.run.changes import Changes
 from ...core.run.describe import prompt_mode_words, size_text
 from ...core.run.events import EventTail
 from ...core.run.fold import UsageReader
@@ -35,7 +37,14 @@ PIECE_BYTES = 8 * 1024 * 1024
 class DetailReader:
     """Reads one run, a tab at a time; what was read of a growing file is not read again."""
 
-    def __init__(self, project: paths.Project, run_id: str) -> None:
+    def __init__(
+        self,
+        project: paths.Project,
+        run_id: str,
+        changes: Callable[[RunSnapshot], Changes | None] = lambda run: run.changes,
+    ) -> None:
+        """Take what says what a run has changed so far, and what can still be told of one that was lost: `changes`."""
+        self._changes = changes
         self._run_dir = project.run_dir(run_id)
         self._diagnosis = DiagnosisReader(project, run_id)
         self._usage = UsageReader(self._run_dir)
@@ -116,7 +125,7 @@ class DetailReader:
         self._events.read(PIECE_BYTES)
         more = self._events.offset - before >= PIECE_BYTES
         runner = artifacts.read_runner(self._run_dir)
-        rows = facts_rows(run, meta, result, runner, now, width, self._events.unreadable)
+        rows = facts_rows(run, meta, result, runner, now, width, self._events.unreadable, self._changes(run))
         return Page(rows, copy=plain_text(rows), more=more)
 
     def _usage_page(self, width: int) -> Page:

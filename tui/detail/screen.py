@@ -137,7 +137,7 @@ class RunDetailScreen(ModalScreen[bool]):
         self._act = act
         self._actions = actions
         self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
-        self._reader = DetailReader(bridge.engine.project, run.run_id)
+        self._reader = DetailReader(bridge.engine.project, run.run_id, bridge.engine.work.changes)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
         """What was read last."""
@@ -159,7 +159,7 @@ class RunDetailScreen(ModalScreen[bool]):
     def show_run(self, run: RunSnapshot) -> None:
         """Show another run in the same tab."""
         self.run, self._page, self._shown, self._gone = run, UNREAD, None, False
-        self._reader = DetailReader(self._bridge.engine.project, run.run_id)
+        self._reader = DetailReader(self._bridge.engine.project, run.run_id, self._bridge.engine.work.changes)
         self.query_one("#run-id", Static).update(run.run_id)
         self.query_one("#why", Static).update("")
         self.query_one(FileList).show_files(())

@@ -305,4 +305,5 @@ def _facts(run: RunSnapshot) -> list[str]:
     """Say where it comes from and what it runs on; the first is what a narrow screen misses least."""
     meta = run.meta
     origin = str(meta.preset_source) if meta.preset else ""
-    return [part for part in (origin, meta.runner, one_line(meta.resolved_model, 40), meta.run_id) if part]
+    changed = f"changed {run.changes.brief}" if run.changes and run.changes.files else ""
+    return [part for part in (origin, meta.runner, one_line(meta.resolved_model, 40), meta.run_id, changed) if part]
