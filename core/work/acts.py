@@ -96,6 +96,16 @@ def drop(project: paths.Project, act_id: str) -> bool:
     return was_there
 
 
+def tidy(project: paths.Project) -> None:
+    """Remove what was kept for acts that have left the stack: who drops one may be killed over it. Raises OSError."""
+    above = os.path.dirname(place(project, "-"))
+    if not os.path.isdir(above):
+        return
+    with _changing(project) as acts:
+        for name in set(files.names(above)) - {act.id for act in acts}:
+            files.remove_tree(place(project, name))
+
+
 def read(project: paths.Project) -> list[Act]:
     """Return what is on the stack, the last act last; a line that cannot be read is left out."""
     return list(_parsed(files.content(_file(project))))

@@ -24,7 +24,8 @@ from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
-from .acts import ActKind, record
+from . import acts
+from .acts import ActKind
 from .record import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 TITLE = 40
 """Characters of the name of a run."""
 BRANCH = 60
+BASE = ".base-"
+"""Begins the names of what launches keep, so that the next snapshot of a repository is quick."""
 
 
 class Cleaned(Struct, frozen=True):
@@ -178,12 +181,24 @@ def sweep(project: paths.Project) -> None:
         return
     for directory in work_dirs(project):
         run_id = os.path.basename(directory)
-        try:
-            is_old = os.stat(directory).st_mtime < time.time() - trash.KEPT
-        except OSError:
-            continue
-        if is_old and state_of(project, run_id) is RunState.LOST:
+        if _is_old(directory) and state_of(project, run_id) is RunState.LOST:
             _let_go(project, run_id, for_good=False)
+    works = paths.works_dir(project)
+    for name in files.names(works):
+        if name.startswith(BASE) and _is_old(base := os.path.join(works, name)):
+            files.remove_tree(base)
+    try:
+        acts.tidy(project)
+    except OSError as error:
+        log_fault("while tidying what can be taken back", error)
+
+
+def _is_old(directory: str) -> bool:
+    """Return whether nobody has touched a directory of work for a day."""
+    try:
+        return os.stat(directory).st_mtime < time.time() - trash.KEPT
+    except OSError:
+        return False
 
 
 def _delete(project: paths.Project, run_id: str) -> tuple[str, ...]:
@@ -247,6 +262,6 @@ def _remember(project: paths.Project, run_ids: list[str], titles: dict[str, str]
 def _record(project: paths.Project, kind: ActKind, words: str, data: dict[str, object]) -> None:
     """Put a deletion on the stack; where that cannot be written it is deleted all the same, and in the trash."""
     try:
-        record(project, kind, words, data)
+        acts.record(project, kind, words, data)
     except OSError as error:
         log_fault("while remembering what was deleted", error)

@@ -11,7 +11,7 @@ from subdeck.core import paths
 from subdeck.core.config.settings import Retention
 from subdeck.core.engine import Engine
 from subdeck.core.project import trash
-from subdeck.core.work import keeping, worktrees
+from subdeck.core.work import acts, keeping, worktrees
 from subdeck.core.work.record import Taken, read_record, work_dirs, write_record
 from subdeck.core.work.standing import Stand
 
@@ -193,9 +193,16 @@ def test_what_nobody_has_any_more_is_swept(engine: Engine) -> None:
         trash.purge(engine.project, [run_id])
     engine.purge()
     assert safe_tree.exists() and store.exists()
-    for directory in work_dirs(engine.project):
+    base = Path(paths.works_dir(engine.project), ".base-0123")
+    base.mkdir()
+    act = acts.record(engine.project, acts.ActKind.APPLY, "scout 4ae0bd", {})
+    for name in (act.id, "dropped"):
+        Path(acts.place(engine.project, name)).mkdir(parents=True)
+    for directory in (*work_dirs(engine.project), base):
         os.utime(directory, (0, 0))
     engine.purge()
+    assert [act.id] == os.listdir(os.path.dirname(acts.place(engine.project, act.id)))
+    assert not base.exists()
     assert not safe_tree.exists() and not store.exists() and tree.exists()
     (found,) = worktrees.listed(engine.project)
     assert (meta.run_id, worktrees.RunState.LOST) == (found.run_id, found.run)
