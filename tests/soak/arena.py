@@ -21,6 +21,7 @@ from subdeck.core.paths import Project
 from subdeck.core.system import processes
 
 from tests import isolation
+from tests.repositories import make_repository, pinned
 
 from .plan import Scene
 
@@ -30,6 +31,8 @@ TIME_LIMIT_S = 3
 """Of every run, so that each child that hangs is ended."""
 GRACE_S = 0.2
 SOCKET = "soak"
+FILES = 60
+"""Of a repository in which worktrees are made."""
 
 WRAPPER_SHIM = """#!/bin/sh
 case "$*" in *subdeck.core.wrapper*) exec {before} {python} "$@";; esac
@@ -56,14 +59,22 @@ class Arena:
         self.journals = root / "journals"
         self.told = root / "told"
         self.output = root / "output"
-        for directory in (self.directory / ".git", self.journals, self.output):
+        for directory in (self.directory, self.journals, self.output):
             directory.mkdir(parents=True)
-        (self.directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         environment = isolation.variables(root)
         environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
         isolation.enter(environment)
         tempfile.tempdir = None
         os.chdir(self.directory)
+        self.pinned: list[str] = []
+        """What the repository held before there was any worktree."""
+        if scene is Scene.WORKTREE:
+            make_repository(self.directory, **{f"file{number}_txt": "text\n" * number for number in range(FILES)})
+            (self.directory / "uncommitted.txt").write_text("not committed\n")
+            self.pinned = pinned(self.directory)
+        else:
+            (self.directory / ".git").mkdir()
+            (self.directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         self._settings(scene, has_groups)
         self._preset(scene)
 
@@ -86,7 +97,7 @@ class Arena:
     def _preset(self, scene: Scene) -> None:
         file = Path(self.project.home, "scout.md")
         file.parent.mkdir(parents=True)
-        more = "sticky: true\n" if scene is Scene.STICKY else ""
+        more = {Scene.STICKY: "sticky: true\n", Scene.WORKTREE: "worktree: true\n"}.get(scene, "")
         file.write_text(
             f"---\nname: scout\ndescription: looks around\ntimeout: {TIME_LIMIT_S}s\n{more}---\nBe brief.\n"
         )

@@ -40,22 +40,24 @@ class Scene(StrEnum):
     """Two runs, launched by a server."""
     OFFLINE = "offline"
     """The agent that comes with subdeck."""
+    WORKTREE = "worktree"
+    """Two runs, each in a git worktree of its own; at the end all is cleaned up."""
 
 
-RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 3, Scene.TMUX: 2, Scene.MCP: 2}
+RUNS: Mapping[Scene, int] = {Scene.QUEUE: 3, Scene.STICKY: 3, Scene.TMUX: 2, Scene.MCP: 2, Scene.WORKTREE: 2}
 """How many runs a scene has, where it is not one."""
 
 SCENES: Mapping[Victim, Sequence[Scene]] = {
     Victim.WRAPPER: tuple(Scene),
-    Victim.CHILD: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.MCP),
-    Victim.LAUNCHER: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
+    Victim.CHILD: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.MCP, Scene.WORKTREE),
+    Victim.LAUNCHER: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.WORKTREE),
     Victim.LOOKER: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
     Victim.FOLLOWER: (Scene.ALONE, Scene.QUEUE, Scene.MCP),
     Victim.TMUX_SERVER: (Scene.TMUX,),
     Victim.TMUX_CLIENT: (Scene.TMUX,),
     Victim.MCP: (Scene.MCP,),
     Victim.STANDBY: (Scene.ALONE, Scene.STICKY),
-    Victim.ALL: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX),
+    Victim.ALL: (Scene.ALONE, Scene.QUEUE, Scene.STICKY, Scene.TMUX, Scene.WORKTREE),
 }
 """Where each can be hit."""
 

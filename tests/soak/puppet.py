@@ -46,6 +46,12 @@ class Puppet:
         except OSError:
             self.note("beside", "another child")
 
+    def work(self):
+        """Leave something in the worktree."""
+        with open("found.txt", "w") as file:
+            file.write("found\n")
+        self.note("worked", os.getcwd())
+
     def write(self, line):
         rest = memoryview(line.encode())
         while rest:
@@ -183,6 +189,8 @@ def main():
         os.execve(sys.executable, [sys.executable, "-I", "-S", __file__, "--again", task, *sys.argv[1:]], {})
     puppet = Puppet(journal)
     puppet.note("begun", os.getpid())
+    if os.path.exists("uncommitted.txt"):
+        puppet.work()
     if "--session" in sys.argv:
         puppet.note_others_at(sys.argv[sys.argv.index("--session") + 1])
     BEHAVIOURS[behaviour](puppet)

@@ -15,7 +15,8 @@ from msgspec import Struct, structs
 from subdeck.core.system import processes
 
 from . import arena
-from .plan import Plan, Usual, Victim, draw
+from .cleaning import clean
+from .plan import Plan, Scene, Usual, Victim, draw
 from .records import RunRecords
 from .trial import Trial
 from .verdict import Broken, judge
@@ -89,6 +90,8 @@ def _played(plan: Plan, root: Path) -> Report:
     numbers = {run_dir: world.number_of(run_dir) for run_dir in world.run_dirs()}
     runs = [RunRecords.read(run_dir, number, world.journal(number)) for run_dir, number in numbers.items()]
     broken = tuple(judge(plan, outcome, runs, Path(world.project.home), world.output))
+    if plan.scene is Scene.WORKTREE and not broken:
+        broken = tuple(clean(world, runs))
     return Report(
         plan,
         kills=tuple(hit.victim for hit in outcome.hits if not hit.error),
