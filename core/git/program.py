@@ -42,6 +42,10 @@ _FIXED = {
     "LC_ALL": "C",
     "SSH_ASKPASS": "",
 }
+COMING_S = 2.0
+"""Seconds that a worktree which another git is just making may keep all others from looking at worktrees."""
+_COMING = re.compile(r"failed to read .*worktrees/[^/]+/commondir")
+"""What git says then: it has made the file, and has not written it yet."""
 _CHUNK = 1 << 16
 _MOST_SAID = 1 << 16
 """Bytes of stderr that are kept: the last ones."""
@@ -124,9 +128,13 @@ class Git:
 
     def ask(self, *arguments: str | bytes, input: bytes | None = None) -> Answer:  # noqa: A002
         """Return how a command ended and what it wrote. Raises GitError where it cannot be run, or takes too long."""
-        written: list[bytes] = []
-        code, said = self.feed(written.append, *arguments, input=input)
-        return Answer(code, b"".join(written), said)
+        deadline = time.monotonic() + COMING_S
+        while True:
+            written: list[bytes] = []
+            code, said = self.feed(written.append, *arguments, input=input)
+            if not code or not _COMING.search(said) or time.monotonic() > deadline:
+                return Answer(code, b"".join(written), said)
+            time.sleep(0.01)
 
     def feed(
         self,

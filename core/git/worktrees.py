@@ -67,9 +67,8 @@ def add(
     command = ("worktree", "add", "--quiet", *(() if checks_out else ("--no-checkout",)))
     try:
         if is_new:
-            git.run(*command, "-b", branch, "--", path, commit)
-        else:
-            git.run(*command, "--", path, branch)
+            create_branches(repository, {branch: commit})
+        git.run(*command, "--", path, branch)
     except GitError:
         _take_back(repository, path, branch, commit)
         raise

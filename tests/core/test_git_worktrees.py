@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,18 @@ def test_any_words_make_a_branch(words: str, name: str) -> None:
     """Whatever a preset is called, a branch can be named after it."""
     assert name == worktrees.fit(words)
     worktrees.check_branch(f"subdeck/{name}-4ae0bd")
+
+
+def test_a_worktree_that_another_git_is_making(tmp_path: Path) -> None:
+    """Between the making and the writing of a file of it git refuses to look at any worktree: that is waited for."""
+    root = make(tmp_path / "r", {"a": "1"})
+    repository = found(root)
+    coming = root / ".git" / "worktrees" / "coming"
+    coming.mkdir(parents=True)
+    (coming / "gitdir").write_text(f"{tmp_path}/coming/.git\n")
+    (coming / "commondir").touch()
+    written = threading.Timer(0.2, (coming / "commondir").write_text, ("../..\n",))
+    written.start()
+    worktrees.add(repository, str(tmp_path / "tree"), "subdeck/x-1", str(repository.head))
+    written.join()
+    assert "1" == (tmp_path / "tree" / "a").read_text()

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.work import acts
+from subdeck.core.run.describe import doing
+from subdeck.core.run.model import WorktreeFrom
+from subdeck.core.work import acts, keeping
 
 from tests.factories import open_engine, request
 from tests.repositories import git, make_repository, pinned
@@ -47,3 +49,48 @@ def test_runs_in_the_working_tree_leave_only_what_they_wrote(project_dir: Path) 
     assert before == (pinned(root), objects(root), remembered() - stack)
     assert RUNS == len(list(root.glob("new-*.txt")))
     assert ["deleting 12 runs"] == [act.title for act in acts.read(engine.project)]
+
+
+def test_runs_in_worktrees_leave_only_what_is_not_merged(project_dir: Path) -> None:
+    """A clean-up keeps the branches of work that is nowhere else, and a purge those neither: the repository refers to
+    what it did before, and the state has grown by nothing.
+    """
+    root = make_repository(project_dir)
+    (root / "a.txt").write_text("changed by a person\n")
+    (root / "untracked.txt").write_text("untracked\n")
+    git(root, "config", "user.name", "child")
+    git(root, "config", "user.email", "child@test")
+    engine = open_engine(root)
+
+    def referred() -> list[str]:
+        return sorted(git(root, "rev-list", "--objects", "--all").splitlines())
+
+    before = pinned(root), referred(), git(root, "status", "--porcelain"), remembered()
+    scripts = (
+        ["answer ok"],
+        ["put new.txt new\\n", "answer ok"],
+        ["put new.txt new\\n", "bash git add -A && git commit -qm new", "answer ok"],
+    )
+    wanted = [request(*scripts[number % 3], worktree=WorktreeFrom.FILES) for number in range(RUNS)]
+    run_ids = [run.run_id for run in engine.launch(wanted, background=True)]
+    ended = engine.wait(run_ids, timeout=120)
+    assert [("completed", "ok")] * RUNS == [(run.status, doing(run)) for run in ended]
+    unmerged = {one.run_id for one in engine.unmerged(run_ids)}
+    assert {run_id for number, run_id in enumerate(run_ids) if number % 3} == unmerged
+    stock = keeping.read_stock(engine.project)
+    assert (RUNS, unmerged) == (stock.worktrees, stock.unmerged)
+    engine.delete(set(run_ids) - unmerged)
+    assert len(unmerged) == len(git(root, "for-each-ref", "refs/heads/subdeck").splitlines())
+    assert 1 + len(unmerged) == git(root, "worktree", "list", "--porcelain").count("worktree ")
+    engine.delete(unmerged)
+    engine.purge(run_ids)
+    ours = paths.works_dir(engine.project)
+    kept = {name for name in remembered() if name.startswith(os.path.relpath(ours, paths.state_file()) + "/.base-")}
+    stack = os.path.relpath(f"{ours}/undo.jsonl", paths.state_file())
+    assert before == (
+        pinned(root),
+        referred(),
+        git(root, "status", "--porcelain"),
+        remembered() - kept - {stack},
+    )
+    assert "error" not in git(root, "fsck", "--no-progress")
