@@ -64,6 +64,8 @@ class AgentChoice(Struct, frozen=True):
     """Whether its children take messages and ask while they run."""
     takes_tools: bool = True
     """Whether it can be told which tools its child has."""
+    tells_price: bool = True
+    """Whether it tells what its model costs, before the run is over or by ending it itself."""
     has_default_model: bool = False
     """Whether it takes a model by its own settings where none is named."""
 

@@ -48,6 +48,9 @@ class Start(Struct, frozen=True):
     handed_back: int = 0
     """How many of the prompts before this one's are what the run went on with once a person had handed it back."""
 
+    spent: float = 0.0
+    """Dollars that the run had spent before."""
+
     @property
     def attempt(self) -> int:
         """Which of the tries to get a result it is; to go on is no other try."""

@@ -35,6 +35,19 @@ class Number(click.FloatRange):
         return number
 
 
+class Dollars(Number):
+    """An amount above nothing, with the sign or without."""
+
+    def __init__(self) -> None:
+        super().__init__(1_000_000)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        amount = super().convert(str(value).strip().removeprefix("$"), param, ctx)
+        if amount <= 0:
+            self.fail(f"{one_line(str(value), 40)} is not above 0", param, ctx)
+        return amount
+
+
 _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
 
 

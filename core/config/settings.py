@@ -21,9 +21,11 @@ from .values import (
     Count,
     CountOrZero,
     Days,
+    Dollars,
     Duration,
     Megabytes,
     Name,
+    PriceOfTokens,
     Rules,
     Seconds,
     Spelling,
@@ -82,6 +84,8 @@ Role = Annotated[
     Spelling("letters, digits, _, . and -", lambda name: name.removeprefix("@")),
 ]
 RoleModel = Annotated[str, Meta(min_length=1), Spelling("a model like provider/id")]
+ModelName = Annotated[str, Meta(min_length=1), Spelling("the name of a model")]
+Directory = Annotated[str, Meta(min_length=1), Spelling("a directory")]
 Key = Annotated[str, Meta(min_length=1), Spelling('a key like "ctrl+r"')]
 
 
@@ -130,6 +134,19 @@ class LimitSettings(Limits, frozen=True):
     stall: Annotated[
         Duration | None, Setting("Ends a run whose child is silent that long while no tool runs.", "10m", _LOWERS)
     ] = None
+    budget: Annotated[Dollars | None, Setting("Ends a run that has spent this many dollars.", "2.50", _LOWERS)] = None
+    max_tokens: Annotated[
+        Count | None, Setting("Ends a run that has used this many tokens, those of the cache too.", "5000000", _LOWERS)
+    ] = None
+
+
+class PriceSettings(Struct, frozen=True):
+    """What a million tokens of a model cost, in dollars."""
+
+    input: PriceOfTokens
+    output: PriceOfTokens
+    cache_read: PriceOfTokens | None = None
+    cache_write: PriceOfTokens | None = None
 
 
 class PermissionSettings(Permissions, frozen=True):
@@ -314,6 +331,27 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     limits: LimitSettings = LimitSettings()
+    day_budget: Annotated[
+        Dollars | None,
+        Setting("Dollars that all runs of a day may spend; beyond it nothing is launched, but as it is allowed.", "20"),
+    ] = None
+    project_budget: Annotated[
+        Dollars | None, Setting("Dollars that the runs of one project may spend in a day.", "10", _LOWERS)
+    ] = None
+    project_budgets: Annotated[
+        dict[Directory, Dollars],
+        Spelling('lines of the form "directory: dollars"', dict),
+        Setting("The same for single projects, by directory, with all below it.", "{~/src/shop: 5}"),
+    ] = {}
+    prices: Annotated[
+        dict[ModelName, Annotated[PriceSettings, Spelling('"input:" and "output:" below it', dict)]],
+        Spelling('lines of the form "model:" with "input:" and "output:" below each', dict),
+        Setting(
+            "What a million tokens of a model cost in dollars, for agents that tell no price; cache_read and"
+            " cache_write cost as input does unless they are said. A * stands for any characters.",
+            '{"gpt-5*": {input: 1.25, output: 10, cache_read: 0.125}}',
+        ),
+    ] = {}
     talk: Annotated[
         Switch,
         Setting("Whether children that can do so take messages and ask while they run; a preset may say otherwise."),

@@ -84,7 +84,12 @@ def _duration(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def _dollars(text: str) -> float:
+    return _number(text.strip().removeprefix("$"))
+
+
 MOST_COUNT = 999_999_999
+MOST_DOLLARS = 1_000_000
 MOST_DAYS = 36_500
 MOST_MEGABYTES = 1_000_000_000
 MOST_GRACE_S = 24 * 3600
@@ -126,6 +131,13 @@ Megabytes = Annotated[
     Meta(gt=0, le=MOST_MEGABYTES),
     Spelling(f"a number of megabytes above 0, at most {MOST_MEGABYTES:,},", _number),
 ]
+Dollars = Annotated[
+    float,
+    Meta(gt=0, le=MOST_DOLLARS),
+    Spelling(f"dollars like 0.50, above 0 and at most {MOST_DOLLARS:,},", _dollars),
+]
+PriceOfTokens = Annotated[float, Meta(ge=0, le=MOST_DOLLARS), Spelling(f"dollars from 0 to {MOST_DOLLARS:,}", _dollars)]
+"""Per million."""
 Duration = Annotated[
     float,
     Meta(gt=0, le=MOST_SECONDS),
@@ -250,4 +262,4 @@ def _struct(key: str, struct: type[Struct], node: Fields) -> dict[str, Any]:
         if name not in kinds:
             hint = f"known here: {', '.join(kinds)}"
             raise ContentError(f'"{key}.{name}" is not a setting', line=child.line, hint=hint)
-    return {name: read_value(f"{key}.{name}", kinds[name], child) for name, child in node.pairs.items()}
+    return {name: read_value(f"{key}.{name}", without_none(kinds[name]), child) for name, child in node.pairs.items()}

@@ -37,6 +37,7 @@ from ..run.model import (
     effective_limits,
 )
 from ..run.outcome import INSTRUCTION
+from ..run.prices import Price, price_of
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
 from ..text.plain import one_line
@@ -59,6 +60,7 @@ _PARTS = (
     "child_session",
     "inherited",
     "check",
+    "limits",
     "key",
 )
 """Of a plan: those that can raise, in the order in which a person would mend them."""
@@ -155,6 +157,7 @@ class Plan:
             idle_timeout=(preset and preset.idle_timeout) or settings.idle_timeout,
             by_hand=request.by_hand,
             check=self.check_name,
+            prices=self.prices,
             origin=Origin(rerun=request.rerun, follow_up=request.follow_up, previous=request.previous),
             worktree=worktree,
             warnings=(*model.notices, *limit_warnings, *self.agent_warnings, *worktree_warnings),
@@ -390,9 +393,43 @@ class Plan:
 
     @cached_property
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
-        """What ends the run from outside, and which limits of the preset have no effect."""
-        preset = self.preset
-        return effective_limits(preset.limits if preset else Limits(), self._settings.limits)
+        """What ends the run from outside, and which limits of the preset have no effect. Raises UsageError for a budget
+        that nobody could see overstepped.
+        """
+        request, preset = self._request, self.preset
+        wanted = preset.limits if preset else Limits()
+        for name in ("budget", "max_tokens"):
+            asked, usual = getattr(request, name), getattr(wanted, name)
+            if asked is not None and not (request.only_lowers and usual is not None and usual < asked):
+                wanted = replace(wanted, **{name: asked})
+        limits, warnings = effective_limits(wanted, self._settings.limits)
+        self._check_price(limits)
+        return limits, warnings
+
+    def _check_price(self, limits: Limits) -> None:
+        """Raise UsageError where dollars are limited, and nobody would tell what the run spends."""
+        agent = self.agent
+        if limits.budget is None or limits.max_tokens is not None or agent.tells_price:
+            return
+        model = self.model.resolved
+        if price_of(model, self.prices):
+            return
+        named = one_line(model, 100) or "its default model"
+        quoted = f'"{one_line(model, 100) or "*"}"'
+        raise UsageError(
+            f"a budget needs to know what {named} costs, and {agent.name} tells no price",
+            where="budget",
+            hint=f"set its price in {paths.user_settings_file()}, as prices: "
+            f"{{{quoted}: {{input: 1, output: 5}}}}, or limit max_tokens, too",
+            brief_hint="set its price in the settings, or limit max_tokens, too",
+        )
+
+    @cached_property
+    def prices(self) -> tuple[Price, ...]:
+        """What tokens cost by the user's table: all of it for an agent that takes its own default model."""
+        model = self.model.resolved if self._settings.prices else ""
+        table = (Price(name, *astuple(costs)) for name, costs in self._settings.prices.items())
+        return tuple(price for price in table if not model or price.is_for(model))
 
     @cached_property
     def agent_warnings(self) -> tuple[str, ...]:

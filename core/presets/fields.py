@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..agent_kinds import KINDS
 from ..config.settings import AgentName, PermissionSettings
-from ..config.values import Begins, Count, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
+from ..config.values import Begins, Count, Dollars, Duration, Name, Rules, Spelling, Switch, Verbatim, Words, schema_of
 from ..models.catalog import LEVELS
 from ..run.model import PromptMode, RunnerKind
 
@@ -112,6 +112,8 @@ FIELDS: dict[str, PresetField] = {
     ),
     "timeout": PresetField(Duration, "Ends the run after this time: seconds, or 90s, 10m, 2h."),
     "max_turns": PresetField(Count, "Ends the run after this many turns of the model."),
+    "budget": PresetField(Dollars, "Ends the run when it has spent this many dollars."),
+    "max_tokens": PresetField(Count, "Ends the run when it has used this many tokens, those of the cache too."),
     "stall": PresetField(Duration, "Ends the run when the child is silent that long while no tool runs."),
 }
 

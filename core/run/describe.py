@@ -12,6 +12,7 @@ from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from .changes import CheckResult
 from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .prices import dollars
 from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
 
@@ -339,11 +340,13 @@ def unreadable_lines(count: int) -> str:
 
 
 def limits_words(limits: Limits) -> str:
-    """`timeout 30:00, 100 turns, stall 10:00`; empty where nothing ends a run from outside."""
+    """`timeout 30:00, 100 turns, stall 10:00, budget $0.50`; empty where nothing ends a run from outside."""
     said = (
         "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
         "" if limits.max_turns is None else f"{limits.max_turns} turn{'' if limits.max_turns == 1 else 's'}",
         "" if limits.stall is None else f"stall {clock(limits.stall)}",
+        "" if limits.budget is None else f"budget {dollars(limits.budget)}",
+        "" if limits.max_tokens is None else f"{limits.max_tokens:,} tokens",
     )
     return ", ".join(filter(None, said))
 

@@ -128,6 +128,8 @@ class UsageReported(_Event, frozen=True, kw_only=True, tag="usage"):
     stop_reason: str
     priced: bool = True
     """False where the agent has told no price, or tells it later in a sum."""
+    estimated: bool = False
+    """Whether the cost is by the user's table, as the agent has told none."""
 
 
 class Retry(_Event, frozen=True, kw_only=True, tag="retry"):

@@ -55,15 +55,18 @@ def add_usage(total: Usage, event: UsageReported) -> Usage:
     """Add one assistant message to a run's sums; whoever folds events counts turns as the wrapper does."""
     tokens = event.input + event.output + event.cache_read + event.cache_write
     unpriced = total.unpriced + tokens * (not event.priced)
+    is_sum = event.priced and event.stop_reason == NESTED
+    before = max(0.0, total.cost - total.estimated) if is_sum else total.cost
     return Usage(
         input=min(total.input + event.input, LARGEST),
         output=min(total.output + event.output, LARGEST),
         cache_read=min(total.cache_read + event.cache_read, LARGEST),
         cache_write=min(total.cache_write + event.cache_write, LARGEST),
-        cost=min(total.cost + event.cost, LARGEST),
+        cost=min(before + event.cost, LARGEST),
         turns=total.turns + (event.stop_reason not in UNCOUNTED_STOPS),
         tool_uses=total.tool_uses,
-        unpriced=0 if event.priced and event.stop_reason == NESTED else min(unpriced, LARGEST),
+        unpriced=0 if is_sum else min(unpriced, LARGEST),
+        estimated=0.0 if is_sum else min(total.estimated + event.cost * event.estimated, LARGEST),
     )
 
 

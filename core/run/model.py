@@ -35,6 +35,7 @@ from .kinds import (
     Whole as Whole,
     WorktreeFrom as WorktreeFrom,
 )
+from .prices import Price, dollars
 
 SCHEMA_VERSION = 1
 """Of the records that this version writes, and the newest that it reads."""
@@ -87,6 +88,13 @@ class RunRequest(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     """The check of the settings that is run at its end; empty for none, None leaves it to the preset."""
     worktree: WorktreeFrom | None = None
     """Whether it gets a worktree, and what that begins with; None leaves it to preset and settings."""
+    budget: Cost | None = None
+    """Dollars, in place of the preset's; None leaves it to preset and settings."""
+    max_tokens: Whole | None = None
+    only_lowers: bool = False
+    """Whether `budget` and `max_tokens` count only where they are below the preset's, as for a parent agent."""
+    over_budget: bool = False
+    """Whether it is launched although the day's budget is used up."""
 
 
 class Group(Struct, frozen=True, rename="camel"):
@@ -109,6 +117,26 @@ class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Whether the child may start the MCP servers that its user has set up for it."""
 
 
+class Usage(Struct, frozen=True, rename="camel"):
+    """Sums over a run; tokens, and cost in dollars."""
+
+    input: Whole = 0
+    output: Whole = 0
+    cache_read: Whole = 0
+    cache_write: Whole = 0
+    cost: Cost = 0.0
+    turns: Whole = 0
+    tool_uses: Whole = 0
+    unpriced: Whole = 0
+    """Tokens of which nobody has told a price: `cost` is without them."""
+    estimated: Cost = 0.0
+    """How much of `cost` is by the user's table, where the agent may still tell it."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output + self.cache_read + self.cache_write
+
+
 class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
     """When a run is ended from outside; None means never."""
 
@@ -117,6 +145,22 @@ class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
     max_turns: Whole | None = None
     stall: Period | None = None
     """Seconds without a byte from the child while no tool runs."""
+    budget: Cost | None = None
+    """Dollars."""
+    max_tokens: Whole | None = None
+    """Of all kinds: read, written, and those of the cache."""
+
+    def is_overspent(self, used: Usage) -> bool:
+        """Whether there is nothing left of the dollars or the tokens that the run may use."""
+        return (self.budget is not None and used.cost >= self.budget) or (
+            self.max_tokens is not None and used.tokens >= self.max_tokens
+        )
+
+    def spent_words(self, used: Usage) -> str:
+        """`spent $0.52 of $0.50`, `used 1,204 of 1,000 tokens`; of the limit that is used up."""
+        if self.budget is not None and used.cost >= self.budget:
+            return f"spent {dollars(used.cost)} of {dollars(self.budget)}"
+        return f"used {used.tokens:,} of {self.max_tokens or 0:,} tokens"
 
 
 class Permissions(Struct, frozen=True, omit_defaults=True):
@@ -239,6 +283,8 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where it works apart from its project's files; None where it works in them."""
     check: str = ""
     """Name of the operator's check that runs when its child has ended; empty for none."""
+    prices: tuple[Price, ...] = ()
+    """What its tokens cost where the agent tells no price, by the user's table; only what may match its model."""
 
     @property
     def origin_cwd(self) -> str:
@@ -288,24 +334,6 @@ class StopRequest(Struct, frozen=True):
     force: bool
     at: str
     reason: StopReason = StopReason.STOPPED
-
-
-class Usage(Struct, frozen=True, rename="camel"):
-    """Sums over a run; tokens, and cost in dollars."""
-
-    input: Whole = 0
-    output: Whole = 0
-    cache_read: Whole = 0
-    cache_write: Whole = 0
-    cost: Cost = 0.0
-    turns: Whole = 0
-    tool_uses: Whole = 0
-    unpriced: Whole = 0
-    """Tokens of which the agent has told no price: `cost` is without them."""
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output + self.cache_read + self.cache_write
 
 
 class Finalized(Struct, frozen=True, omit_defaults=True):
@@ -374,4 +402,4 @@ def effective_limits(preset: Limits, settings: Limits) -> tuple[Limits, tuple[st
         if limit is not None and cap is not None and limit > cap:
             warnings.append(f"{name} {limit:g} of the preset is above the {cap:g} of the settings, which applies")
         values[name] = min((value for value in (limit, cap) if value is not None), default=None)
-    return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - max_turns comes from max_turns
+    return Limits(**values), tuple(warnings)  # pyright: ignore[reportArgumentType] - counts come from counts

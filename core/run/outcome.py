@@ -193,6 +193,7 @@ def decide(
     exit: ChildExit | None = None,  # noqa: A002 - the plain word; the builtin is for interactive use
     stop: StopRequest | None = None,
     limit: RunReason | None = None,
+    figures: str = "",
     signal: str | None = None,
     failure: Failure | None = None,
     stderr: str = "",
@@ -201,7 +202,8 @@ def decide(
     """Decide status and reason of a run from what is known when its child is gone.
 
     With `finalize` what the child handed over by the tool is its only answer. `exit` is None when there never was a
-    child, `signal` names one that the wrapper got without a stop request. A child that had finished before something
+    child, `signal` names one that the wrapper got without a stop request, `figures` say how far
+    the limit was overstepped. A child that had finished before something
     ended it has finished: then `stop`, `limit` and `signal` only say why it went away.
     """
     message: str | None
@@ -210,7 +212,7 @@ def decide(
     elif stop is not None:
         reason, message = stopped(stop)
     elif limit is not None:
-        reason, message = limit, REASONS[limit]
+        reason, message = limit, f"{REASONS[limit]}: {figures}" if figures else REASONS[limit]
     elif signal is not None:
         reason, message = RunReason.SIGNAL, f"its wrapper was ended by {signal}"
     elif facts.ended is not None:

@@ -19,8 +19,9 @@ from ..agents.child import Start, Stream, own_variables
 from ..agents.kinds import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.events import RunStarted
-from ..run.model import RunReason, StopRequest
+from ..run.events import Event, RunStarted, UsageReported
+from ..run.fold import add_usage
+from ..run.model import RunReason, StopRequest, Usage
 from ..run.outcome import ChildExit, Failure, Outcome, StreamFacts, decide
 from ..system import processes
 from ..system.files import open_regular
@@ -33,6 +34,7 @@ from .intake import Intake
 from .limits import Step, StopEscalation, Watchdog
 from .queue import Signals
 from .records import Records
+from .spending import Spending, added
 from .wakeup import read_available, wake_on_signals
 
 if TYPE_CHECKING:
@@ -64,10 +66,11 @@ class Attempt:
         recorder: Recorder,
         start: Start,
         began: float,
-        turns: int,
+        used: Usage,
+        spending: Spending,
         told: Callable[[StreamFacts], None],
     ) -> None:
-        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `turns` what it had.
+        """Limits count over all attempts: `began` is when the run began, in monotonic seconds, `used` what it had used.
 
         `told` is called when the agent has said by which id it keeps the conversation.
         """
@@ -80,7 +83,10 @@ class Attempt:
         self._containment = containment
         self._conversation = conversation
         self._recorder = recorder
-        self._turns = turns
+        self._used = used
+        self._spending = spending
+        self._priced: Usage | None = Usage() if meta.prices else None
+        """What the child has used, where the stream does not know what that cost."""
         self._child = running_side(meta.kind)
         self._poller = select.poll()
         self._input: ChildInput | None = None
@@ -107,11 +113,21 @@ class Attempt:
 
     @cached_property
     def _intake(self) -> Intake:
-        return Intake(self._stream, self._records, self._conversation.take)
+        return Intake(self._stream, self._records, self._take_event)
 
     @property
     def facts(self) -> StreamFacts:
-        return self._stream.facts
+        facts = self._stream.facts
+        if self._priced is None:
+            return facts
+        return replace(facts, usage=replace(self._priced, tool_uses=facts.usage.tool_uses))
+
+    def _take_event(self, event: Event) -> None:
+        if isinstance(event, UsageReported):
+            event = self._spending.take(event)
+            if self._priced is not None:
+                self._priced = add_usage(self._priced, event)
+        self._conversation.take(event)
 
     @property
     def paused(self) -> float:
@@ -132,6 +148,9 @@ class Attempt:
         """Start the child and supervise it to its end; nothing of it is left then."""
         if self.is_stopped:
             return self._outcome()
+        if self._meta.limits.is_overspent(self._used):
+            self._limit = RunReason.BUDGET
+            return self._outcome(is_final=False)
         try:
             child = self._start()
         except _StoppedBefore:
@@ -166,8 +185,8 @@ class Attempt:
         now = time.monotonic()
         self._handle_signals()
         self._watchdog.heard(now, 0)
-        turns = self._turns + self.facts.usage.turns
-        self._limit = self._limit or self._watchdog.exceeded(now, turns, wants_turn=True)
+        used = added(self._used, self.facts.usage)
+        self._limit = self._limit or self._watchdog.exceeded(now, used, wants_turn=True)
         return self._outcome(is_final=False) if self._limit or self.is_stopped else None
 
     def _outcome(self, *, is_final: bool = True, failure: Failure | None = None) -> Outcome:
@@ -177,11 +196,17 @@ class Attempt:
             exit=self._exited,
             stop=self._stop,
             limit=self._limit,
+            figures=self._figures(),
             signal=self._signal,
             failure=failure,
             stderr=self._child.explain(self._meta, self._intake.last_words) or self._intake.last_words,
             finalize=self._meta.finalize,
         )
+
+    def _figures(self) -> str:
+        if self._limit is not RunReason.BUDGET:
+            return ""
+        return self._meta.limits.spent_words(added(self._used, self.facts.usage))
 
     def _start(self) -> Child:
         """Start the child in a session of its own, so that a key typed in its pane reaches the wrapper only.
@@ -333,7 +358,7 @@ class Attempt:
             self._escalation.begin_grace(now)
         if not self._escalation.has_begun and self._limit is None:
             facts = self.facts
-            self._limit = self._watchdog.exceeded(now, self._turns + facts.usage.turns, facts.wants_turn)
+            self._limit = self._watchdog.exceeded(now, added(self._used, facts.usage), facts.wants_turn)
             if self._limit:
                 self._stop_softly(now)
         if not self._escalation.has_begun and not os.path.exists(self._run_dir):

@@ -21,9 +21,10 @@ from ..agents.child import Start, own_variables
 from ..agents.kinds import interactive_side
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.events import Decision, HandedBack, Notice, Request, TakenOver
+from ..run.events import Decision, HandedBack, Notice, Request, TakenOver, UsageReported
+from ..run.fold import add_usage
 from ..run.inbox import Entry
-from ..run.model import NoticeLevel, RequestKind, RunReason, StopRequest, Verdict
+from ..run.model import NoticeLevel, RequestKind, RunReason, StopRequest, Usage, Verdict
 from ..run.outcome import Outcome, StreamFacts, decide
 from ..run.requests import BY_AGENT, FINISH_HERE, GO_ON
 from ..system import files, processes
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .conversation import Conversation
     from .queue import Signals
     from .records import Records
+    from .spending import Spending
 
 GO_ON_WORDS = "Go on."
 """What the child is told where nobody says more."""
@@ -57,12 +59,15 @@ class Hand:
     is_waiting = True
     is_stdin_done = False
 
-    def __init__(self, start: Start, records: Records, signals: Signals, conversation: Conversation) -> None:
+    def __init__(
+        self, start: Start, records: Records, signals: Signals, conversation: Conversation, spending: Spending
+    ) -> None:
         self._start = start
         self._run_dir = start.run_dir
         self._records = records
         self._signals = signals
         self._conversation = conversation
+        self._spending = spending
         self._program: Interactive | None = interactive_side(start.meta.kind)
         self._began = time.monotonic()
         self._by = ""
@@ -213,10 +218,14 @@ class Hand:
             text = f"what was said meanwhile could not be read: {one_line(str(error), 200)}"
             self._records.event(Notice(level=NoticeLevel.WARNING, text=text))
             return
+        used = Usage(tool_uses=said.facts.usage.tool_uses)
         for event in said.events:
+            if isinstance(event, UsageReported):
+                event = self._spending.take(event)
+                used = add_usage(used, event)
             self._records.event(event)
         if said.events:
-            self.facts = said.facts
+            self.facts = replace(said.facts, usage=used) if self._start.meta.prices else said.facts
 
     def _forget_invitation(self) -> None:
         files.remove(os.path.join(self._run_dir, paths.INVITATION))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..run.model import Limits, RunReason
+from ..run.model import Limits, RunReason, Usage
 from ..system.ending import PERSISTENCE_S
+
+LAST_WORDS_S = 1.0
+"""How long a child that has spent its budget with what may be its last message gets to finish by itself."""
 
 
 class Watchdog:
@@ -16,6 +19,8 @@ class Watchdog:
         self._started = now
         self.last_heard = now
         self._tools = 0
+        self._overspent_at: float | None = None
+        """Since when the budget is used up."""
         self._paused_at: float | None = None
         self.paused = 0.0
         """For how many seconds its limits of time stood still."""
@@ -46,13 +51,22 @@ class Watchdog:
             times.append(self._started + self._limits.timeout)
         if self._limits.stall is not None and not self._tools:
             times.append(self.last_heard + self._limits.stall)
+        if self._overspent_at is not None:
+            times.append(self._overspent_at + LAST_WORDS_S)
         return min(times, default=None)
 
-    def exceeded(self, now: float, turns: int, wants_turn: bool) -> RunReason | None:
-        """Return the limit that ends the run; `wants_turn` says that the last turn asks for another."""
+    def exceeded(self, now: float, used: Usage, wants_turn: bool) -> RunReason | None:
+        """Return the limit that ends the run, which has `used` that much in all; `wants_turn` says that the last turn
+        asks for another.
+        """
         limits = self._limits
-        if limits.max_turns is not None and turns >= limits.max_turns and wants_turn:
+        if limits.max_turns is not None and used.turns >= limits.max_turns and wants_turn:
             return RunReason.MAX_TURNS
+        if limits.is_overspent(used):
+            if self._overspent_at is None:
+                self._overspent_at = now
+            if wants_turn or now >= self._overspent_at + LAST_WORDS_S:
+                return RunReason.BUDGET
         if self._paused_at is not None:
             return None
         if limits.timeout is not None and now >= self._started + limits.timeout:

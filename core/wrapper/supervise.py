@@ -12,7 +12,7 @@ from ..agents.child import Start
 from ..run import artifacts
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
-from ..run.model import LARGEST, Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus, Usage
+from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..system import files
 from ..system.log import log_fault
@@ -23,6 +23,7 @@ from .conversation import Conversation
 from .queue import Signals
 from .recorder import Recorder, working_tree
 from .records import Records, header, pane
+from .spending import Spending, added
 
 ID_LIMIT = 200
 """Bytes of the id of a conversation; a longer one is none."""
@@ -66,10 +67,11 @@ def supervise(
         worktree = Worktree(meta, run_dir, records, signals)
         failed = worktree.prepare()
     recorder = Recorder(meta, run_dir, working_tree(meta.cwd))
+    spending = Spending(meta, run_dir, records)
     if failed:
         result = result_of(meta, StreamFacts(), failed, started=None)
     else:
-        result = _run(meta, run_dir, records, signals, containment, conversation, recorder)
+        result = _run(meta, run_dir, records, signals, containment, conversation, recorder, spending)
     conversation.close(f"the run ended first: {result.reason}")
     if conversation.foot:
         conversation.foot.close()
@@ -85,6 +87,7 @@ def supervise(
         worktree.close()
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
+    spending.settle()
     conclude(run_dir, records, result)
 
 
@@ -96,6 +99,7 @@ def _run(
     containment: Containment,
     conversation: Conversation,
     recorder: Recorder,
+    spending: Spending,
 ) -> RunResult:
     """Continue the same child session until there is an end that asking again would not change.
 
@@ -113,13 +117,13 @@ def _run(
         conversation.put_into_prompt()
     while True:
         number += 1
-        start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
+        start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back, facts.usage.cost)
         if conversation.is_wanted or (meta.by_hand and number == 1):
             recorder.begin()
             recorder.settle()
             from .hand import Hand  # most runs are never taken over
 
-            hand = Hand(start, records, signals, conversation)
+            hand = Hand(start, records, signals, conversation, spending)
             said = hand.run()
             paused += hand.seconds
             had_child = had_child or records.started_at is not None
@@ -129,13 +133,14 @@ def _run(
                 outcome = hand.outcome(before)
                 break
             handed_back += number > 1  # before the first attempt none is to be left out
-            start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back)
+            start = Start(meta, run_dir, number, facts.session_id or session_id, handed_back, facts.usage.cost)
         attempt = Attempt(
             *(records, signals, containment, conversation),
             recorder=recorder,
             start=start,
             began=began + paused,
-            turns=facts.usage.turns,
+            used=facts.usage,
+            spending=spending,
             told=lambda told: _record_session(meta, told, records),
         )
         if number == 1 and not attempt.is_stopped:
@@ -279,12 +284,11 @@ def _payload(facts: StreamFacts) -> tuple[Finalized | None, str]:
 
 def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
     """Facts of the last attempt, with the text, the names and the sums of those before it."""
-    used = (min(getattr(before.usage, name) + getattr(last.usage, name), LARGEST) for name in Usage.__struct_fields__)
     return replace(
         last,
         final_text=last.final_text or before.final_text,
         partial=(last if last.final_text else before).partial,
-        usage=Usage(*used),
+        usage=added(before.usage, last.usage),
         model=last.model or before.model,
         session_id=last.session_id or before.session_id,
         conversation=last.conversation or before.conversation,

@@ -23,7 +23,8 @@ def write(line):
 
 
 def message(content, stop_reason, more=""):
-    usage = '{"input":10,"output":5,"cacheRead":2,"cacheWrite":1,"cost":{"total":0.5}}'
+    cost = os.environ.get("PUPPET_COST", "0.5")
+    usage = f'{{"input":10,"output":5,"cacheRead":2,"cacheWrite":1,"cost":{{"total":{cost}}}}}'
     write(
         f'{{"type":"message_end","message":{{"role":"assistant","content":[{content}],"provider":"fake",'
         f'"model":"puppet","usage":{usage},"stopReason":"{stop_reason}"{more}}}}}'

@@ -47,7 +47,16 @@ def settings_error(key: str, written: str, project_dir: Path) -> SettingsError |
 def test_there_are_numbers() -> None:
     """The two tables of keys have those that are looked at here."""
     assert {"logs.stdout_mb", "limits.timeout", "max_parallel", "retention.days", "grace_seconds"} <= set(NUMBERS)
-    assert ["answer_timeout", "idle_timeout", "max_attempts", "timeout", "max_turns", "stall"] == PRESET_NUMBERS
+    assert [
+        "answer_timeout",
+        "idle_timeout",
+        "max_attempts",
+        "timeout",
+        "max_turns",
+        "budget",
+        "max_tokens",
+        "stall",
+    ] == PRESET_NUMBERS
 
 
 @pytest.mark.parametrize("key", NUMBERS)

@@ -148,6 +148,8 @@ CASES: dict[str, dict[str, str]] = {
     "permissions: {deny: ['edit(x/**)']}": {"": ASKED, "acp": WARNED, "codex-exec": REFUSED},
     "permissions: {ask: ['bash(make *)']}": {"": ASKED, "codex acp": WARNED, "codex-exec": REFUSED},
     "permissions: {ask: [read]}": {"": ASKED, "codex codex-exec acp": REFUSED},
+    "budget: 5": {"": OURS, "codex codex-exec acp": REFUSED},
+    "max_tokens: 5": {"": OURS},
     "max_turns: 5": {"": OURS, "codex-exec acp": REFUSED},
 }
 """By field: what becomes of it, for all agents but those that are named."""

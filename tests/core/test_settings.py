@@ -224,7 +224,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("grace_seconds: .nan\n", 1, 'found ".nan"', ""),
         ("grace_seconds: inf\n", 1, 'found "inf"', ""),
         ("limits:\n  timeout: 0\n", 2, "limits.timeout: a number of seconds above 0", ""),
-        ("limits: 3\n", 1, "limits: keys below it (timeout, max_turns, stall) was expected", ""),
+        ("limits: 3\n", 1, "limits: keys below it (timeout, max_turns, stall, budget, max_tokens) was expected", ""),
         ("logs: {stdout_mb: 0}\n", 1, "logs.stdout_mb: a number of megabytes above 0", ""),
         ("runner: screen\n", 1, 'runner: process or tmux was expected, found "screen"', ""),
         ("tmux: {socket: '#(touch x)'}\n", 1, "tmux.socket: a name of letters, digits, _ and -", ""),

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from subdeck.core.run.model import Limits, RunReason
+from subdeck.core.run.model import Limits, RunReason, Usage
 from subdeck.core.wrapper.limits import Watchdog
 
 
 def test_without_limits() -> None:
     """A run without limits has no clock and exceeds none."""
     watchdog = Watchdog(Limits(), 0.0)
-    assert (None, None) == (watchdog.due(), watchdog.exceeded(1e9, 10_000, True))
+    assert (None, None) == (watchdog.due(), watchdog.exceeded(1e9, Usage(turns=10_000), True))
 
 
 def test_time() -> None:
     """The time limit counts from the start, whatever the child says."""
     watchdog = Watchdog(Limits(timeout=60.0), 100.0)
     watchdog.heard(159.0, 0)
-    assert (160.0, None) == (watchdog.due(), watchdog.exceeded(159.9, 1, True))
-    assert RunReason.TIMEOUT is watchdog.exceeded(160.0, 1, False)
+    assert (160.0, None) == (watchdog.due(), watchdog.exceeded(159.9, Usage(turns=1), True))
+    assert RunReason.TIMEOUT is watchdog.exceeded(160.0, Usage(turns=1), False)
 
 
 def test_turns() -> None:
     """The limit of turns ends a run only when the last turn asks for another."""
     watchdog = Watchdog(Limits(max_turns=3), 0.0)
-    assert [None, None] == [watchdog.exceeded(1.0, 2, True), watchdog.exceeded(1.0, 3, False)]
-    assert RunReason.MAX_TURNS is watchdog.exceeded(1.0, 3, True)
+    assert [None, None] == [watchdog.exceeded(1.0, Usage(turns=2), True), watchdog.exceeded(1.0, Usage(turns=3), False)]
+    assert RunReason.MAX_TURNS is watchdog.exceeded(1.0, Usage(turns=3), True)
 
 
 def test_silence() -> None:
     """The stall limit counts from the last byte."""
     watchdog = Watchdog(Limits(stall=10.0), 0.0)
     watchdog.heard(5.0, 0)
-    assert (15.0, None) == (watchdog.due(), watchdog.exceeded(14.9, 0, True))
-    assert RunReason.STALLED is watchdog.exceeded(15.0, 0, True)
+    assert (15.0, None) == (watchdog.due(), watchdog.exceeded(14.9, Usage(turns=0), True))
+    assert RunReason.STALLED is watchdog.exceeded(15.0, Usage(turns=0), True)
 
 
 def test_a_tool_may_be_silent() -> None:
     """While a tool runs, silence is no stall."""
     watchdog = Watchdog(Limits(stall=10.0), 0.0)
     watchdog.heard(5.0, 1)
-    assert (None, None) == (watchdog.due(), watchdog.exceeded(1000.0, 0, True))
+    assert (None, None) == (watchdog.due(), watchdog.exceeded(1000.0, Usage(turns=0), True))
     watchdog.heard(1000.0, 0)
-    assert RunReason.STALLED is watchdog.exceeded(1010.0, 0, True)
+    assert RunReason.STALLED is watchdog.exceeded(1010.0, Usage(turns=0), True)
 
 
 def test_the_nearest_limit() -> None:

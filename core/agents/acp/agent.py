@@ -46,6 +46,7 @@ class AcpAgent(AsksForModels):
             naming=Naming.TAKEN,
             has_default_model=True,
             takes_tools=False,
+            tells_price=False,
             talks=True,
         )
 

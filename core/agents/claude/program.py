@@ -73,6 +73,7 @@ def child_command(start: Start) -> Command:
         *_system_prompt(meta, start.run_dir),
         *_sources(meta),
         *_effort(meta),
+        *_budget(start),
         *_tools(meta),
     )
     return Command((*meta.agent_command, *flags), env, pipe=bool(meta.talk))
@@ -116,6 +117,13 @@ def _effort(meta: RunMeta) -> tuple[str, ...]:
     if meta.thinking in (None, "off"):
         return ()
     return ("--effort", "low" if meta.thinking == "minimal" else str(meta.thinking))
+
+
+def _budget(start: Start) -> tuple[str, ...]:
+    """Have it end by itself where it has spent what the run may: its prices come with the end of its turns only."""
+    if start.meta.limits.budget is None:
+        return ()
+    return ("--max-budget-usd", f"{max(0.0001, start.meta.limits.budget - start.spent):.4f}")
 
 
 def _tools(meta: RunMeta) -> tuple[str, ...]:

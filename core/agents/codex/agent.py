@@ -37,6 +37,7 @@ class CodexAgent(AsksForModels):
             default_tools=TOOL_NAMES,
             excludes=True,
             leaves_servers=True,
+            tells_price=False,
             levels=LEVELS[:-1],
             version=codex_version(command),
             kind="codex",

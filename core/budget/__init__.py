@@ -1,0 +1,1 @@
+"""What may be spent in a day, and the ledger of what was."""

@@ -1,0 +1,214 @@
+"""The ledger: a file for each day, in which runs reserve what they may spend and say what they have spent.
+
+`<user state>/spend/<local day>.jsonl`. Each line says all of one run on that day, and its last line counts: a line that
+is torn, missing or written twice changes no sum for longer than until the run's next one. Who writes what a run has
+spent appends one line and needs no lock; who reserves holds the lock from reading the sums to the last line.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .. import paths
+from ..run.describe import moment
+from ..run.events import UsageReported
+from ..run.fold import add_usage
+from ..run.model import LARGEST, Cost, Usage, Whole
+from ..system import files
+from ..system.line_file import LineTail
+from ..text.decoding import UNDECODABLE, decoder
+
+LOCK_PATIENCE_S = 10.0
+"""How long a launcher waits for another one that reserves."""
+UNBORN_S = 60.0
+"""Seconds after which a reservation holds nothing without the directory of its run."""
+_LOCK = ".lock"
+
+
+class Entry(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What one run has reserved and spent on a day; dollars."""
+
+    run: str
+    project: str
+    """Its root."""
+    at: str = ""
+    reserved: Cost = 0.0
+    """What it may spend in all on this day; 0 for a run without a budget, which reserves nothing."""
+    spent: Cost = 0.0
+    tokens: Whole = 0
+    unpriced: Whole = 0
+    """Tokens of them whose price nobody knows."""
+    over: bool = False
+    """Whether the run has ended, and nothing is reserved any more."""
+
+    @property
+    def held(self) -> float:
+        """What it may still spend of what it has reserved."""
+        return 0.0 if self.over else max(0.0, self.reserved - self.spent)
+
+
+class Sum(Struct, frozen=True):
+    """Of several entries."""
+
+    spent: float = 0.0
+    held: float = 0.0
+    unpriced: int = 0
+
+
+_decoded = decoder(Entry)
+
+
+def directory() -> str:
+    return paths.state_file("spend")
+
+
+def day_file(day: str) -> str:
+    return os.path.join(directory(), f"{day}.jsonl")
+
+
+def local_day(iso: str = "") -> str:
+    """Return the day of a moment where this machine stands, as `2026-11-23`; today's without one."""
+    at = moment(iso) if iso else None
+    return (at.astimezone() if at else datetime.now()).date().isoformat()
+
+
+class DayBook:
+    """The entries of a day, read as its file grows; a look at a file that has not costs one stat."""
+
+    def __init__(self, day: str) -> None:
+        self.day = day
+        self.entries: dict[str, Entry] = {}
+        self._tail = LineTail(day_file(day))
+        self._inode = 0
+        self._seen = -1
+
+    def look(self) -> bool:
+        """Take in what was added; return whether that was anything. A file that cannot be read adds nothing."""
+        try:
+            status = os.stat(day_file(self.day))
+        except OSError:
+            return False
+        if status.st_ino != self._inode or status.st_size < self._tail.offset:
+            self.entries.clear()
+            self._inode, self._tail = status.st_ino, LineTail(day_file(self.day))
+        if status.st_size == self._seen:
+            return False
+        self._seen, before = status.st_size, self._tail.offset
+        for line in self._tail.lines():
+            with suppress(*UNDECODABLE):
+                entry = _decoded(line)
+                self.entries[entry.run] = entry
+        return self._tail.offset > before
+
+    def sum(self, project: str | None = None) -> Sum:
+        """Add up all runs, or those of a project."""
+        return _sum(entry for entry in self.entries.values() if project in (None, entry.project))
+
+    def release_dead(self) -> None:
+        """Count nothing as held for runs that have ended, or never came to be."""
+        for run, entry in self.entries.items():
+            if entry.held and _is_dead(entry):
+                self.entries[run] = replace(entry, over=True)
+
+
+def _sum(entries: Iterable[Entry]) -> Sum:
+    spent, held, unpriced = 0.0, 0.0, 0
+    for entry in entries:
+        spent += entry.spent
+        held += entry.held
+        unpriced += entry.unpriced
+    return Sum(spent, held, unpriced)
+
+
+def _is_dead(entry: Entry) -> bool:
+    if not paths.is_run_id(entry.run):
+        return True
+    run_dir = paths.Project(entry.project).run_dir(entry.run)
+    if os.path.exists(os.path.join(run_dir, paths.RESULT)):
+        return True
+    at = moment(entry.at)
+    return not os.path.isdir(run_dir) and (at is None or time.time() - at.timestamp() > UNBORN_S)
+
+
+def append(day: str, entries: Sequence[Entry]) -> None:
+    """Add lines to a day, after a torn one too. Raises OSError."""
+    files.make_private_directory(directory())
+    descriptor = files.open_private(day_file(day), os.O_RDWR | os.O_APPEND)
+    try:
+        size = os.fstat(descriptor).st_size
+        is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        content = b"\n" * is_torn + b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+        if os.write(descriptor, content) < len(content):
+            raise OSError(28, os.strerror(28))
+    finally:
+        os.close(descriptor)
+
+
+class Locked:
+    """Holds the lock of those who reserve. Raises OSError, TimeoutError where another one keeps it."""
+
+    def __init__(self) -> None:
+        files.make_private_directory(directory())
+        self._descriptor = files.open_lock(os.path.join(directory(), _LOCK))
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        try:
+            while not files.try_lock(self._descriptor):
+                if time.monotonic() > deadline:
+                    raise TimeoutError("another launch holds its lock")
+                time.sleep(0.005)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
+class RunBook:
+    """What one run has spent on each day; lines of it may be written by whoever has its events."""
+
+    def __init__(self, project: str, run: str, budget: float, launched_at: str) -> None:
+        self._project = project
+        self._run = run
+        self._budget = budget
+        self._days: dict[str, tuple[Usage, Usage]] = {local_day(launched_at): (Usage(), Usage())}
+        """The sums before and at the end of each day."""
+        self._total = Usage()
+
+    def add(self, event: UsageReported, at: str) -> None:
+        day = local_day(at)
+        before = self._days.get(day, (self._total, self._total))[0]
+        self._total = add_usage(self._total, event)
+        self._days[day] = (before, self._total)
+
+    def entries(self, *, is_over: bool) -> dict[str, Entry]:
+        """Return an entry for each day."""
+        made: dict[str, Entry] = {}
+        for day, (before, after) in self._days.items():
+            made[day] = Entry(
+                self._run,
+                self._project,
+                paths.now_iso(),
+                reserved=max(0.0, self._budget - before.cost),
+                spent=min(max(0.0, after.cost - before.cost), LARGEST),
+                tokens=max(0, after.tokens - before.tokens),
+                unpriced=max(0, after.unpriced - before.unpriced),
+                over=is_over or after != self._total,
+            )
+        return made
+
+    def write(self, *, is_over: bool) -> None:
+        """Write all of it at the end, else the newest day, and once more the one before it. Raises OSError."""
+        entries = self.entries(is_over=is_over)
+        for day in sorted(entries)[0 if is_over else -2 :]:
+            append(day, [entries[day]])

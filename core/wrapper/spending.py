@@ -1,0 +1,80 @@
+"""What a run uses, over all its attempts and what people did by hand: priced, and told to the ledger of its days."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ..paths import now_iso
+from ..run.events import UsageReported
+from ..run.fold import NESTED
+from ..run.model import LARGEST, RunMeta, Usage
+from ..run.prices import price_of
+
+if TYPE_CHECKING:
+    from ..budget.ledger import RunBook
+    from .records import Records
+
+WRITE_INTERVAL_S = 10.0
+"""Least time between two lines of a run in the ledger, but for its last."""
+
+
+class Spending:
+    """Is given every event about usage, in its order."""
+
+    def __init__(self, meta: RunMeta, run_dir: str, records: Records) -> None:
+        self._meta = meta
+        self._run_dir = run_dir
+        self._records = records
+        self._written_at: float | None = None
+        self._book: RunBook | None = None
+
+    def take(self, event: UsageReported) -> UsageReported:
+        """Count what was used, and return it with its price by the user's table where the agent has told none."""
+        event = self._priced(event)
+        now = time.monotonic()
+        if self._book is None:
+            self._book = self._opened()
+        self._book.add(event, now_iso())
+        if self._written_at is None or now >= self._written_at + WRITE_INTERVAL_S:
+            self._written_at = now
+            self._write(is_over=False)
+        return event
+
+    def settle(self) -> None:
+        """Write what was spent in all; what was reserved beyond that is free again."""
+        if self._book is None and self._meta.limits.budget is not None:
+            self._book = self._opened()
+        if self._book is not None:
+            self._write(is_over=True)
+
+    def _priced(self, event: UsageReported) -> UsageReported:
+        used = (event.input, event.output, event.cache_read, event.cache_write)
+        if not self._meta.prices or (event.priced and (event.cost or event.stop_reason == NESTED)) or not any(used):
+            return event
+        prices, usual = self._meta.prices, self._meta.resolved_model
+        price = price_of(event.model or usual, prices) or price_of(usual, prices)
+        return replace(event, cost=price.of(*used), priced=True, estimated=True) if price else event
+
+    def _opened(self) -> RunBook:
+        from ..budget.ledger import RunBook
+
+        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(self._run_dir))))
+        return RunBook(home, self._meta.run_id, self._meta.limits.budget or 0.0, self._meta.created_at)
+
+    def _write(self, *, is_over: bool) -> None:
+        if self._book is None:
+            return
+        try:
+            self._book.write(is_over=is_over)
+        except OSError as error:
+            self._records.note_trouble("the ledger of what was spent", error)
+
+
+def added(before: Usage, used: Usage) -> Usage:
+    """Return the sums of both."""
+    sums = (min(getattr(before, name) + getattr(used, name), LARGEST) for name in Usage.__struct_fields__)
+    return Usage(*sums)

@@ -1,0 +1,116 @@
+"""Dollars and tokens as limits of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from subdeck.core.run.events import UsageReported
+from subdeck.core.run.fold import NESTED, add_usage
+from subdeck.core.run.model import Limits, RunReason, Usage
+from subdeck.core.run.prices import Price, price_of
+from subdeck.core.wrapper.limits import LAST_WORDS_S, Watchdog
+
+from tests.core.command_line import subdeck, write_preset
+from tests.factories import PUPPET, end_of, events_of, open_engine, result_of, run_to_end
+
+
+def used(cost: float, *, stop: str = "toolUse", tokens: int = 100, **more: bool) -> UsageReported:
+    return UsageReported(
+        input=tokens, output=0, cache_read=0, cache_write=0, cost=cost, model="m", stop_reason=stop, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("limits", "figures"),
+    [({"budget": 1.2}, "spent $1.50 of $1.20"), ({"max_tokens": 40}, "used 54 of 40 tokens")],
+)
+def test_an_overstepped_budget_ends_a_run(project_dir: Path, limits: dict, figures: str) -> None:
+    """The run is aborted with the figures, and keeps its partial answer."""
+    engine = open_engine(project_dir, limits=limits)
+    run = run_to_end(engine, "ask-for-more a", "ask-for-more b", "ask-for-more c", "hang")
+    result = result_of(engine, run)
+    assert ("aborted", "budget", "c") == (result.status, result.reason, result.final_text)
+    assert f"it reached its budget: {figures}" == result.error_message == end_of(run).message
+
+
+def test_who_has_finished_has_not_overstepped(project_dir: Path) -> None:
+    """An answer that used up the budget with its last message is whole."""
+    run = run_to_end(open_engine(project_dir, limits={"budget": 0.5}), "answer The answer.")
+    assert ("completed", "The answer.") == (run.status, end_of(run).message)
+
+
+def test_last_words() -> None:
+    """A child whose message asks for no other gets time to finish; one that goes on is ended."""
+    watchdog = Watchdog(Limits(budget=1.0), 0.0)
+    assert None is watchdog.exceeded(5.0, Usage(cost=0.9), True)
+    assert None is watchdog.exceeded(6.0, Usage(cost=1.0), False)
+    assert 6.0 + LAST_WORDS_S == watchdog.due()
+    assert RunReason.BUDGET is watchdog.exceeded(6.1, Usage(cost=1.0), True)
+    assert RunReason.BUDGET is watchdog.exceeded(6.0 + LAST_WORDS_S, Usage(cost=1.0), False)
+
+
+def test_attempts_count_together(project_dir: Path) -> None:
+    """What the first child spent is gone for the second one."""
+    write_preset(project_dir, extra="finalize: true\nbudget: 0.5\n")
+    engine = open_engine(project_dir)
+    run = run_to_end(engine, "answer no result", "end", preset="scout")
+    result = result_of(engine, run)
+    assert ("aborted", "budget", 1) == (result.status, result.reason, result.attempts)
+
+
+def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
+    """The settings' limit holds whatever the call says; a parent only lowers."""
+    write_preset(project_dir, extra="budget: 0.5\nmax_tokens: 1000\n")
+    engine = open_engine(project_dir, limits={"budget": 3})
+    found = [
+        run_to_end(engine, "answer a", preset="scout", **asked).meta.limits
+        for asked in ({}, {"budget": 2.0, "max_tokens": 5}, {"budget": 9.0}, {"budget": 2.0, "only_lowers": True})
+    ]
+    assert [(0.5, 1000), (2.0, 5), (3.0, 1000), (0.5, 1000)] == [(found.budget, found.max_tokens) for found in found]
+
+
+def test_the_command_line(project_dir: Path) -> None:
+    """An amount is above nothing; the end says what was spent."""
+    open_engine(project_dir)
+    assert "is not above 0" in subdeck("run", "--no-preset", "--budget", "0", "x", cwd=project_dir).err
+    done = subdeck("run", "--no-preset", "--budget", "$0.40", "ask-for-more a\nhang", cwd=project_dir)
+    assert (3, True) == (done.code, "spent $0.50 of $0.40" in done.err)
+
+
+PRICES = (Price("gpt-*", 1.0, 8.0, 0.1), Price("gpt-5", 2.0, 10.0), Price("acme/gpt-5", 4.0, 4.0))
+
+
+@pytest.mark.parametrize(
+    ("model", "price"), [("gpt-5", 2.0), ("openai/gpt-5", 2.0), ("openai/gpt-4", 1.0), ("acme/x", None), ("", None)]
+)
+def test_which_price_counts(model: str, price: float | None) -> None:
+    """A whole name counts before one with a star; with its provider or without."""
+    found = price_of(model, PRICES)
+    assert price == (found and found.input)
+
+
+def test_a_price_of_all_kinds_of_tokens() -> None:
+    """Without prices of its own the cache costs what input does."""
+    assert 1.0 + 8.0 + 0.1 + 1.0 == pytest.approx(PRICES[0].of(10**6, 10**6, 10**6, 10**6))
+
+
+def test_the_agents_sum_takes_the_place_of_estimates() -> None:
+    """A price that the agent tells for all before is no further cost."""
+    sum_ = Usage()
+    for event in (used(0.0, priced=False), used(0.3, estimated=True), used(0.5, stop=NESTED, tokens=0)):
+        sum_ = add_usage(sum_, event)
+    assert (0.5, 0.0, 0) == (sum_.cost, sum_.estimated, sum_.unpriced)
+
+
+def test_the_users_prices_are_in_events_and_result(project_dir: Path) -> None:
+    """Event, snapshot and result have the same price, and the budget counts by it."""
+    puppet = {"command": list(PUPPET), "env": {"PUPPET_COST": "0"}}
+    prices = {"puppet": {"input": 100_000, "output": 0}}
+    engine = open_engine(project_dir, agents={"puppet": puppet}, prices=prices, limits={"budget": 1.5})
+    run = run_to_end(engine, "ask-for-more a", "ask-for-more b", "hang")
+    result = result_of(engine, run)
+    priced = [(event.cost, event.estimated) for event in events_of(engine, run) if isinstance(event, UsageReported)]
+    assert [(1.3, True)] * 2 == [(pytest.approx(cost), estimated) for cost, estimated in priced]
+    assert ("aborted", "budget", 2.6) == (result.status, result.reason, pytest.approx(result.usage.cost))
+    assert (run.usage, 2.6) == (result.usage, pytest.approx(run.usage.estimated))
