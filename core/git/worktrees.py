@@ -81,12 +81,15 @@ def check_out(path: str, *, patience: float = 600.0) -> None:
 
 
 def _take_back(repository: Repository, path: str, branch: str, commit: str) -> None:
-    """Remove what is there of a worktree that could not be made."""
+    """Remove what is there of a worktree that could not be made.
+
+    git's `prune` is not for this: it would forget those of the user, too, whose disk is not there just now.
+    """
     git = Git(repository.root or repository.git_dir)
-    git.ask("worktree", "remove", "--force", "--force", "--", path)
-    if os.path.lexists(path):
+    removal = ("worktree", "remove", "--force", "--force", "--", path)
+    if git.ask(*removal).code:
         files.remove_tree(path)
-        git.ask("worktree", "prune")
+        git.ask(*removal)
     git.ask("update-ref", "-d", f"refs/heads/{branch}", commit)
 
 
@@ -101,11 +104,6 @@ def create_branches(repository: Repository, commits: Mapping[str, str]) -> None:
 def remove(repository: Repository, path: str) -> None:
     """Remove a worktree with all that is in it, also where its directory has gone already. Raises GitError."""
     Git(repository.root or repository.git_dir).run("worktree", "remove", "--force", "--force", "--", path)
-
-
-def prune(repository: Repository) -> None:
-    """Have git forget the worktrees whose directories have gone. Raises GitError."""
-    Git(repository.root or repository.git_dir).run("worktree", "prune")
 
 
 def listed(repository: Repository) -> tuple[Worktree, ...]:

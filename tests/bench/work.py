@@ -106,9 +106,8 @@ def _worktrees(repository: Repository, state: str) -> Figure:
         return _removed(median_ms(make, 1))
 
     def _removed(taken: float) -> float:
-        shutil.rmtree(path)
+        worktrees.remove(repository, path)
         shutil.rmtree(os.path.join(state, "base"), ignore_errors=True)
-        worktrees.prune(repository)
         quietly("git", "branch", "-q", "-D", "x", cwd=repository.root)
         subprocess.run(("sync", "-f", state), check=False)
         return taken

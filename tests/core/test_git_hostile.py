@@ -123,7 +123,6 @@ def exercise(root: Path, state: Path) -> None:
     Git(str(root)).run("diff-tree", "-r", "-p", str(repository.head), theirs)
     worktrees.remove(repository, tree)
     assert worktrees.delete_branch(repository, "subdeck/x", made)
-    worktrees.prune(repository)
     store.write(repository, after.tree, before.tree)
     merging.advance(repository, theirs)
     assert git(root, "rev-parse", "HEAD") == theirs
