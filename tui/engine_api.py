@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..core.system.line_file import LineFile
     from ..core.work.acts import Act
     from ..core.work.branches import CommitPlan
+    from ..core.work.choice import ChoicePlan
     from ..core.work.comparing import Difference
     from ..core.work.discarding import DiscardPlan
     from ..core.work.keeping import Unmerged
@@ -60,6 +61,8 @@ class WorkApi(Protocol):
     def keep(self, run: RunSnapshot, name: str = "", /) -> Act: ...
     def plan_discard(self, run: RunSnapshot, /) -> DiscardPlan: ...
     def discard(self, plan: DiscardPlan, /) -> Act: ...
+    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot], /) -> ChoicePlan: ...
+    def choose(self, plan: ChoicePlan, /) -> tuple[Act, ...]: ...
 
 
 class EngineApi(Protocol):

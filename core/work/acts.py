@@ -7,7 +7,7 @@ more when it is done: what a kill leaves half done is found here, and is taken b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +56,8 @@ class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What taking it back needs, known to who recorded it alone."""
     begun: bool = False
     """Whether it is not known to be done: somebody is at it, or was killed."""
+    part_of: str = ""
+    """What it was a step of, as `choosing reviewer 4ae0bd`: it is taken back with those beside it that say the same."""
 
     @property
     def is_deletion(self) -> bool:
@@ -64,7 +66,7 @@ class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def title(self) -> str:
         """Name it for who is asked whether to take it back: `applying reviewer 4ae0bd`."""
-        return f"{_DOING.get(self.kind, self.kind)} {self.words}"
+        return self.part_of or f"{_DOING.get(self.kind, self.kind)} {self.words}"
 
 
 def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, Any], *, begun: bool = False) -> Act:
@@ -84,6 +86,12 @@ def finish(project: paths.Project, act: Act, data: dict[str, Any] | None = None)
     with _changing(project) as acts:
         acts[:] = [done if one.id == act.id else one for one in acts]
     return done
+
+
+def join(project: paths.Project, act_ids: Sequence[str], title: str) -> None:
+    """Let several acts be taken back together, as steps of one. Raises OSError."""
+    with _changing(project) as acts:
+        acts[:] = [structs.replace(one, part_of=title) if one.id in act_ids else one for one in acts]
 
 
 def drop(project: paths.Project, act_id: str) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .acts import Act
     from .branches import CommitPlan
     from .changes import LiveChanges
+    from .choice import ChoicePlan
     from .comparing import Difference
     from .discarding import DiscardPlan
     from .merging import MergePlan
@@ -133,6 +134,21 @@ class Work:
         from .discarding import discard
 
         return discard(self._project, plan)
+
+    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot]) -> ChoicePlan:
+        """Say what applying the changes of one run and discarding what others did would do. Changes nothing.
+
+        Raises SubdeckError and OSError.
+        """
+        from .choice import plan_choice
+
+        return plan_choice(self._project, run, others)
+
+    def choose(self, plan: ChoicePlan) -> tuple[Act, ...]:
+        """Do what a plan says; return the acts, which are taken back together. Raises SubdeckError and OSError."""
+        from .choice import choose
+
+        return choose(self._project, plan)
 
     @cached_property
     def _live(self) -> LiveChanges:

@@ -37,10 +37,19 @@ def last_act(project: paths.Project) -> Act | None:
 
 
 def take_back(project: paths.Project, act: Act) -> TakenBack:
-    """Take back one act, which then leaves the stack.
+    """Take back one act, which then leaves the stack; with it what was done as a part of the same.
 
     Raises SubdeckError where that cannot be done, all of it or some; what is gone from the trash leaves the stack, too.
     """
+    back = _take_back(project, act)
+    count = 1
+    while act.part_of and (before := last(project)) and before.part_of == act.part_of:
+        _take_back(project, before)
+        count += 1
+    return back if count == 1 else TakenBack(f"took back {act.part_of}")
+
+
+def _take_back(project: paths.Project, act: Act) -> TakenBack:
     match act.kind:
         case ActKind.DELETE_RUNS:
             back = _restore_runs(project, act)

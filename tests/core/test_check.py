@@ -38,6 +38,7 @@ from tests.factories import (
     wait_for_end,
     wait_until_gone,
 )
+from tests.repositories import make_repository
 from tests.waiting import wait_until
 
 FOREVER = 60.0
@@ -259,3 +260,13 @@ def test_exit_codes() -> None:
     stopped = make_snapshot(status="aborted")
     codes = [worst(runs) for runs in ((passed, unchecked), (passed, failed), (failed, stopped))]
     assert [0, 4, 3] == codes
+
+
+def test_a_check_in_a_worktree(project_dir: Path) -> None:
+    """It sees what the child left in its worktree; what it writes itself is no change of the run."""
+    engine = engine_with(make_repository(project_dir), "cat made.txt; touch by-the-check")
+    run = run_to_end(engine, "save made.txt mine\\n", "answer Done.", check="tests", worktree=True)
+    assert "mine" == checked(engine, run).output
+    assert run.meta.cwd != str(project_dir)
+    assert run.changes and ["made.txt"] == [file.path for file in run.changes.named]
+    assert not (project_dir / "made.txt").exists()

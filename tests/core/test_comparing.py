@@ -155,3 +155,68 @@ def test_a_group(project_dir: Path) -> None:
         make_finished(engine.project, make_meta(run_id, group=Group(ids[0], index, 3, 4)))
     document = subdeck("compare", ids[1], "--json", cwd=project_dir).document
     assert ids == [run["runId"] for run in document["runs"]]
+
+
+def status(root: Path) -> str:
+    return git(root, "status", "--porcelain")
+
+
+def test_one_of_several_is_chosen(engine: Engine) -> None:
+    """One plan says all of it; it is applied, the others' worktrees and branches go, and one undo takes that back."""
+    one, other, first, second = two_worktrees(engine)
+    third = other_of(engine, other)
+    (first / "a.txt").write_text("one\n2\nthree\n")
+    (second / "new.txt").write_text("new\n")
+    root = Path(engine.project.root)
+    before = (status(root), git(root, "worktree", "list"), git(root, "branch", "--list"))
+    plan = engine.work.plan_choice(one, (other, third))
+    for said in ("Writes the changes of scout", f"Removes the worktree of scout {third.meta.short_id}", "nowhere else"):
+        assert said in plan.words
+    assert before[0] == status(root)
+    engine.work.choose(plan)
+    assert " M a.txt" == status(root)
+    assert not second.exists()
+    assert 1 == git(root, "branch", "--list", "subdeck/*").count("subdeck/")
+    act = engine.last_act()
+    assert act and f"choosing scout {one.meta.short_id}" == act.title
+    assert f"took back choosing scout {one.meta.short_id}" == engine.take_back(act).said
+    assert before[0] == status(root)
+    assert sorted(before[1].split("\n")) == sorted(git(root, "worktree", "list").split("\n"))
+    assert before[2] == git(root, "branch", "--list")
+    assert "new\n" == (second / "new.txt").read_text()
+    assert engine.last_act() is None
+
+
+def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> None:
+    """Where what was chosen does not go together with what is there, it is refused as a whole."""
+    one, other, first, second = two_worktrees(engine)
+    (first / "a.txt").write_text("one\n2\nthree\n")
+    root = Path(engine.project.root)
+    (root / "a.txt").write_text("one\nmine\nthree\n")
+    plan = engine.work.plan_choice(one, (other,))
+    assert "in ways that do not go together" in plan.refusal
+    with pytest.raises(SubdeckError, match="go together"):
+        engine.work.choose(plan)
+    assert second.exists()
+    assert "mine" in (root / "a.txt").read_text()
+
+
+def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
+    """What is in the files already is not applied again, and there is nothing to discard: that is said."""
+    engine = open_engine(make_repository(project_dir))
+    first = run_to_end(engine, "save new.txt 1\\n", "answer one")
+    second = run_to_end(engine, "save other.txt 2\\n", "answer two")
+    plan = engine.work.plan_choice(first, (second,))
+    assert "nothing is applied: all of it is there already" in plan.refusal
+    assert "has no worktree of its own" in plan.refusal
+
+
+def test_choosing_what_is_applied_already(engine: Engine) -> None:
+    """Then the others are discarded all the same."""
+    one, other, first, second = two_worktrees(engine)
+    (first / "a.txt").write_text("one\n2\nthree\n")
+    engine.work.apply(engine.work.plan_apply(one))
+    plan = engine.work.plan_choice(one, (other,))
+    assert plan.applied is None and "all of it is there already" in plan.words
+    engine.work.choose(plan)
+    assert not second.exists()

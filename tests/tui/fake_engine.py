@@ -39,6 +39,7 @@ from subdeck.core.search.scan import Found
 from subdeck.core.system.line_file import Chunk, LineFile
 from subdeck.core.work.acts import Act, ActKind
 from subdeck.core.work.branches import CommitPlan
+from subdeck.core.work.choice import ChoicePlan
 from subdeck.core.work.comparing import Difference
 from subdeck.core.work.discarding import DiscardPlan
 from subdeck.core.work.keeping import Unmerged
@@ -144,6 +145,8 @@ class FakeWork:
         """By run id, of runs that go on."""
         self.patches: dict[str, bytes] = {}
         self.looks: list[str] = []
+        self.choice: ChoicePlan | None = None
+        self.chosen: list[ChoicePlan] = []
         self.answers: dict[str, str] = {}
         self.differences: dict[tuple[str, str], Difference | SubdeckError] = {}
         self.plans: dict[str, Any] = {}
@@ -160,6 +163,14 @@ class FakeWork:
 
     def side(self, run: RunSnapshot) -> Side:
         return Side(run=run, changes=self.changes(run), answer=self.answers.get(run.run_id, ""))
+
+    def plan_choice(self, run: RunSnapshot, others: Iterable[RunSnapshot]) -> ChoicePlan:
+        assert self.choice is not None
+        return self.choice
+
+    def choose(self, plan: ChoicePlan) -> tuple[Act, ...]:
+        self.chosen.append(plan)
+        return ()
 
     def difference(self, run: RunSnapshot, other: RunSnapshot) -> Difference:
         found = self.differences[run.run_id, other.run_id]

@@ -10,6 +10,7 @@ from subdeck.core.run.changes import ChangedFile, Changes, CheckResult, FileStat
 from subdeck.core.run.comparison import Side
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work.choice import ChoicePlan
 from subdeck.core.work.comparing import Difference
 from subdeck.tui.compare.columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
@@ -175,3 +176,38 @@ def test_columns_have_room(width: int, count: int) -> None:
         drawn = lines(sides, current, width, datetime.now(UTC))
         assert max(line.cell_length for line in drawn) <= width
         assert not any("\x1b" in line.plain for line in drawn)
+
+
+async def test_one_is_picked() -> None:
+    """One question says all that will be done; only a yes does it."""
+    engine = an_engine("completed", "completed")
+    engine.work.choice = ChoicePlan(run="fixer 2", notes=("nothing is discarded of fixer 1: it has no worktree",))
+    async with opened(engine) as deck:
+        await comparison_of(deck)
+        await deck.press("l", "p")
+        await deck.until_text("Nothing is discarded of fixer 1: it has no worktree.")
+        assert "Pick 2, fixer" in deck.screen_text
+        await deck.press("n")
+        assert [] == engine.work.chosen
+        await deck.press("p")
+        await deck.until_text("Nothing is discarded of fixer 1")
+        await deck.press("y")
+        await deck.until(lambda: engine.work.chosen == [engine.work.choice], "the choice")
+        await deck.until(lambda: any("Picked fixer" in toast for toast in deck.toasts), "the word")
+
+
+async def test_what_cannot_be_picked_is_said() -> None:
+    """Nothing is asked then; nor is anything done where the app only looks."""
+    engine = an_engine("completed", "running")
+    engine.work.choice = ChoicePlan(run="fixer 2", refusal="fixer 2 is still running", advice="wait for its end")
+    async with opened(engine) as deck:
+        screen = await comparison_of(deck)
+        await deck.press("l", "p")
+        await deck.until(lambda: deck.toasts, "the word")
+        assert "Fixer 2 is still running" in deck.toasts[-1]
+        await deck.until(lambda: deck.app.screen is screen, "the comparison")
+    async with opened(an_engine("completed", "completed"), readonly=True) as deck:
+        await comparison_of(deck)
+        await deck.press("p")
+        await deck.until(lambda: deck.toasts, "the word")
+        assert "--readonly" in deck.toasts[-1]

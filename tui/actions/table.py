@@ -285,6 +285,8 @@ ACTIONS: tuple[Action, ...] = (
            do="screen.ask_deck('open')", footer=2),
     Action("difference", at(COMPARE, "d"), "difference", "Show what differs between what two runs have left.",
            do="screen.ask_deck('difference')", footer=3),
+    Action("choose_compared", at(COMPARE, "p"), "pick", do="screen.ask_deck('choose')", footer=4, changes=True,
+           help="Apply what the run changed and discard the worktrees of the others, after one question."),
     Action("help_on_comparing", at(COMPARE, "?"), "help", "Show every key.", do="screen.ask_deck('help')", footer=6),
     *(_move(where, (COMPARE,), "screen.move", "compare_") for where in _MOVES),
 

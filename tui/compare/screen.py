@@ -165,7 +165,7 @@ class CompareScreen(LeanScreen):
 
     def action_ask_deck(self, what: str) -> None:
         """Have the deck do something with the current run, or all of them."""
-        if self.run.run_id in self._gone and what in ("open", "difference", "take"):
+        if self.run.run_id in self._gone and what in ("open", "difference", "choose"):
             self.app.notify("This run was deleted.", timeout=3)
             return
         self._on_act(what)
