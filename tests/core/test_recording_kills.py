@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.run.model import RunReason, WorktreeFrom
+from subdeck.core.run.model import RunReason, RunRequest, WorktreeFrom
 from subdeck.core.system import processes
 
-from tests.factories import open_engine, result_of, run_to_end, run_wrappers_with, start, wait_for_end
+from tests.factories import (
+    events_of,
+    open_engine,
+    result_of,
+    run_to_end,
+    run_wrappers_with,
+    start,
+    started,
+    wait_for_end,
+)
 from tests.waiting import wait_until
 
 from .repositories import make
@@ -96,6 +105,45 @@ def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monk
     run = run_to_end(engine, "edit a.py one 1", "answer Done.")
     assert "completed" == run.status
     assert "1 file +1 −1; not recorded: it took too long" == run.changes.words
+
+
+def test_stopped_before_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is stopped while its baseline is recorded ends without a child, and without waiting for that."""
+    repository = make(tmp_path / "repository", {"a.py": "one\n"})
+    run_wrappers_with(monkeypatch, HANG.format("begin", "pass", str(tmp_path / "reached")))
+    engine = open_engine(repository)
+    run = start(engine, "edit a.py one 1", "answer Done.")
+    wait_until((tmp_path / "reached").exists, "the baseline to have begun")
+    engine.stop([run.run_id])
+    (ended,) = engine.wait([run.run_id], timeout=5)
+    assert ("aborted", None, None) == (ended.status, ended.started_at, ended.changes)
+    assert "one\n" == (repository / "a.py").read_text()
+
+
+def test_a_child_that_is_talked_to_comes_up_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started at once, and is told its task when the baseline is there."""
+    repository = make(tmp_path / "repository", {"a.py": "one\n"})
+    gate = tmp_path / "gate"
+    wait = f"""
+from subdeck.core.work import recording
+before = recording.begin
+def begin(*arguments):
+    import os, time
+    while not os.path.exists({str(gate)!r}):
+        time.sleep(0.01)
+    return before(*arguments)
+recording.begin = begin
+"""
+    run_wrappers_with(monkeypatch, wait)
+    engine = open_engine(repository)
+    (run,) = engine.launch([RunRequest(task="look around", agent="offline")], background=True)
+    started(engine, run)
+    assert ["run_started"] == [str(event.__struct_config__.tag) for event in events_of(engine, run)]
+    gate.touch()
+    run = wait_for_end(engine, run.run_id)
+    assert "completed" == run.status
+    kinds = [str(event.__struct_config__.tag) for event in events_of(engine, run)]
+    assert ["run_started", "baseline"] == kinds[:2]
 
 
 def test_lost_in_a_worktree(tmp_path: Path) -> None:
