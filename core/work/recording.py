@@ -1,6 +1,7 @@
 """What a run changes in a git repository: its working tree before and afterwards, compared by git.
 
-The wrapper does this in processes of its own (`core/wrapper/recorder.py`), which it ends where they take too long.
+The wrapper does this in processes of its own (`core/wrapper/recorder.py`), which it ends where they take too long. What
+only the end needs is loaded then: before its task the child waits.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..errors import SubdeckError
-from ..git.diff import changed_files, write_patch
 from ..git.program import Git
 from ..git.repository import Repository, find
 from ..git.snapshot import Snapshot, Store
 from ..run.changes import MOST_FILES, NOT_RECORDED, ChangedFile, Changes, FileStatus
-from ..run.describe import size_text
 from ..run.events import Baseline
 from ..run.model import RunMeta
 from ..system import files
 from . import presence
 from .record import WorkRecord, read_record
 from .recorded import Large, Recorded, read_recorded, store_of, write_recorded
-from .shared import shared_words
-from .written import Written
 
 MOST_PATCH = 32 * 1024 * 1024
 """Bytes of `changes.patch`."""
@@ -95,6 +92,9 @@ def repository_of(directory: str) -> Repository:
 
 def finish(meta: RunMeta, run_dir: str, root: str) -> Changes:
     """Record the working tree as the run leaves it, with `changes.patch`; return what was changed."""
+    from .shared import shared_words
+    from .written import Written
+
     directory = paths.work_dir(project_of(run_dir), meta.run_id)
     try:
         recorded = read_recorded(directory)
@@ -135,6 +135,8 @@ def compare(
 
     `lent` is the store that has the tree of before, where that is another one. Raises SubdeckError and OSError.
     """
+    from ..git.diff import changed_files, write_patch
+
     repository = repository_of(recorded.root)
     snapshot = Store(store).take(repository)
     alternates = (os.path.join(lent, "objects"),) if lent else ()
@@ -163,6 +165,8 @@ def _left_out(snapshot: Snapshot) -> dict[str, Large]:
 
 def _large(before: dict[str, Large], after: dict[str, Large]) -> Iterator[ChangedFile]:
     """Yield the files that are in no tree and are not what they were."""
+    from ..run.describe import size_text
+
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
         if old == new:
