@@ -187,6 +187,10 @@ class Git:
         try:
             said = _heard(process, take, time.monotonic() + self.patience)
             is_done = said is not None
+        except ChildProcessError:
+            raise GitError(
+                f"git {_name(arguments)}: how it ended is not known", where=one_line(self.directory)
+            ) from None
         except TimeoutError:
             name = _name(arguments)
             raise GitTimeout(

@@ -31,6 +31,8 @@ WRITING_S = 600.0
 """Seconds that writing files may take: a command that is cut off leaves them half written."""
 _MOST_INSIDE = 20
 """Repositories inside that are looked into: each takes as many commands as this one."""
+_READ = (".gitattributes", ".gitignore")
+"""What git reads of a working tree before anything else; deeper ones are left to its patience."""
 _INFO = ("exclude", "attributes", "sparse-checkout")
 
 
@@ -208,6 +210,10 @@ class Store:
         """
         if repository.trouble:
             raise GitError(repository.trouble, where=repository.root)
+        for name in _READ:
+            path = os.path.join(repository.root, name)
+            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+                raise GitError("git would wait for it: it is no file", where=path)
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
         entries = repository.git.configured()

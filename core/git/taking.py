@@ -58,6 +58,7 @@ class Taking:
         self._skipped: dict[bytes, Skipped] = {}
 
     def snapshot(self) -> Snapshot:
+        """Take it. Raises GitError; GitTimeout where git waits, as for a pipe in the place of a file that it reads."""
         answer = self._git.ask(
             *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
         )

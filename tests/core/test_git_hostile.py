@@ -290,6 +290,16 @@ def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str) 
         assert Store(str(tmp_path / "store")).take(repository, patience=5).tree
 
 
+@pytest.mark.parametrize("name", [".gitattributes", ".gitignore", "deep/.gitignore"])
+def test_a_pipe_in_a_working_tree_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    """git waits for a pipe in the place of its own files: that is told at once, or after the time that it has."""
+    root = make(tmp_path / "r", {"a": "1", "deep/b": "1"})
+    write(root, {"deep/new": "x"})
+    os.mkfifo(root / name)
+    with pytest.raises(GitError, match="took longer than" if "/" in name else "would wait for it"):
+        Store(str(tmp_path / "store")).take(found(root), patience=0.5)
+
+
 def test_what_takes_too_long_is_ended_whole(tmp_path: Path) -> None:
     """A filter of the user's that hangs is ended with git when the time is over; nothing is left running."""
     root = make(tmp_path / "r", {"a": "1"})
