@@ -94,7 +94,8 @@ def _as_far(store: Store, target: Repository, git: Git, now: str, before: str, a
         return after
     with store.scratch(target) as scratch:
         scratch.run("read-tree", after)
-        gone = b"".join(b"0 %b\t%b\0" % (b"0" * len(after), path) for path in missing)
+        none = b"0" * len(now)
+        gone = b"".join(b"0 %b\t%b\0" % (none, path) for path in missing)
         scratch.run("update-index", "-z", "--index-info", input=gone)
         return os.fsdecode(scratch.run("write-tree", "--missing-ok")).strip()
 

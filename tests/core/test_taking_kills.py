@@ -1,0 +1,123 @@
+"""Whoever takes work over may be killed at each step: it is told, it is taken back, and nothing is lost."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec import Struct, structs
+from subdeck.core.engine import Engine
+from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.core.work import acts
+from subdeck.core.work.acts import ActKind
+
+from tests.factories import open_engine
+from tests.killing import deaths
+from tests.repositories import commit, git, make_repository, make_worktree
+
+
+class Scene(Struct):
+    engine: Engine
+    run: RunSnapshot
+    tree: Path
+
+    @property
+    def root(self) -> Path:
+        return Path(self.engine.project.root)
+
+
+def scene_at(directory: Path) -> Scene:
+    engine = open_engine(make_repository(directory, b_txt="begin\n"))
+    meta, tree = make_worktree(engine.project)
+    commit(tree, "new.txt")
+    (tree / "b.txt").write_text("theirs\n")
+    (run,) = engine.snapshots((meta.run_id,))
+    (Path(engine.project.root) / "a.txt").write_text("mine\n")
+    return Scene(engine, run, tree)
+
+
+def state(scene: Scene) -> list[str]:
+    """What the operator and the run have, wherever it is."""
+    root, tree = scene.root, scene.tree
+    return [
+        *(
+            git(root, "rev-parse", "HEAD"),
+            git(root, "status", "--porcelain"),
+            git(root, "branch", "--format=%(refname)"),
+        ),
+        *((root / "a.txt").read_text(), (root / "b.txt").read_text(), str((root / "new.txt").exists())),
+        *(git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), (tree / "b.txt").read_text()),
+    ]
+
+
+def apply(scene: Scene) -> Callable[[], object]:
+    plan = scene.engine.work.plan_apply(scene.run)
+    return lambda: scene.engine.work.apply(plan)
+
+
+def merge(scene: Scene) -> Callable[[], object]:
+    plan = scene.engine.work.plan_merge(scene.run)
+    return lambda: scene.engine.work.merge(plan)
+
+
+def commit_work(scene: Scene) -> Callable[[], object]:
+    plan = scene.engine.work.plan_commit(scene.run)
+    return lambda: scene.engine.work.commit(plan)
+
+
+def discard(scene: Scene) -> Callable[[], object]:
+    plan = scene.engine.work.plan_discard(scene.run)
+    return lambda: scene.engine.work.discard(plan)
+
+
+EVERY = 7
+"""Of so many steps one is died at: each costs a repository."""
+
+
+@pytest.mark.parametrize("plan", [apply, merge, commit_work, discard], ids=lambda plan: plan.__name__)
+def test_killed_on_the_way(project_dir: Path, plan: Callable[[Scene], Callable[[], object]]) -> None:
+    """Killed anywhere, what stands on the stack is taken back, and all is as it was; then it can be done again."""
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
+    numbers = itertools.count()
+    before: list[str] = []
+
+    def prepare() -> tuple[Scene, Callable[[], object]]:
+        scene = scene_at(project_dir / str(next(numbers)))
+        before[:] = state(scene)
+        return scene, plan(scene)
+
+    scene = None
+    for scene, _ in deaths(prepare, lambda prepared: prepared[1](), every=EVERY):
+        while found := scene.engine.last_act():
+            scene.engine.take_back(found)
+        assert before == state(scene)
+        assert [] == list((scene.root / ".git").rglob("*.lock"))
+    assert scene is not None
+    plan(scene)()
+    assert before != (state(scene) if scene.tree.exists() else [])
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b"the", None, b"begin\n", b"theirs\n"], ids=["empty", "half", "missing", "old", "new"]
+)
+def test_a_file_that_was_being_written(project_dir: Path, torn: bytes | None) -> None:
+    """What git had half written as it was killed is told from what a person wrote, and taken back."""
+    scene = scene_at(project_dir)
+    before = state(scene)
+    apply(scene)()
+    (done,) = acts.read(scene.engine.project)
+    assert ActKind.APPLY is done.kind and not done.begun
+    # The stack says that it is not done, and the file is what a kill would leave.
+    begun = Path(scene.engine.project.root)
+    with acts._changing(scene.engine.project) as changing:  # pyright: ignore[reportPrivateUsage]
+        changing[:] = [structs.replace(one, begun=True) for one in changing]
+    (begun / "b.txt").unlink()
+    if torn is not None:
+        (begun / "b.txt").write_bytes(torn)
+    found = scene.engine.last_act()
+    assert found is not None and found.begun
+    scene.engine.take_back(found)
+    assert before == state(scene)
