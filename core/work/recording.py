@@ -56,7 +56,7 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
     """Raise SubdeckError and OSError where nothing can be recorded."""
     repository = repository_of(meta.cwd)
     made = _own_worktree(directory) if meta.worktree else None
-    snapshot = None if made else Store(store_of(directory)).take(repository)
+    snapshot = None if made else _store(store_of(directory)).take(repository)
     known = presence.others(meta.run_id, root)
     recorded = Recorded(
         run_id=meta.run_id,
@@ -72,6 +72,11 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
     )
     write_recorded(directory, recorded)
     return recorded
+
+
+def _store(directory: str) -> Store:
+    """Open a store; what we remember is in no snapshot, also where the home of the user is a repository."""
+    return Store(directory, aside=(paths.state_file(), paths.cache_dir()))
 
 
 def _own_worktree(directory: str) -> WorkRecord | None:
@@ -138,7 +143,7 @@ def compare(
     from ..git.diff import changed_files, write_patch
 
     repository = repository_of(recorded.root)
-    snapshot = Store(store).take(repository)
+    snapshot = _store(store).take(repository)
     alternates = (os.path.join(lent, "objects"),) if lent else ()
     git = Git(recorded.root, git_dir=store, work_tree=recorded.root, alternates=alternates, is_own=True)
     named = (*changed_files(git, recorded.before, snapshot.tree), *_large(recorded.left_out, _left_out(snapshot)))

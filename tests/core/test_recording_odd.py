@@ -85,6 +85,13 @@ def test_what_is_ignored_and_what_is_ours(tmp_path: Path) -> None:
     assert "nothing" == changed(repository, "put build/x y", "bash true").words
 
 
+def test_a_home_that_is_a_repository(home: Path) -> None:
+    """What we remember there is no change of a run."""
+    make(home, {".gitignore": ".cache/\n", "a.py": "one\n"})
+    changes = changed(home, "edit a.py one 1")
+    assert ("1 file +1 −1", "") == (changes.words, changes.shared)
+
+
 def test_several_children_of_one_run(tmp_path: Path) -> None:
     """A run has one baseline, however often its child is started."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
