@@ -78,7 +78,9 @@ def find(directory: str, *, patience: float = PATIENCE_S) -> Repository | None:
             return None
         return Repository(place, trouble=_trouble(answer, here))
     if is_bare == "true":
-        return Repository("", git_dir=place, common_dir=place, is_bare=True, trouble="the repository is bare")
+        dot_git = os.path.join(place, _DOT_GIT)
+        git_dir = dot_git if os.path.isdir(dot_git) else place
+        return Repository("", git_dir=git_dir, common_dir=git_dir, is_bare=True, trouble="the repository is bare")
     parts = _parts(rest, place)
     if parts is None:
         return Repository(place, trouble=_trouble(answer, here) if answer.code else _MOVED)

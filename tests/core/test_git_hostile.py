@@ -176,6 +176,29 @@ def test_submodules_are_not_entered(tmp_path: Path, canary: Canary) -> None:
     assert [] == canary.song()
 
 
+@pytest.mark.parametrize("missing", ["HEAD", "HEAD:a"])
+def test_nothing_is_fetched(tmp_path: Path, canary: Canary, missing: str) -> None:
+    """Where objects are missing that a repository promises to fetch, its ways of fetching are not gone."""
+    root = make(tmp_path / "r", FILES)
+    name = git(root, "rev-parse", missing)
+    (root / ".git/objects" / name[:2] / name[2:]).unlink()
+    git(root, "config", "core.repositoryFormatVersion", "1")
+    with open(root / ".git/config", "a") as config:
+        config.write(canary.settings())
+    repository = found(root)
+    write(root, {"a": "changed"})
+    if missing == "HEAD":
+        assert "missing" in repository.trouble
+    else:
+        store = Store(str(tmp_path / "store"))
+        store.take(repository)
+        with pytest.raises(GitError):
+            repository.git.run("show", missing)
+    assert [] == canary.song()
+    git(root, "show", missing, check=False)
+    assert canary.song(), "git alone would have"
+
+
 def test_a_program_in_the_checkout_is_not_git(tmp_path: Path, canary: Canary, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PATH has the current directory in it, a `git` in the checkout is not run."""
     root = make(tmp_path / "r", {"git": f"#!/bin/sh\n{canary.path} git\n"})

@@ -140,6 +140,10 @@ def test_a_bare_one(tmp_path: Path) -> None:
     """In a bare repository there is nothing to work on, and that is said."""
     root = make(tmp_path / "r", {}, "--bare")
     assert found(root).is_bare and found(root / "refs").is_bare
+    assert str(root) == found(root).git_dir
+    other = make(tmp_path / "other", {"a": "1"})
+    bare(other)
+    assert str(other / ".git") == found(other).git_dir
 
 
 def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,11 +210,11 @@ def test_line_ends(tmp_path: Path, store: Store) -> None:
     assert "mixed" in listed(store.directory, take(store, root).tree)
 
 
-@pytest.mark.parametrize("cone", ["--cone", "--no-cone"])
-def test_sparse_checkout(tmp_path: Path, store: Store, cone: str) -> None:
+@pytest.mark.parametrize("options", [("--cone",), ("--no-cone",), ("--cone", "--sparse-index")])
+def test_sparse_checkout(tmp_path: Path, store: Store, options: tuple[str, ...]) -> None:
     """Files that are not checked out are no deletions; one that is written where none is checked out is told."""
     root = make(tmp_path / "r", {"in/a": "1", "out/b": "1", "out/c": "1"})
-    git(root, "sparse-checkout", "set", cone, *(["in"] if cone == "--cone" else ["/in/"]))
+    git(root, "sparse-checkout", "set", *options, "/in/" if "--no-cone" in options else "in")
     assert not (root / "out/b").exists()
     before = take(store, root)
     assert git(root, "rev-parse", "HEAD^{tree}") == before.tree
