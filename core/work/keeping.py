@@ -24,7 +24,7 @@ from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line
-from . import acts
+from . import acts, presence
 from .acts import ActKind
 from .record import tree_of, work_dirs
 from .worktrees import RunState, Worktree, of_run, remove, sharing, state_of
@@ -189,8 +189,9 @@ def sweep(project: paths.Project) -> None:
             files.remove_tree(base)
     try:
         acts.tidy(project)
+        presence.sweep()
     except OSError as error:
-        log_fault("while tidying what can be taken back", error)
+        log_fault("while tidying the user's state", error)
 
 
 def _is_old(directory: str) -> bool:

@@ -72,6 +72,7 @@ def _known(worktree: Worktree) -> None:
         is_there = git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{record.branch}").code == 0
         commit = (record.branch,) if is_there else ("--detach", record.base)
         git.run("worktree", "add", "--no-checkout", "--force", beside, *commit)
+        Git(beside).run("read-tree", "HEAD")  # one without an index is taken for one that was never made to its end
         files.rename(os.path.join(beside, ".git"), os.path.join(tree, ".git"))
         files.remove_tree(beside)
     else:

@@ -64,6 +64,14 @@ def leave(run_id: str, root: str) -> None:
         _sweep(directory, known)
 
 
+def sweep() -> None:
+    """Forget who has gone from where nobody is at work any more: the last one may have been killed. Raises OSError."""
+    if not os.path.isdir(_directory()):
+        return
+    with _alone() as directory:
+        _sweep(directory, list(_known(directory)))
+
+
 def _directory() -> str:
     return paths.state_file("work", "present")
 

@@ -23,6 +23,7 @@ SHOWN = 80
 LOOKED = "looked"
 """Where what is not committed is kept for comparing it."""
 _DOT_GIT = "gitdir: "
+HALF_MADE = "it was not made to its end"
 _BEING_MADE = b"initializing"
 """Why git has locked a worktree that it makes: until all files are there, and for good where it is killed."""
 
@@ -95,7 +96,7 @@ def _look(directory: str, record: WorkRecord) -> Standing:
             tip=tip,
         )
     if tip == record.base and files.content(os.path.join(admin, "locked")).strip() == _BEING_MADE:
-        return Standing(Stand.UNCHANGED, "it was not made to its end", tip=tip, admin=admin)
+        return Standing(Stand.UNCHANGED, HALF_MADE, tip=tip, admin=admin)
     if not leads_to(tree, admin):
         return _unknown(
             "its .git was changed and leads elsewhere",
@@ -201,7 +202,12 @@ def _compared(
     taken = store.take(repository)
     if taken.skipped or taken.note:
         return Stand.UNMERGED, "some of it is too large, or cannot be read"
-    return _of_tree(store.git(repository), record, taken.tree)
+    git = store.git(repository)
+    if tip == record.base and not os.path.exists(os.path.join(repository.git_dir, "index")):
+        shown = git.run("diff-tree", "-r", "--name-status", "--no-renames", record.base, taken.tree)
+        if all(line.startswith(b"D") for line in shown.splitlines()):
+            return Stand.UNCHANGED, HALF_MADE
+    return _of_tree(git, record, taken.tree)
 
 
 def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[Stand, str]:

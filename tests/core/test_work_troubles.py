@@ -129,7 +129,15 @@ def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
     other, empty = make_worktree(engine.project)
     git(root, "worktree", "remove", str(empty))
     empty.mkdir()
-    for run_id in (meta.run_id, other.run_id):
+    third, bare = make_worktree(engine.project)
+    (bare / "a.txt").unlink()
+    (Path(git(bare, "rev-parse", "--git-dir")) / "index").unlink()
+    worked, there = make_worktree(engine.project)
+    (there / "a.txt").write_text("changed\n")
+    (Path(git(there, "rev-parse", "--git-dir")) / "index").unlink()
+    assert Stand.UNMERGED is seen(engine, worked.run_id).standing.stand
+    worktrees.remove(seen(engine, worked.run_id))
+    for run_id in (meta.run_id, other.run_id, third.run_id):
         assert (Stand.UNCHANGED, "") == ((now := seen(engine, run_id).standing).stand, now.trouble)
         engine.delete([run_id])
     assert (before, False, False) == (pinned(root), tree.exists(), empty.exists())
