@@ -11,7 +11,7 @@ import pytest
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable, ModelError, RunnerUnavailable, UsageError
 from subdeck.core.launch.model_choices import ModelChoice
-from subdeck.core.run.model import RunRequest
+from subdeck.core.run.model import RunRequest, WorktreeFrom
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.actions import ACTIONS, ActionContext, KeyContext
 from subdeck.tui.actions.model import READONLY
@@ -22,7 +22,9 @@ from subdeck.tui.launch.memory import LastValues, change_memory, read_memory
 from subdeck.tui.launch.screen import LaunchScreen
 from subdeck.tui.launch.values import LaunchValues
 from subdeck.tui.widgets.form import Choice, ModelInput, Problem
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, Static
+
+from tests.core.repositories import make
 
 from .deck import Deck, opened
 from .fake_engine import FakeEngine, a_preset, a_run
@@ -116,6 +118,24 @@ async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
 # --- keys --------------------------------------------------------------------------------------------------------
 
 
+async def test_a_key_chooses_a_worktree(tmp_path: Path) -> None:
+    """It is chosen by one key, and what it will be stands beside; the usual choice is no part of a request."""
+    root = make(tmp_path / "shop", {"a.py": "a"})
+    (root / "new.py").write_text("new")
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine, (100, 30)) as deck:
+        dialog = await dialog_on(deck)
+        dialog.query_one("#cwd", PathInput).put(str(root))
+        assert request_of(dialog).worktree is None
+        await deck.press("ctrl+t")
+        words = dialog.query_one("#worktree-words", Static)
+        await deck.until(lambda: "as they are, 1 uncommitted" in str(words.content), "what the worktree will be")
+        assert request_of(dialog).worktree is WorktreeFrom.FILES
+        await deck.press("ctrl+t")
+        await deck.until(lambda: "without 1 uncommitted" in str(words.content), "the same of HEAD")
+        assert request_of(dialog).worktree is WorktreeFrom.HEAD
+
+
 async def test_enter_goes_on_and_launches_nothing() -> None:
     """In a line or a choice Enter is the way to the next field."""
     engine = FakeEngine(presets=[a_preset()])
@@ -126,10 +146,10 @@ async def test_enter_goes_on_and_launches_nothing() -> None:
         model.focus()
         await deck.until(lambda: model.has_focus, "the focus")
         order: list[str | None] = []
-        for _ in range(4):
+        for _ in range(5):
             order.append(dialog.focused.id if dialog.focused else None)
             await deck.press("enter")
-        assert order == ["model", "cwd", "runner", "copies"]
+        assert order == ["model", "cwd", "runner", "copies", "worktree"]
         assert dialog.focused is dialog.query_one("#go")
         assert (engine.launched, dialog.query_one("#runner", Choice).value) == ([], "process")
 

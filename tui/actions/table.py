@@ -168,6 +168,8 @@ ACTIONS: tuple[Action, ...] = (
            footer=5),
     Action("list_models", at(LAUNCH, "ctrl+l"), "models", "Choose from what each agent offers.",
            do="screen.list_models"),
+    Action("choose_worktree", at(LAUNCH, "ctrl+t"), "worktree", do="screen.choose_worktree",
+           help="Choose whether it works in a git worktree, and what that begins with."),
 
     # --- the list of runs ---
     Action("open", at(RUNS, "enter"), "open", needs=needs_run, footer=6,

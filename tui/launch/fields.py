@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
 from ...core.errors import ModelError, RunnerUnavailable, SubdeckError
-from ...core.run.model import RunnerKind
+from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.text.plain import one_line, plain
 from ..presets.draft import PROJECT, USER
 from ..text.format import format_error
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 REST = "other"
 """The foot of the dialog, for problems that are about no field."""
-FIELDS = ("task", "model", "cwd", "runner", "copies", "check", "tools", "save")
+FIELDS = ("task", "model", "cwd", "runner", "copies", "worktree", "check", "tools", "save")
 """Those beside which a problem can be said; most are the `where` of their errors."""
+WORKTREES = {"none": WorktreeFrom.NONE, "of the files": WorktreeFrom.FILES, "of HEAD": WorktreeFrom.HEAD}
+WORKTREE_WORDS = {begins: words for words, begins in WORKTREES.items()}
 NO_CONTEXT, NO_CHECK, AS_WRITTEN = "none", "none", "as written"
 DRAFT = "A draft that was not launched: type to replace it, or press → to keep it."
 
@@ -76,6 +78,11 @@ class LaunchFields(VerticalScroll, can_focus=False):
         runner = Choice(tuple(RunnerKind), first.runner, name="runner")
         yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
+        if form.shared_worktree:
+            yield Fact("Worktree", "worktree-shared", form.shared_worktree)
+        else:
+            begins = Choice(tuple(WORKTREES), WORKTREE_WORDS[first.worktree], name="worktree")
+            yield Field("Worktree", begins, Static("", classes="muted", id="worktree-words"), name="worktree")
         if form.checks:
             chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
             yield Field("Check", chosen, name="check")
@@ -137,6 +144,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             prompt=self._written("prompt"),
             context=self._written("context") != NO_CONTEXT,
             previous=self._written("previous") != AS_WRITTEN,
+            worktree=WORKTREES.get(self._written("worktree"), WorktreeFrom.NONE),
             check="" if (check := self._written("check")) == NO_CHECK else check,
             save_as=save_as,
         )
@@ -234,6 +242,16 @@ class LaunchFields(VerticalScroll, can_focus=False):
         place = f"{problem.where}: " if field == REST and problem.where else ""
         is_listed = field == "model" and problem.brief_hint != problem.hint and self.query_one(ModelInput).known
         return one_line(f"{place}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
+
+    def say_worktree(self, words: str) -> None:
+        """Say beside its field what the worktree will be."""
+        for shown in self.query("#worktree-words").results(Static):
+            shown.update(Content(words))
+
+    def next_worktree(self) -> None:
+        """Choose what the worktree begins with, one after the other."""
+        for choice in self.query("#worktree").results(Choice):
+            choice.action_choose(1)
 
     def go_to(self, problem: Exception) -> None:
         """Put the cursor into the field that a problem is about."""

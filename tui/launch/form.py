@@ -15,7 +15,7 @@ from ...core.run.outcome import INSTRUCTION
 from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from .memory import ADHOC, LastValues
-from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names
+from .values import COPIES, PREVIOUS, LaunchValues, asked_model, asked_tools, tool_names, worktree_of
 
 if TYPE_CHECKING:
     from ...core.config.settings import Settings
@@ -78,11 +78,17 @@ class LaunchForm:
         """The only one that is known here; empty where there is another, or where one is named."""
         self._usual_runner = (preset.runner if preset else None) or settings.runner
         self._usual_check = (preset.check if preset else None) or ""
+        self._usual_worktree = (preset.worktree if preset else None) or settings.worktree
         self.first = self._first()
         """What is in the fields before anything is remembered or typed."""
 
     def _first(self) -> LaunchValues:
-        usual = LaunchValues(model=self._usual_model, cwd=short_path(self.launcher_cwd), runner=self._usual_runner)
+        usual = LaunchValues(
+            model=self._usual_model,
+            cwd=short_path(self.launcher_cwd),
+            runner=self._usual_runner,
+            worktree=self._usual_worktree,
+        )
         usual = structs.replace(usual, check=self._usual_check)
         meta = self._repeated
         if meta is None:
@@ -95,6 +101,7 @@ class LaunchForm:
             model=asked_model(meta) or self._usual_model,
             cwd=short_path(meta.cwd if self.continues else meta.origin_cwd),
             runner=meta.runner,
+            worktree=worktree_of(meta),
             check=meta.check,
             tools=asked_tools(meta) if self.preset is None else "",
             previous=not again or PREVIOUS not in task,
@@ -168,6 +175,12 @@ class LaunchForm:
     def choose(self, choice: ModelChoice) -> None:
         """Take a model of an agent, which several may have."""
         self._chosen = choice
+
+    @property
+    def shared_worktree(self) -> str:
+        """The worktree of the run before, where this one goes on in it; empty where it does not."""
+        plan = self._run.meta.worktree if self._run and self.continues else None
+        return f"goes on in that of {self._run.meta.short_id}: {one_line(plan.branch)}" if self._run and plan else ""
 
     @property
     def session(self) -> str:
@@ -290,6 +303,7 @@ class LaunchForm:
             agent=self._owner_of(model),
             cwd=self._cwd(values.cwd),
             runner=None if values.runner == self._usual_runner else values.runner,
+            worktree=None if values.worktree == self._usual_worktree else values.worktree,
             check=None if values.check == self._usual_check else values.check,
             tools=tool_names(values.tools) if self.preset is None else None,
             prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,

@@ -39,6 +39,7 @@ from .start import (
     read_facts,
     read_models,
     what_would_fail,
+    worktree_words,
     written_facts,
 )
 from .tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
@@ -185,6 +186,9 @@ class LaunchScreen(ModalScreen[str]):
             )
             self._checked = asked
             self._show_problems()
+            words = await self._bridge.call(worktree_words, self._bridge.engine, self.form, values)
+            if self._fields.is_open:
+                self._fields.say_worktree(words)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -233,6 +237,10 @@ class LaunchScreen(ModalScreen[str]):
         if text is not None:
             self._fields.task_area.put(plain(text))
         self._fields.task_area.focus()
+
+    def action_choose_worktree(self) -> None:
+        if not self._launching:
+            self._fields.next_worktree()
 
     def action_list_models(self) -> None:
         if not self._launching:

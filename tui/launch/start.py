@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from ...core.errors import PresetError, SubdeckError
 from ...core.launch.preview import tools_words
 from ...core.run.describe import limits_words, permissions_words, runs_word
+from ...core.run.model import WorktreeFrom
 from ...core.text.plain import one_line
 from ..presets.draft import preset_dir
 from ..text.format import short_path
@@ -159,6 +161,22 @@ def launch(engine: EngineApi, form: LaunchForm, values: LaunchValues, saved: str
     what = one_line(runs[0].meta.title, 40)
     summary = f"Launched {what} {runs[0].meta.short_id}" if len(runs) == 1 else f"Launched {runs_word(len(runs))}"
     return Launched(runs[0].run_id, summary, note)
+
+
+def worktree_words(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> str:
+    """Say what the worktree of these values would be; empty where there is none. Takes as long as git."""
+    if values.worktree is WorktreeFrom.NONE or form.shared_worktree:
+        return ""
+    from ...core.work.base import uncommitted
+
+    cwd = form.request(values).cwd or ""
+    try:
+        count = uncommitted(os.path.join(engine.cwd, os.path.expanduser(cwd)))
+    except SubdeckError:
+        return ""  # what is wrong is said as a problem
+    if values.worktree is WorktreeFrom.HEAD:
+        return f"without {count:,} uncommitted" if count else "all is committed"
+    return f"as they are, {count:,} uncommitted" if count else "all is committed"
 
 
 def _check_name(engine: EngineApi, save_as: SaveAs) -> None:

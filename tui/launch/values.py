@@ -45,6 +45,8 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     """Whether a conversation is handed over where there is one."""
     previous: bool = True
     """Whether `{previous}` stands for an answer."""
+    worktree: WorktreeFrom = WorktreeFrom.NONE
+    """What it begins with."""
     check: str = ""
     """Name of the one that is run at the end; empty for none."""
     save_as: SaveAs | None = None
